@@ -1,0 +1,1 @@
+"""Kafka from its own message definitions."""

@@ -1,0 +1,348 @@
+"""The definition model: what Kafka's message JSON says, as plain immutable data.
+
+The names are those of Kafka's own message generator (FieldSpec, StructSpec, MessageSpec).
+`from_json` and `to_json` speak Kafka's own format and keys. They assume a definition that
+`kproto_codegen.rules` has passed, and do no checking of their own.
+
+A union of several releases (see `kproto_codegen.history`) adds three keys to Kafka's format:
+`module` (where the message comes from), `formerly` on a message (other names and numbers that
+a release used for some of its versions) and `aliases` on a field (other names for the same bytes).
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from .versions import NO_VERSIONS, Versions
+
+__all__ = [
+    "PRIMITIVE_TYPES",
+    "DefaultValue",
+    "FieldSpec",
+    "FormerName",
+    "MessageSpec",
+    "StructSpec",
+]
+
+DefaultValue: TypeAlias = bool | int | float | str | bytes | None
+
+#: Every type of the definitions that is neither a struct nor an array.
+PRIMITIVE_TYPES = frozenset(
+    {
+        "bool",
+        "int8",
+        "int16",
+        "uint16",
+        "int32",
+        "uint32",
+        "int64",
+        "float64",
+        "string",
+        "uuid",
+        "bytes",
+        "records",
+    }
+)
+
+ZERO_UUID_BYTES = bytes(16)
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSpec:
+    """One field. `type` is Kafka's notation: `int32`, `[]string`, `[]TopicData`, `SnapshotId`."""
+
+    name: str
+    type: str
+    versions: Versions
+    fields: tuple[FieldSpec, ...] = ()
+    nullable_versions: Versions = NO_VERSIONS
+    default: str | None = None
+    ignorable: bool = False
+    map_key: bool = False
+    tag: int | None = None
+    tagged_versions: Versions = NO_VERSIONS
+    flexible_versions: Versions | None = None
+    entity_type: str | None = None
+    zero_copy: bool = False
+    about: str = ""
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def is_array(self) -> bool:
+        """True for `[]T`."""
+        return self.type.startswith("[]")
+
+    @property
+    def element_type(self) -> str:
+        """`T` of an array `[]T`, else the type itself."""
+        return self.type[2:] if self.is_array else self.type
+
+    @property
+    def is_struct(self) -> bool:
+        """True for a struct, and false for an array of structs."""
+        return self.type not in PRIMITIVE_TYPES and not self.is_array
+
+    @property
+    def is_struct_array(self) -> bool:
+        """True for an array of structs."""
+        return self.is_array and self.element_type not in PRIMITIVE_TYPES
+
+    def default_value(self) -> DefaultValue:
+        """The default as a Python value; None for null; b"" for bytes, 16 zero bytes for a uuid.
+
+        An array's or a struct's default is None when it is null, else it is empty (an empty
+        list, a struct of defaults), for which this returns b"".
+        """
+        return _default_value(self)
+
+    def to_json(self) -> dict[str, Any]:
+        """This field in Kafka's format, keys that say nothing left out."""
+        out: dict[str, Any] = {"name": self.name, "type": self.type, "versions": str(self.versions)}
+        if self.map_key:
+            out["mapKey"] = True
+        if self.nullable_versions:
+            out["nullableVersions"] = str(self.nullable_versions)
+        if self.tag is not None:
+            out["tag"] = self.tag
+            out["taggedVersions"] = str(self.tagged_versions)
+        if self.flexible_versions is not None:
+            out["flexibleVersions"] = str(self.flexible_versions)
+        if self.default is not None:
+            out["default"] = self.default
+        if self.ignorable:
+            out["ignorable"] = True
+        if self.entity_type is not None:
+            out["entityType"] = self.entity_type
+        if self.zero_copy:
+            out["zeroCopy"] = True
+        if self.about:
+            out["about"] = self.about
+        if self.aliases:
+            out["aliases"] = list(self.aliases)
+        if self.fields:
+            out["fields"] = [field.to_json() for field in self.fields]
+        return out
+
+    @classmethod
+    def from_json(cls, node: Mapping[str, Any]) -> FieldSpec:
+        """Read a field from Kafka's format. Scalars may be given as strings, as Kafka's may."""
+        tagged = Versions.parse(node.get("taggedVersions", "none"))
+        flexible = node.get("flexibleVersions")
+        tag = node.get("tag")
+        return cls(
+            name=node["name"],
+            type=node["type"],
+            versions=Versions.parse(node["versions"]) if "versions" in node else tagged,
+            fields=tuple(cls.from_json(child) for child in node.get("fields", ())),
+            nullable_versions=Versions.parse(node.get("nullableVersions", "none")),
+            default=_default_text(node["default"]) if "default" in node else None,
+            ignorable=_flag(node.get("ignorable", False)),
+            map_key=_flag(node.get("mapKey", False)),
+            tag=None if tag is None else int(tag),
+            tagged_versions=tagged,
+            flexible_versions=None if flexible is None else Versions.parse(flexible),
+            entity_type=node.get("entityType"),
+            zero_copy=_flag(node.get("zeroCopy", False)),
+            about=node.get("about", ""),
+            aliases=tuple(node.get("aliases", ())),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StructSpec:
+    """A named group of fields: a common struct, or the struct that an inline field defines."""
+
+    name: str
+    versions: Versions
+    fields: tuple[FieldSpec, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """This common struct in Kafka's format."""
+        return {
+            "name": self.name,
+            "versions": str(self.versions),
+            "fields": [field.to_json() for field in self.fields],
+        }
+
+    @classmethod
+    def from_json(cls, node: Mapping[str, Any]) -> StructSpec:
+        """Read a common struct from Kafka's format."""
+        return cls(
+            name=node["name"],
+            versions=Versions.parse(node["versions"]),
+            fields=tuple(FieldSpec.from_json(child) for child in node.get("fields", ())),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FormerName:
+    """A name under which a release knew some versions of a message.
+
+    Version `v` in `versions` of the message called `name` and of type `type` is version
+    `v - versions.lowest + becomes` of the message that carries this entry.
+    """
+
+    name: str
+    type: str
+    versions: Versions
+    becomes: int
+
+    def to_json(self) -> dict[str, Any]:
+        """This entry as plain data."""
+        return {
+            "name": self.name,
+            "type": self.type,
+            "versions": str(self.versions),
+            "becomes": self.becomes,
+        }
+
+    @classmethod
+    def from_json(cls, node: Mapping[str, Any]) -> FormerName:
+        """Read an entry."""
+        return cls(node["name"], node["type"], Versions.parse(node["versions"]), node["becomes"])
+
+
+@dataclass(frozen=True, slots=True)
+class MessageSpec:
+    """One message definition.
+
+    `type` is request, response, header, metadata, data, coordinator-key or coordinator-value.
+    """
+
+    name: str
+    type: str
+    valid_versions: Versions
+    flexible_versions: Versions = NO_VERSIONS
+    fields: tuple[FieldSpec, ...] = ()
+    common_structs: tuple[StructSpec, ...] = ()
+    api_key: int | None = None
+    listeners: tuple[str, ...] = ()
+    deprecated_versions: Versions = NO_VERSIONS
+    latest_version_unstable: bool = False
+    module: str = ""
+    formerly: tuple[FormerName, ...] = ()
+
+    @property
+    def latest_stable(self) -> int:
+        """The highest version that may be negotiated without opting in; -1 when there is none."""
+        return self.valid_versions.highest - (1 if self.latest_version_unstable else 0)
+
+    def structs(self) -> Iterator[StructSpec]:
+        """Every struct below the message's own, each before the first struct that holds it."""
+        seen: set[str] = set()
+        common = {struct.name: struct for struct in self.common_structs}
+
+        def walk(fields: tuple[FieldSpec, ...]) -> Iterator[StructSpec]:
+            for field in fields:
+                name = field.element_type
+                if name in PRIMITIVE_TYPES or name in seen:
+                    continue
+                seen.add(name)
+                struct = common.get(name) or StructSpec(name, field.versions, field.fields)
+                yield from walk(struct.fields)
+                yield struct
+
+        yield from walk(self.fields)
+
+    def struct(self, name: str) -> StructSpec:
+        """The struct of that name. Raises KeyError when the message has none."""
+        for struct in self.structs():
+            if struct.name == name:
+                return struct
+        raise KeyError(f"{self.name} has no struct {name}")
+
+    def with_module(self, module: str) -> MessageSpec:
+        """A copy that says which module it comes from."""
+        return replace(self, module=module)
+
+    def to_json(self) -> dict[str, Any]:
+        """This message in Kafka's format, keys that say nothing left out."""
+        out: dict[str, Any] = {}
+        if self.api_key is not None:
+            out["apiKey"] = self.api_key
+        out["type"] = self.type
+        out["name"] = self.name
+        if self.module:
+            out["module"] = self.module
+        if self.listeners:
+            out["listeners"] = list(self.listeners)
+        out["validVersions"] = str(self.valid_versions)
+        if self.deprecated_versions:
+            out["deprecatedVersions"] = str(self.deprecated_versions)
+        out["flexibleVersions"] = str(self.flexible_versions)
+        if self.latest_version_unstable:
+            out["latestVersionUnstable"] = True
+        if self.formerly:
+            out["formerly"] = [entry.to_json() for entry in self.formerly]
+        out["fields"] = [field.to_json() for field in self.fields]
+        if self.common_structs:
+            out["commonStructs"] = [struct.to_json() for struct in self.common_structs]
+        return out
+
+    @classmethod
+    def from_json(cls, node: Mapping[str, Any], module: str = "") -> MessageSpec:
+        """Read a message from Kafka's format."""
+        api_key = node.get("apiKey")
+        return cls(
+            name=node["name"],
+            type=node["type"],
+            valid_versions=Versions.parse(node["validVersions"]),
+            flexible_versions=Versions.parse(node.get("flexibleVersions", "none")),
+            fields=tuple(FieldSpec.from_json(child) for child in node.get("fields", ())),
+            common_structs=tuple(
+                StructSpec.from_json(child) for child in node.get("commonStructs", ())
+            ),
+            api_key=None if api_key is None else int(api_key),
+            listeners=tuple(node.get("listeners", ())),
+            deprecated_versions=Versions.parse(node.get("deprecatedVersions", "none")),
+            latest_version_unstable=_flag(node.get("latestVersionUnstable", False)),
+            module=node.get("module", module),
+            formerly=tuple(FormerName.from_json(entry) for entry in node.get("formerly", ())),
+        )
+
+
+def _flag(value: object) -> bool:
+    """A boolean that may be given as text, as Jackson reads it."""
+    return value is True or value == "true"
+
+
+def _default_text(value: object) -> str:
+    """A default as the text that Kafka's generator sees; JSON null, true and 5 are text there."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _default_value(field: FieldSpec) -> DefaultValue:
+    text = field.default
+    if text == "null" and (field.type not in PRIMITIVE_TYPES or field.nullable_versions):
+        return None
+    match field.type:
+        case "string":
+            return text or ""
+        case "bool":
+            return text == "true"
+        case "float64":
+            return float(text or 0)
+        case "uuid":
+            return base64.urlsafe_b64decode(text + "==") if text else ZERO_UUID_BYTES
+        case "records":
+            return None if not text else text.encode()
+        case "int8" | "int16" | "uint16" | "int32" | "uint32" | "int64":
+            return parse_integer(text) if text else 0
+    return b""
+
+
+def parse_integer(text: str) -> int:
+    """An integer as Java's `Integer.decode` reads it: decimal, 0x or # hex, leading-0 octal."""
+    sign, digits = (-1, text[1:]) if text.startswith("-") else (1, text.removeprefix("+"))
+    if digits[:2].lower() == "0x":
+        return sign * int(digits[2:], 16)
+    if len(digits) > 1 and digits[0] == "0":
+        return sign * int(digits[1:], 8)
+    return sign * int(digits, 10)

@@ -1,0 +1,1 @@
+"""Primitives of Kafka's wire format: knows bytes, and no message."""

@@ -1,0 +1,145 @@
+"""The error tree of kproto.
+
+Everything that kproto raises on bad input, a bad peer or a bad setting is a `KprotoError`.
+Each message says what was wrong, where, and what to do about it. The classes here know
+nothing of sockets or of any one message; layers above raise them and may subclass them.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BrokerConnectionError",
+    "BrokerResponseError",
+    "ConfigurationError",
+    "CorruptBatchError",
+    "DecodeError",
+    "EncodeError",
+    "KprotoError",
+    "MissingCodecError",
+    "ProtocolError",
+    "RequestTimeoutError",
+    "UnsupportedVersionError",
+]
+
+
+class KprotoError(Exception):
+    """Root of every error that kproto raises."""
+
+
+class DecodeError(KprotoError):
+    """Bytes that are not what they should be.
+
+    `message`, `version`, `field` (a path such as `topics[3].partitions[0].records`) and `offset`
+    (bytes from the start of the message) say where, as far as it is known.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        message: str | None = None,
+        version: int | None = None,
+        field: str | None = None,
+        offset: int | None = None,
+    ) -> None:
+        self.reason = reason
+        self.message = message
+        self.version = version
+        self.field = field
+        self.offset = offset
+        super().__init__(_describe(reason, message, version, field, offset))
+
+
+class EncodeError(KprotoError):
+    """A value that cannot be written at the version asked for.
+
+    `message`, `version` and `field` say where, as far as it is known.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        message: str | None = None,
+        version: int | None = None,
+        field: str | None = None,
+    ) -> None:
+        self.reason = reason
+        self.message = message
+        self.version = version
+        self.field = field
+        super().__init__(_describe(reason, message, version, field, None))
+
+
+class CorruptBatchError(DecodeError):
+    """A record batch or message set that is broken.
+
+    `offset` is the byte offset in the buffer that was read, `base_offset` the base offset of
+    the batch, when it could be read.
+    """
+
+    def __init__(
+        self, reason: str, *, offset: int | None = None, base_offset: int | None = None
+    ) -> None:
+        self.base_offset = base_offset
+        where = reason if base_offset is None else f"{reason} (batch base offset {base_offset})"
+        super().__init__(where, offset=offset)
+        self.reason = reason
+
+
+class ConfigurationError(KprotoError, ValueError):
+    """A setting that cannot work; the message names it and says what would."""
+
+
+class MissingCodecError(ConfigurationError):
+    """A compression codec that needs a package which is not installed; names the extra."""
+
+
+class ProtocolError(KprotoError):
+    """The peer broke the protocol: wrong correlation id, oversized frame, unasked response."""
+
+
+class UnsupportedVersionError(ProtocolError):
+    """No version of an API that both sides speak can express the request."""
+
+
+class BrokerConnectionError(KprotoError, ConnectionError):
+    """A connection could not be opened, or was lost. `address` is `host:port`."""
+
+    def __init__(self, reason: str, *, address: str | None = None) -> None:
+        self.reason = reason
+        self.address = address
+        super().__init__(reason if address is None else f"{address}: {reason}")
+
+
+class RequestTimeoutError(KprotoError, TimeoutError):
+    """A request, or an operation made of several, did not finish in its time."""
+
+
+class BrokerResponseError(KprotoError):
+    """A broker answered with an error code. `code` and `name` are Kafka's; `retriable` too."""
+
+    def __init__(self, code: int, name: str, detail: str, *, retriable: bool = False) -> None:
+        self.code = code
+        self.name = name
+        self.detail = detail
+        self.retriable = retriable
+        super().__init__(f"{name} ({code}): {detail}")
+
+
+def _describe(
+    reason: str,
+    message: str | None,
+    version: int | None,
+    field: str | None,
+    offset: int | None,
+) -> str:
+    """Put what is known of the place in front of the reason: `Name v3, field, at byte 7: …`."""
+    place = []
+    if message is not None:
+        place.append(message if version is None else f"{message} v{version}")
+    if field:
+        place.append(f"field {field}")
+    if offset is not None:
+        place.append(f"at byte {offset}")
+    return f"{', '.join(place)}: {reason}" if place else reason
