@@ -1,0 +1,265 @@
+"""Reading primitives from `bytes`: each function takes the data and a position.
+
+Each returns the value and the position behind it. A slice may end beyond the data: the position
+then does too, and the next read, or the check at the end of the message, finds that out.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from .faults import WireFault
+from .limits import MAX_ARRAY_ELEMENTS, MAX_STRING_BYTES, MAX_TAGGED_FIELDS
+from .tags import RawTaggedField
+from .uuid import Uuid
+
+__all__ = [
+    "array_struct",
+    "read_array_length",
+    "read_bytes",
+    "read_compact_array_length",
+    "read_compact_bytes",
+    "read_compact_nullable_array_length",
+    "read_compact_nullable_bytes",
+    "read_compact_nullable_string",
+    "read_compact_string",
+    "read_compact_strings",
+    "read_nullable_array_length",
+    "read_nullable_bytes",
+    "read_nullable_string",
+    "read_numbers",
+    "read_string",
+    "read_strings",
+    "read_tags",
+    "read_unknown_tags",
+    "read_uuids",
+    "read_uvarint",
+]
+
+_INT16: Final = struct.Struct(">h")
+_INT32: Final = struct.Struct(">i")
+
+#: Structs for arrays of numbers, by format letter and then by count, up to `_CACHED_COUNT`.
+_ARRAY_STRUCTS: dict[str, list[struct.Struct]] = {}
+_CACHED_COUNT: Final = 256
+
+
+def array_struct(letter: str, count: int) -> struct.Struct:
+    """The Struct of `count` big-endian numbers of one format letter; small counts are cached."""
+    if count >= _CACHED_COUNT:
+        return struct.Struct(f">{count}{letter}")
+    structs = _ARRAY_STRUCTS.setdefault(letter, [])
+    while len(structs) <= count:
+        structs.append(struct.Struct(f">{len(structs)}{letter}"))
+    return structs[count]
+
+
+def read_uvarint(data: bytes, pos: int) -> tuple[int, int]:
+    """An unsigned varint of up to 5 bytes and 32 bits; non-minimal forms are taken, as in Kafka."""
+    byte = data[pos]
+    if byte < 128:
+        return byte, pos + 1
+    value = byte & 127
+    for index, shift in ((1, 7), (2, 14), (3, 21)):
+        byte = data[pos + index]
+        if byte < 128:
+            return value | byte << shift, pos + index + 1
+        value |= (byte & 127) << shift
+    byte = data[pos + 4]
+    if byte > 127:
+        raise WireFault
+    return (value | byte << 28) & 0xFFFFFFFF, pos + 5
+
+
+def read_string(data: bytes, pos: int) -> tuple[str, int]:
+    """A string with an int16 length."""
+    (size,) = _INT16.unpack_from(data, pos)
+    if size < 0:
+        raise WireFault
+    pos += 2
+    end = pos + size
+    return data[pos:end].decode(), end
+
+
+def read_nullable_string(data: bytes, pos: int) -> tuple[str | None, int]:
+    """A string with an int16 length, or null for -1."""
+    (size,) = _INT16.unpack_from(data, pos)
+    pos += 2
+    if size < 0:
+        if size != -1:
+            raise WireFault
+        return None, pos
+    end = pos + size
+    return data[pos:end].decode(), end
+
+
+def read_compact_string(data: bytes, pos: int) -> tuple[str, int]:
+    """A string whose length plus one is an unsigned varint."""
+    size = data[pos]
+    if size > 127:
+        size, pos = read_uvarint(data, pos)
+        if size > MAX_STRING_BYTES + 1:
+            raise WireFault
+    else:
+        pos += 1
+    if not size:
+        raise WireFault
+    end = pos + size - 1
+    return data[pos:end].decode(), end
+
+
+def read_compact_nullable_string(data: bytes, pos: int) -> tuple[str | None, int]:
+    """A string whose length plus one is an unsigned varint, or null for 0."""
+    size = data[pos]
+    if size > 127:
+        size, pos = read_uvarint(data, pos)
+        if size > MAX_STRING_BYTES + 1:
+            raise WireFault
+    else:
+        pos += 1
+    if not size:
+        return None, pos
+    end = pos + size - 1
+    return data[pos:end].decode(), end
+
+
+def read_bytes(data: bytes, pos: int) -> tuple[bytes, int]:
+    """Bytes with an int32 length."""
+    (size,) = _INT32.unpack_from(data, pos)
+    if size < 0:
+        raise WireFault
+    pos += 4
+    end = pos + size
+    return data[pos:end], end
+
+
+def read_nullable_bytes(data: bytes, pos: int) -> tuple[bytes | None, int]:
+    """Bytes with an int32 length, or null for -1."""
+    (size,) = _INT32.unpack_from(data, pos)
+    pos += 4
+    if size < 0:
+        if size != -1:
+            raise WireFault
+        return None, pos
+    end = pos + size
+    return data[pos:end], end
+
+
+def read_compact_bytes(data: bytes, pos: int) -> tuple[bytes, int]:
+    """Bytes whose length plus one is an unsigned varint."""
+    size, pos = read_uvarint(data, pos)
+    if not size:
+        raise WireFault
+    end = pos + size - 1
+    return data[pos:end], end
+
+
+def read_compact_nullable_bytes(data: bytes, pos: int) -> tuple[bytes | None, int]:
+    """Bytes whose length plus one is an unsigned varint, or null for 0."""
+    size, pos = read_uvarint(data, pos)
+    if not size:
+        return None, pos
+    end = pos + size - 1
+    return data[pos:end], end
+
+
+def read_array_length(data: bytes, pos: int) -> tuple[int, int]:
+    """An int32 count of elements, checked against the bytes left before anything is built."""
+    (count,) = _INT32.unpack_from(data, pos)
+    pos += 4
+    if count < 0 or count > len(data) - pos or count > MAX_ARRAY_ELEMENTS:
+        raise WireFault
+    return count, pos
+
+
+def read_nullable_array_length(data: bytes, pos: int) -> tuple[int, int]:
+    """An int32 count of elements, or -1 for null."""
+    (count,) = _INT32.unpack_from(data, pos)
+    pos += 4
+    if count < -1 or count > len(data) - pos or count > MAX_ARRAY_ELEMENTS:
+        raise WireFault
+    return count, pos
+
+
+def read_compact_array_length(data: bytes, pos: int) -> tuple[int, int]:
+    """A count of elements whose value plus one is an unsigned varint."""
+    count = data[pos]
+    if count > 127:
+        count, pos = read_uvarint(data, pos)
+    else:
+        pos += 1
+    if not count or count - 1 > len(data) - pos or count - 1 > MAX_ARRAY_ELEMENTS:
+        raise WireFault
+    return count - 1, pos
+
+
+def read_compact_nullable_array_length(data: bytes, pos: int) -> tuple[int, int]:
+    """A count of elements whose value plus one is an unsigned varint, or -1 for null."""
+    count = data[pos]
+    if count > 127:
+        count, pos = read_uvarint(data, pos)
+    else:
+        pos += 1
+    if count - 1 > len(data) - pos or count - 1 > MAX_ARRAY_ELEMENTS:
+        raise WireFault
+    return count - 1, pos
+
+
+def read_numbers(data: bytes, pos: int, count: int, letter: str) -> tuple[list[int], int]:
+    """`count` numbers of one format letter of `struct`."""
+    shape = array_struct(letter, count)
+    return list(shape.unpack_from(data, pos)), pos + shape.size
+
+
+def read_uuids(data: bytes, pos: int, count: int) -> tuple[list[Uuid], int]:
+    """`count` uuids of 16 bytes."""
+    end = pos + 16 * count
+    if end > len(data):
+        raise WireFault
+    return [Uuid(data[at : at + 16]) for at in range(pos, end, 16)], end
+
+
+def read_strings(data: bytes, pos: int, count: int) -> tuple[list[str], int]:
+    """`count` strings with int16 lengths."""
+    values = []
+    for _ in range(count):
+        value, pos = read_string(data, pos)
+        values.append(value)
+    return values, pos
+
+
+def read_compact_strings(data: bytes, pos: int, count: int) -> tuple[list[str], int]:
+    """`count` strings in the compact form."""
+    values = []
+    for _ in range(count):
+        value, pos = read_compact_string(data, pos)
+        values.append(value)
+    return values, pos
+
+
+def read_tags(data: bytes, pos: int) -> tuple[list[tuple[int, int, int]], int]:
+    """The tagged fields of a struct as (tag, start, end); numbers ascend, sizes fit (KIP-482)."""
+    count, pos = read_uvarint(data, pos)
+    if count > MAX_TAGGED_FIELDS:
+        raise WireFault
+    tags = []
+    previous = -1
+    for _ in range(count):
+        tag, pos = read_uvarint(data, pos)
+        size, pos = read_uvarint(data, pos)
+        end = pos + size
+        if tag <= previous or end > len(data):
+            raise WireFault
+        tags.append((tag, pos, end))
+        previous = tag
+        pos = end
+    return tags, pos
+
+
+def read_unknown_tags(data: bytes, pos: int) -> tuple[list[RawTaggedField] | None, int]:
+    """The tagged fields of a struct that knows none; None when there are none."""
+    if not data[pos]:
+        return None, pos + 1
+    tags, pos = read_tags(data, pos)
+    return [RawTaggedField(tag, data[start:end]) for tag, start, end in tags], pos

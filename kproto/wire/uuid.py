@@ -1,0 +1,55 @@
+"""Kafka's uuid: sixteen bytes that print as unpadded base64url, as Kafka's tools print them."""
+
+from __future__ import annotations
+
+import base64
+import os
+from typing import Final
+
+from .errors import ConfigurationError
+
+__all__ = ["ZERO_UUID", "Uuid"]
+
+
+class Uuid(bytes):
+    """A 16-byte id of a topic, a directory or a member; compares and hashes as its bytes do.
+
+    Building one from bytes does not check the length, which keeps decoding fast; `encode` of a
+    message refuses any other length than 16.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def random(cls) -> Uuid:
+        """A random (version 4) id whose text does not begin with a dash, as Kafka makes them."""
+        while True:
+            raw = bytearray(os.urandom(16))
+            raw[6] = raw[6] & 0x0F | 0x40
+            raw[8] = raw[8] & 0x3F | 0x80
+            made = cls(raw)
+            if not str(made).startswith("-"):
+                return made
+
+    @classmethod
+    def parse(cls, text: str) -> Uuid:
+        """Read the 22 characters of base64url. Raises ConfigurationError on anything else."""
+        try:
+            raw = base64.b64decode(text + "==", altchars=b"-_", validate=True)
+        except ValueError:
+            raw = b""
+        if len(raw) != 16:
+            raise ConfigurationError(
+                f"{text!r} is no Kafka uuid: write 22 characters of base64url without padding"
+            )
+        return cls(raw)
+
+    def __str__(self) -> str:
+        return base64.urlsafe_b64encode(self).rstrip(b"=").decode("ascii")
+
+    def __repr__(self) -> str:
+        return f"Uuid.parse({str(self)!r})"
+
+
+#: The id that means "none".
+ZERO_UUID: Final = Uuid(16)

@@ -1,0 +1,179 @@
+"""Writing primitives: each function hands its pieces to `append`, and one join makes the message.
+
+What cannot be written raises one of `faults.WRITE_FAULTS`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, TypeAlias
+
+from .faults import WireFault
+from .limits import MAX_LENGTH, MAX_STRING_BYTES
+from .reading import array_struct
+from .tags import RawTaggedField
+
+__all__ = [
+    "UVARINT",
+    "Append",
+    "compact_string_length",
+    "uvarint",
+    "write_array_length",
+    "write_bytes",
+    "write_compact_array_length",
+    "write_compact_bytes",
+    "write_compact_nullable_bytes",
+    "write_compact_nullable_string",
+    "write_compact_string",
+    "write_compact_strings",
+    "write_nullable_bytes",
+    "write_nullable_string",
+    "write_numbers",
+    "write_string",
+    "write_strings",
+    "write_tags",
+    "write_uuids",
+]
+
+Append: TypeAlias = Callable[[bytes], None]
+
+#: The one-byte unsigned varints.
+UVARINT: Final = [bytes((value,)) for value in range(128)]
+
+_INT16: Final = struct.Struct(">h")
+_INT32: Final = struct.Struct(">i")
+
+
+def uvarint(value: int) -> bytes:
+    """An unsigned varint in its shortest form."""
+    if value < 128:
+        return UVARINT[value]
+    if value > 0xFFFFFFFF:
+        raise WireFault
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def compact_string_length(size: int) -> bytes:
+    """The length in front of a compact string of `size` bytes."""
+    if size > MAX_STRING_BYTES:
+        raise WireFault
+    return uvarint(size + 1)
+
+
+def write_string(append: Append, value: str) -> None:
+    """A string with an int16 length."""
+    raw = value.encode()
+    append(_INT16.pack(len(raw)))
+    append(raw)
+
+
+def write_nullable_string(append: Append, value: str | None) -> None:
+    """A string with an int16 length, -1 for null."""
+    if value is None:
+        append(b"\xff\xff")
+    else:
+        write_string(append, value)
+
+
+def write_compact_string(append: Append, value: str) -> None:
+    """A string whose length plus one is an unsigned varint."""
+    raw = value.encode()
+    size = len(raw)
+    append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
+    append(raw)
+
+
+def write_compact_nullable_string(append: Append, value: str | None) -> None:
+    """A string whose length plus one is an unsigned varint, 0 for null."""
+    if value is None:
+        append(b"\0")
+    else:
+        write_compact_string(append, value)
+
+
+def write_bytes(append: Append, value: bytes) -> None:
+    """Bytes with an int32 length."""
+    append(_INT32.pack(len(value)))
+    append(value)
+
+
+def write_nullable_bytes(append: Append, value: bytes | None) -> None:
+    """Bytes with an int32 length, -1 for null."""
+    if value is None:
+        append(b"\xff\xff\xff\xff")
+    else:
+        write_bytes(append, value)
+
+
+def write_compact_bytes(append: Append, value: bytes) -> None:
+    """Bytes whose length plus one is an unsigned varint."""
+    size = len(value)
+    if size > MAX_LENGTH:
+        raise WireFault
+    append(uvarint(size + 1))
+    append(value)
+
+
+def write_compact_nullable_bytes(append: Append, value: bytes | None) -> None:
+    """Bytes whose length plus one is an unsigned varint, 0 for null."""
+    if value is None:
+        append(b"\0")
+    else:
+        write_compact_bytes(append, value)
+
+
+def write_array_length(append: Append, count: int) -> None:
+    """An int32 count of elements."""
+    append(_INT32.pack(count))
+
+
+def write_compact_array_length(append: Append, count: int) -> None:
+    """A count of elements, plus one, as an unsigned varint."""
+    append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
+
+
+def write_numbers(append: Append, values: Sequence[int] | Sequence[float], letter: str) -> None:
+    """Numbers of one format letter of `struct`."""
+    append(array_struct(letter, len(values)).pack(*values))
+
+
+def write_uuids(append: Append, values: Iterable[bytes]) -> None:
+    """Uuids of 16 bytes."""
+    for value in values:
+        if len(value) != 16:
+            raise WireFault
+        append(value)
+
+
+def write_strings(append: Append, values: Iterable[str]) -> None:
+    """Strings with int16 lengths."""
+    for value in values:
+        write_string(append, value)
+
+
+def write_compact_strings(append: Append, values: Iterable[str]) -> None:
+    """Strings in the compact form."""
+    for value in values:
+        write_compact_string(append, value)
+
+
+def write_tags(
+    append: Append, known: Iterable[RawTaggedField], unknown: Iterable[RawTaggedField] | None
+) -> None:
+    """The tagged fields of a struct, by ascending number, each number once (KIP-482)."""
+    fields = sorted([*known, *unknown] if unknown else known)
+    append(uvarint(len(fields)))
+    previous = -1
+    for tag, value in fields:
+        if tag <= previous:
+            raise WireFault
+        previous = tag
+        append(uvarint(tag))
+        append(uvarint(len(value)))
+        append(value)
