@@ -342,7 +342,7 @@ def parse_integer(text: str) -> int:
     """An integer as Java's `Integer.decode` reads it: decimal, 0x or # hex, leading-0 octal."""
     sign, digits = (-1, text[1:]) if text.startswith("-") else (1, text.removeprefix("+"))
     if digits[:2].lower() == "0x":
-        return sign * int(digits[2:], 16)
+        return sign * int(digits, 16)
     if len(digits) > 1 and digits[0] == "0":
         return sign * int(digits[1:], 8)
     return sign * int(digits, 10)

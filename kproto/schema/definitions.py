@@ -1,0 +1,87 @@
+"""Finds the definition of a message in a definitions file, one line of JSON a message.
+
+The file of `kproto` itself holds the union of the releases; a package that
+`kproto-codegen generate` made of other definitions carries its own.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from .specs import MessageSpec
+
+__all__ = ["FILE_NAME", "Definitions", "definition_line", "definitions_of", "union"]
+
+#: The name of a definitions file inside a package.
+FILE_NAME: Final = "definitions.jsonl"
+
+
+class Definitions(Mapping[str, MessageSpec]):
+    """The messages of one definitions file by name; a line is read when it is asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self._lines: dict[str, str] = {}
+        self._former: dict[str, list[str]] = {}
+        self._specs: dict[str, MessageSpec] = {}
+        for line in path.read_text(encoding="utf-8").splitlines():
+            head, _, body = line.partition("\t")
+            name, *former = head.split(" ")
+            self._lines[name] = body
+            for other in former:
+                self._former.setdefault(other, []).append(name)
+
+    def __getitem__(self, name: str) -> MessageSpec:
+        spec = self._specs.get(name)
+        if spec is None:
+            spec = self._specs[name] = MessageSpec.from_json(json.loads(self._lines[name]))
+        return spec
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._lines)
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def resolve(self, name: str, version: int) -> tuple[MessageSpec, int]:
+        """The message that a release called `name` at `version`, and its version here.
+
+        Where the newest release reuses a name and number, it wins. Raises KeyError when no
+        release had that name and version.
+        """
+        if name in self._lines and version in self[name].valid_versions:
+            return self[name], version
+        for other in self._former.get(name, ()):
+            for entry in self[other].formerly:
+                if entry.name == name and version in entry.versions:
+                    return self[other], version - entry.versions.lowest + entry.becomes
+        raise KeyError(f"no release has {name} v{version}")
+
+
+def definition_line(spec: MessageSpec) -> str:
+    """One line of a definitions file: the name, the former names, a tab, and the JSON."""
+    former = sorted({entry.name for entry in spec.formerly})
+    body = json.dumps(spec.to_json(), separators=(",", ":"), ensure_ascii=True)
+    return f"{' '.join([spec.name, *former])}\t{body}"
+
+
+@lru_cache(maxsize=32)
+def _load(path: Path) -> Definitions:
+    return Definitions(path)
+
+
+def union() -> Definitions:
+    """The union of the Kafka releases in `schemas/`, as the package ships it."""
+    return _load(Path(__file__).with_name(FILE_NAME))
+
+
+def definitions_of(module: str) -> Definitions:
+    """The definitions that the generated module called `module` was made of."""
+    package = sys.modules[module.rpartition(".")[0]]
+    assert package.__file__ is not None
+    own = Path(package.__file__).with_name(FILE_NAME)
+    return _load(own) if own.exists() else union()

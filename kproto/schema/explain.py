@@ -1,0 +1,328 @@
+"""Says which field is at fault, where and why, after the fast codec has only said "wrong".
+
+The generated codec checks little and explains nothing. When it stumbles, these walkers go through
+the same bytes, or the same object, once more by the layout of the definition.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, Final
+
+from ..wire.errors import DecodeError, EncodeError
+from ..wire.limits import MAX_ARRAY_ELEMENTS, MAX_STRING_BYTES, MAX_TAGGED_FIELDS
+from .layout import FORMATS, LayoutField, StructLayout, WireType, layout
+from .naming import attribute_name
+from .specs import FieldSpec, MessageSpec
+
+__all__ = ["explain_decode", "explain_encode"]
+
+#: Where an explanation stops looking: at an element that no one would read on to.
+_SIZES: Final = {kind: struct.calcsize(">" + letter) for kind, letter in FORMATS.items()}
+
+
+class _Fault(Exception):  # noqa: N818 - carries a finding up the walk, never leaves this module
+    def __init__(self, reason: str, path: str, offset: int = 0) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.path = path
+        self.offset = offset
+
+
+def explain_decode(
+    message: MessageSpec, version: int, data: bytes, offset: int = 0, *, trailing: bool = False
+) -> DecodeError | None:
+    """What is wrong with the bytes of `message` that begin at `offset`; None when nothing is.
+
+    Offsets in the error count from there. With `trailing`, bytes behind the message are no fault.
+    """
+    reader = _Reader(data, offset)
+    try:
+        end = reader.struct(layout(message, version), offset, "")
+    except _Fault as fault:
+        return DecodeError(
+            fault.reason,
+            message=message.name,
+            version=version,
+            field=fault.path,
+            offset=fault.offset - offset,
+        )
+    if end < len(data) and not trailing:
+        return DecodeError(
+            f"{len(data) - end} bytes stand behind the end of the message; "
+            "decode_from reads a message that something follows",
+            message=message.name,
+            version=version,
+            offset=end - offset,
+        )
+    return None
+
+
+class _Reader:
+    """Walks bytes by a layout and builds nothing."""
+
+    def __init__(self, data: bytes, start: int) -> None:
+        self.data = data
+        self.start = start
+
+    def struct(self, shape: StructLayout, pos: int, path: str) -> int:
+        for field in shape.fields:
+            pos = self.value(field.type, pos, _join(path, field.attribute))
+        if shape.flexible:
+            pos = self.tags(shape, pos, path)
+        return pos
+
+    def value(self, kind: WireType, pos: int, path: str) -> int:
+        match kind.kind:
+            case "struct":
+                return self.nested(kind, pos, path)
+            case "array":
+                return self.array(kind, pos, path)
+            case "string":
+                return self.string(kind, pos, path)
+            case "bytes" | "records":
+                size, pos = self.length(kind, pos, path, 4)
+                return pos if size is None else self.take(pos, size, path)
+            case fixed:
+                return self.take(pos, _SIZES[fixed], path)
+
+    def nested(self, kind: WireType, pos: int, path: str) -> int:
+        assert kind.struct is not None
+        if kind.nullable:
+            end = self.take(pos, 1, path)
+            if self.data[pos] > 127:
+                return end
+            pos = end
+        return self.struct(kind.struct, pos, path)
+
+    def array(self, kind: WireType, pos: int, path: str) -> int:
+        start = pos
+        count, pos = self.length(kind, pos, path, 4)
+        if count is None:
+            return pos
+        left = len(self.data) - pos
+        if count > left:
+            raise _Fault(f"{count} elements are announced and {left} bytes are left", path, start)
+        if count > MAX_ARRAY_ELEMENTS:
+            reason = f"{count} elements are announced; at most {MAX_ARRAY_ELEMENTS} are read"
+            raise _Fault(reason, path, start)
+        assert kind.element is not None
+        for index in range(count):
+            pos = self.value(kind.element, pos, f"{path}[{index}]")
+        return pos
+
+    def string(self, kind: WireType, pos: int, path: str) -> int:
+        start = pos
+        size, pos = self.length(kind, pos, path, 2)
+        if size is None:
+            return pos
+        if size > MAX_STRING_BYTES:
+            reason = f"a string of {size} bytes; at most {MAX_STRING_BYTES} are allowed"
+            raise _Fault(reason, path, start)
+        end = self.take(pos, size, path)
+        try:
+            self.data[pos:end].decode()
+        except UnicodeDecodeError as error:
+            reason = f"a string that is not UTF-8 ({error.reason})"
+            raise _Fault(reason, path, pos + error.start) from None
+        return end
+
+    def length(self, kind: WireType, pos: int, path: str, width: int) -> tuple[int | None, int]:
+        """A length in either form, None for null."""
+        start = pos
+        if kind.compact:
+            size, pos = self.uvarint(pos, path)
+            size -= 1
+        else:
+            pos = self.take(pos, width, path)
+            size = int.from_bytes(self.data[start:pos], "big", signed=True)
+        if size < -1:
+            raise _Fault(f"a length of {size}", path, start)
+        if size == -1:
+            if not kind.nullable:
+                raise _Fault(f"null, which {path} may not be in this version", path, start)
+            return None, pos
+        return size, pos
+
+    def uvarint(self, pos: int, path: str) -> tuple[int, int]:
+        value = 0
+        for index in range(5):
+            end = self.take(pos + index, 1, path)
+            byte = self.data[pos + index]
+            value |= (byte & 127) << 7 * index
+            if byte < 128:
+                return value & 0xFFFFFFFF, end
+        raise _Fault("an unsigned varint of more than 5 bytes", path, pos)
+
+    def take(self, pos: int, size: int, path: str) -> int:
+        end = pos + size
+        if end > len(self.data):
+            left = len(self.data) - pos
+            raise _Fault(f"{size} bytes are needed and {left} are left", path, pos)
+        return end
+
+    def tags(self, shape: StructLayout, pos: int, path: str) -> int:
+        known = {field.tag: field for field in shape.tagged}
+        where = _join(path, "tagged fields")
+        start = pos
+        count, pos = self.uvarint(pos, where)
+        if count > MAX_TAGGED_FIELDS:
+            reason = f"{count} tagged fields are announced; at most {MAX_TAGGED_FIELDS} are read"
+            raise _Fault(reason, where, start)
+        previous = -1
+        spans = []
+        for _ in range(count):
+            start = pos
+            tag, pos = self.uvarint(pos, where)
+            if tag <= previous:
+                raise _Fault(f"tag {tag} comes after tag {previous}", where, start)
+            previous = tag
+            size, pos = self.uvarint(pos, where)
+            end = self.take(pos, size, _join(path, f"tag {tag}"))
+            spans.append((tag, pos, end))
+            pos = end
+        for tag, start, end in spans:
+            field = known.get(tag)
+            if field is None:
+                continue
+            inner = _join(path, field.attribute)
+            stopped = self.value(field.type, start, inner)
+            if stopped != end:
+                reason = f"tag {tag} announces {end - start} bytes and holds {stopped - start}"
+                raise _Fault(reason, inner, start)
+        return pos
+
+
+def explain_encode(message: MessageSpec, version: int, value: object) -> EncodeError | None:
+    """Why `value` cannot be written as `message` at `version`; None when nothing is wrong."""
+    try:
+        _check_struct(layout(message, version), value, "")
+    except _Fault as fault:
+        return EncodeError(fault.reason, message=message.name, version=version, field=fault.path)
+    return None
+
+
+def _check_struct(shape: StructLayout, value: object, path: str) -> None:
+    if type(value).__name__ != shape.class_name:
+        raise _Fault(f"a {shape.class_name} is wanted, not {_kind(value)}", path)
+    for spec in shape.absent:
+        attribute = attribute_name(spec.name, of_message=shape.is_message)
+        _check_absent(spec, getattr(value, attribute, None), _join(path, attribute))
+    for field in shape.all_fields():
+        _check_field(field, getattr(value, field.attribute, None), _join(path, field.attribute))
+    _check_unknown_tags(shape, value, path)
+
+
+def _check_unknown_tags(shape: StructLayout, value: object, path: str) -> None:
+    unknown = getattr(value, "_unknown_tags", None)
+    if not unknown:
+        return
+    where = _join(path, "unknown_tagged_fields")
+    if not shape.flexible:
+        raise _Fault("tagged fields cannot be written: this version is not flexible", where)
+    taken = {field.tag for field in shape.tagged}
+    try:
+        numbers = [tag for tag, _ in unknown]
+        sizes = [len(data) + len(memoryview(data)) for _, data in unknown]
+    except (TypeError, ValueError):
+        raise _Fault("a list of RawTaggedField(tag, bytes) is wanted", where) from None
+    assert len(sizes) == len(numbers)
+    for tag in numbers:
+        if not isinstance(tag, int) or not 0 <= tag <= 0xFFFFFFFF:
+            raise _Fault(f"{tag!r} is no tag number", where)
+        if tag in taken:
+            raise _Fault(f"tag {tag} is a field of this version, or is there twice", where)
+        taken.add(tag)
+
+
+def _check_absent(spec: FieldSpec, value: object, path: str) -> None:
+    if spec.ignorable or is_default(spec, value):
+        return
+    reason = f"this version does not have the field (versions {spec.versions} do)"
+    raise _Fault(f"{reason}; leave it at its default", path)
+
+
+def is_default(spec: FieldSpec, value: object) -> bool:
+    """True when `value` is the default of the field, so that it may be left out."""
+    default = spec.default_value()
+    if default is None:
+        return value is None
+    if spec.is_struct:
+        return value is not None and value == type(value)()
+    if spec.is_array:
+        return value is not None and not isinstance(value, int | float) and not value
+    return value == default
+
+
+def _check_field(field: LayoutField, value: object, path: str) -> None:
+    if value is None and field.type.kind not in FORMATS:
+        if not field.type.nullable:
+            raise _Fault("null, which this version does not allow", path)
+        return
+    _check_value(field.type, value, path)
+
+
+def _check_value(kind: WireType, value: object, path: str) -> None:
+    match kind.kind:
+        case "struct":
+            assert kind.struct is not None
+            _check_struct(kind.struct, value, path)
+        case "array":
+            _check_array(kind, value, path)
+        case "string":
+            _check_string(value, path)
+        case "bytes" | "records":
+            if not isinstance(value, bytes | bytearray | memoryview):
+                raise _Fault(f"bytes are wanted, not {_kind(value)}", path)
+        case "uuid":
+            if not isinstance(value, bytes | bytearray) or len(value) != 16:
+                raise _Fault(f"a Uuid of 16 bytes is wanted, not {_kind(value)}", path)
+        case fixed:
+            _check_number(fixed, value, path)
+
+
+def _check_array(kind: WireType, value: Any, path: str) -> None:
+    assert kind.element is not None
+    try:
+        elements = list(value)
+        len(value)
+    except TypeError:
+        raise _Fault(f"a list is wanted, not {_kind(value)}", path) from None
+    if isinstance(value, str | bytes | bytearray) and kind.element.kind in {"string", "struct"}:
+        raise _Fault(f"a list is wanted, not {_kind(value)}", path)
+    for index, element in enumerate(elements):
+        where = f"{path}[{index}]"
+        if element is None:
+            raise _Fault("null, which an element may not be", where)
+        _check_value(kind.element, element, where)
+
+
+def _check_string(value: object, path: str) -> None:
+    if not isinstance(value, str):
+        raise _Fault(f"a str is wanted, not {_kind(value)}", path)
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError:
+        raise _Fault("a str with a lone surrogate, which UTF-8 cannot carry", path) from None
+    if size > MAX_STRING_BYTES:
+        raise _Fault(f"a str of {size} bytes; at most {MAX_STRING_BYTES} are allowed", path)
+
+
+def _check_number(kind: str, value: object, path: str) -> None:
+    try:
+        struct.pack(">" + FORMATS[kind], value)
+    except (struct.error, TypeError, OverflowError) as error:
+        raise _Fault(f"{_kind(value)} is no {kind} ({error})", path) from None
+
+
+def _kind(value: object) -> str:
+    """A value named for a message: numbers as they are, all else by its type and length."""
+    if value is None or isinstance(value, bool | int | float):
+        return repr(value)
+    if isinstance(value, str | bytes | bytearray | list):
+        return f"{type(value).__name__} of length {len(value)}"
+    return type(value).__name__
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name

@@ -1,0 +1,187 @@
+"""The wire layout of one version of a message: which fields stand where, in which form.
+
+The generator, the JSON form, the explanations of errors and the hypothesis strategies all read
+layouts here, so that the rules of versions, flexible versions, tags and nulls stand in one place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from .naming import attribute_name, class_name
+from .specs import PRIMITIVE_TYPES, DefaultValue, FieldSpec, MessageSpec, StructSpec
+
+__all__ = [
+    "FORMATS",
+    "FieldForm",
+    "LayoutField",
+    "Presence",
+    "StructLayout",
+    "WireType",
+    "field_form",
+    "layout",
+]
+
+#: The `struct` letter of each type of fixed width.
+FORMATS: Final = {
+    "bool": "?",
+    "int8": "b",
+    "int16": "h",
+    "uint16": "H",
+    "int32": "i",
+    "uint32": "I",
+    "int64": "q",
+    "float64": "d",
+    "uuid": "16s",
+}
+
+
+class Presence(Enum):
+    """Where a field stands in one version."""
+
+    ABSENT = "absent"
+    PLAIN = "plain"
+    TAGGED = "tagged"
+
+
+class FieldForm(NamedTuple):
+    """How a field is written in one version."""
+
+    presence: Presence
+    compact: bool
+    nullable: bool
+
+
+_ABSENT = FieldForm(Presence.ABSENT, False, False)
+
+
+def field_form(field: FieldSpec, version: int, *, flexible: bool) -> FieldForm:
+    """How `field` is written at `version` of a message that is flexible there, or is not."""
+    if version not in field.versions:
+        return _ABSENT
+    tagged = version in field.tagged_versions
+    if field.flexible_versions is not None:
+        flexible = version in field.flexible_versions
+    varies = field.type not in FORMATS and not field.is_struct
+    return FieldForm(
+        Presence.TAGGED if tagged else Presence.PLAIN,
+        flexible and varies,
+        version in field.nullable_versions and field.type not in FORMATS,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class WireType:
+    """A type as one version writes it; `kind` is a primitive type, `struct` or `array`."""
+
+    kind: str
+    compact: bool = False
+    nullable: bool = False
+    element: WireType | None = None
+    struct: StructLayout | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutField:
+    """One field that is present in the version; `tag` is None for a field in its place."""
+
+    name: str
+    attribute: str
+    type: WireType
+    tag: int | None
+    default: DefaultValue
+    spec: FieldSpec
+
+
+@dataclass(frozen=True, slots=True)
+class StructLayout:
+    """A struct, or a whole message, at one version.
+
+    `fields` stand in wire order, `tagged` by number, `absent` are the fields of other versions.
+    """
+
+    name: str
+    class_name: str
+    version: int
+    flexible: bool
+    fields: tuple[LayoutField, ...]
+    tagged: tuple[LayoutField, ...]
+    absent: tuple[FieldSpec, ...]
+    is_message: bool
+
+    def all_fields(self) -> tuple[LayoutField, ...]:
+        """Every field of the version, those in place first."""
+        return self.fields + self.tagged
+
+
+@lru_cache(maxsize=4096)
+def layout(message: MessageSpec, version: int) -> StructLayout:
+    """The layout of `message` at `version`. Raises ValueError outside its valid versions."""
+    if version not in message.valid_versions:
+        raise ValueError(f"{message.name} has versions {message.valid_versions}, not {version}")
+    structs = {struct.name: struct for struct in message.structs()}
+    flexible = version in message.flexible_versions
+    whole = StructSpec(message.name, message.valid_versions, message.fields)
+    return _struct_layout(whole, version, flexible, structs, is_message=True)
+
+
+def _struct_layout(
+    struct: StructSpec,
+    version: int,
+    flexible: bool,
+    structs: dict[str, StructSpec],
+    *,
+    is_message: bool,
+) -> StructLayout:
+    placed: list[LayoutField] = []
+    tagged: list[LayoutField] = []
+    absent: list[FieldSpec] = []
+    for field in struct.fields:
+        form = field_form(field, version, flexible=flexible)
+        if form.presence is Presence.ABSENT:
+            absent.append(field)
+            continue
+        is_tagged = form.presence is Presence.TAGGED
+        entry = LayoutField(
+            name=field.name,
+            attribute=attribute_name(field.name, of_message=is_message),
+            type=_wire_type(field, form, version, flexible, structs),
+            tag=field.tag if is_tagged else None,
+            default=field.default_value(),
+            spec=field,
+        )
+        (tagged if is_tagged else placed).append(entry)
+    tagged.sort(key=lambda entry: entry.tag or 0)
+    return StructLayout(
+        struct.name,
+        class_name(struct.name),
+        version,
+        flexible,
+        tuple(placed),
+        tuple(tagged),
+        tuple(absent),
+        is_message,
+    )
+
+
+def _wire_type(
+    field: FieldSpec,
+    form: FieldForm,
+    version: int,
+    flexible: bool,
+    structs: dict[str, StructSpec],
+) -> WireType:
+    name = field.element_type
+    if name in PRIMITIVE_TYPES:
+        inner = WireType(name, compact=flexible and name not in FORMATS)
+        if not field.is_array:
+            return WireType(name, form.compact, form.nullable)
+    else:
+        nested = _struct_layout(structs[name], version, flexible, structs, is_message=False)
+        inner = WireType("struct", struct=nested)
+        if not field.is_array:
+            return WireType("struct", nullable=form.nullable, struct=nested)
+    return WireType("array", form.compact, form.nullable, element=inner)

@@ -1,0 +1,66 @@
+"""From the names of the definitions to names in Python.
+
+The definitions are input, so a name is never trusted to be free: keywords, builtins and names
+that the generated code needs for itself get a trailing underscore.
+"""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import re
+from typing import Final
+
+__all__ = ["attribute_name", "class_name", "module_name", "snake_case"]
+
+#: What a message class defines itself; a field of a message's own may not hide it.
+MESSAGE_NAMES: Final = frozenset(
+    {"copy", "decode", "decode_from", "encode", "from_json", "size", "to_json"}
+)
+
+#: What every struct defines itself.
+STRUCT_NAMES: Final = frozenset({"copy", "unknown_tagged_fields"})
+
+#: Names that a generated module imports or uses, and that a struct's class must not take.
+MODULE_NAMES: Final = frozenset(
+    {
+        "Append",
+        "ClassVar",
+        "Iterable",
+        "KeyedList",
+        "Message",
+        "RawTaggedField",
+        "Request",
+        "Response",
+        "Self",
+        "Struct",
+        "Uuid",
+        "WireFault",
+    }
+)
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|[0-9]+")
+
+
+def snake_case(name: str) -> str:
+    """`TopicId` is `topic_id`, `ISRNodes` is `isr_nodes`."""
+    return "_".join(word.lower() for word in _WORD.findall(name))
+
+
+def attribute_name(name: str, *, of_message: bool) -> str:
+    """The attribute that holds the field called `name`, of a message or of a struct inside it."""
+    made = snake_case(name)
+    taken = MESSAGE_NAMES | STRUCT_NAMES if of_message else STRUCT_NAMES
+    return made + "_" if keyword.iskeyword(made) or made in taken else made
+
+
+def class_name(name: str) -> str:
+    """The class of the message or struct called `name`."""
+    hidden = keyword.iskeyword(name) or hasattr(builtins, name) or name in MODULE_NAMES
+    return name + "_" if hidden else name
+
+
+def module_name(name: str) -> str:
+    """The module of the message called `name`."""
+    made = snake_case(name)
+    return made + "_" if keyword.iskeyword(made) or made in {"base", "__init__"} else made
