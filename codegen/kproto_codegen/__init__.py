@@ -1,0 +1,1 @@
+"""From Kafka's message definitions to Python: importer, rules, union of releases, generator."""

@@ -1,0 +1,119 @@
+"""The command `kproto-codegen`: import a release, generate code, check two releases.
+
+It owns the arguments and what is printed; the work is done by `importer`, `render`, `history`.
+Ends with 0, with 1 when something could not be read or a check found something, and with 2 for
+wrong arguments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from .errors import DefinitionError
+from .importer import ImportedRelease, read_releases
+from .release import write_release
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except DefinitionError as error:
+        _complain([error])
+        return 1
+    except BrokenPipeError:
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="kproto-codegen", description="Python classes from Kafka's message definitions."
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    importing = commands.add_parser(
+        "import",
+        help="take the definitions of a Kafka release into a folder of facts",
+        description="Reads the message definitions and error codes of a Kafka release and writes "
+        "their facts to OUT/<release>/<module>/<Name>.json.",
+    )
+    importing.add_argument(
+        "sources",
+        nargs="+",
+        type=Path,
+        metavar="SOURCE",
+        help="a jar, a folder of jars, a Kafka source tree, or a folder of definition files",
+    )
+    importing.add_argument("--out", type=Path, default=Path("schemas"), help="default: schemas")
+    importing.add_argument("--release", help="the release, where the source does not tell it")
+    importing.add_argument(
+        "--keep-going",
+        action="store_true",
+        help="write what could be read even when something could not",
+    )
+    importing.set_defaults(run=_import)
+
+    generating = commands.add_parser(
+        "generate",
+        help="write a package of message classes",
+        description="Writes one class a message for the union of the releases in DIR.",
+    )
+    generating.add_argument("--schemas", type=Path, required=True, metavar="DIR")
+    generating.add_argument("--package", required=True, metavar="NAME")
+    generating.add_argument("--out", type=Path, required=True, metavar="DIR")
+    generating.set_defaults(run=_generate)
+    return parser
+
+
+def _import(options: argparse.Namespace) -> int:
+    imported, unopened = read_releases(options.sources, release=options.release)
+    _complain(unopened)
+    failed = bool(unopened) or any(entry.errors for entry in imported)
+    for entry in imported:
+        _report(entry)
+    if failed and not options.keep_going:
+        print("nothing was written; --keep-going writes what could be read", file=sys.stderr)
+        return 1
+    for entry in imported:
+        changed = write_release(entry.release, options.out)
+        where = options.out / entry.release.name
+        print(f"{where}: {'written' if changed else 'is up to date'}")
+    return 1 if failed else 0
+
+
+def _report(imported: ImportedRelease) -> None:
+    """Say what was taken of a release, what is odd in it, and what could not be read."""
+    release = imported.release
+    print(f"Kafka {release.name}: {len(release.messages)} definitions")
+    for module, messages in release.modules().items():
+        print(f"  {module:<28}{len(messages):>5}")
+    if release.error_codes:
+        print(f"  {'error codes':<28}{len(release.error_codes):>5}")
+    else:
+        print("  no error codes: they come with kafka-clients, which is not among the sources")
+    for note in imported.notes:
+        print(f"  taken, though odd: {note}")
+    _complain(imported.errors)
+
+
+def _complain(errors: Sequence[DefinitionError]) -> None:
+    for error in errors:
+        print(f"could not read {error}", file=sys.stderr)
+
+
+def _generate(options: argparse.Namespace) -> int:
+    from .history import load_union  # noqa: PLC0415
+    from .render import generate  # noqa: PLC0415
+
+    generate(load_union(options.schemas), out=options.out, package=options.package)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
