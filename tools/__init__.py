@@ -1,0 +1,1 @@
+"""Tools of the source tree: set-up, a real Kafka, benchmarks. Never part of the wheel."""

@@ -1,0 +1,105 @@
+"""`python -m tools.kafka start|status|stop`: a real Kafka broker from the terminal."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from tools.setup.java import JavaNotFoundError
+
+from . import (
+    DEFAULT_VERSION,
+    KafkaJarsError,
+    KafkaNode,
+    KafkaStartError,
+    resolve_jars,
+    running_nodes,
+)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Carry out one command; return the exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        if options.command == "start":
+            return _start(options)
+        if options.command == "stop":
+            return _stop(options.port)
+        if options.command == "fetch":
+            print(resolve_jars(options.version))
+            return 0
+        return _status()
+    except (KafkaStartError, KafkaJarsError, JavaNotFoundError) as error:
+        print(f"kafka: {error}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tools.kafka", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    start = commands.add_parser("start", help="start a broker that runs until it is stopped")
+    start.add_argument("--version", default=DEFAULT_VERSION, help="default: %(default)s")
+    start.add_argument("--port", type=int, help="default: a free one")
+    start.add_argument("--heap", default="512m", help="the JVM's heap; default: %(default)s")
+    start.add_argument(
+        "--config",
+        nargs="+",
+        action="extend",
+        default=[],
+        type=_setting,
+        metavar="KEY=VALUE",
+        help="settings of server.properties, such as auto.create.topics.enable=true",
+    )
+    stop = commands.add_parser("stop", help="stop brokers that `start` started")
+    stop.add_argument("--port", type=int, help="only the one at this port")
+    fetch = commands.add_parser("fetch", help="fetch a version's jars and print their folder")
+    fetch.add_argument("--version", default=DEFAULT_VERSION, help="default: %(default)s")
+    commands.add_parser("status", help="list the brokers that run")
+    return parser
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not separator or not key:
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
+    return key, value
+
+
+def _start(options: argparse.Namespace) -> int:
+    node = KafkaNode(
+        options.version,
+        port=options.port,
+        config=dict(options.config),
+        heap=options.heap,
+        detached=True,
+    )
+    node.start()
+    print(node.bootstrap)
+    return 0
+
+
+def _stop(port: int | None) -> int:
+    chosen = [
+        node
+        for node in running_nodes()
+        if node.detached and (port is None or node.bootstrap.endswith(f":{port}"))
+    ]
+    for node in chosen:
+        node.stop()
+        print(f"stopped Kafka {node.version} at {node.bootstrap}")
+    if not chosen:
+        where = "" if port is None else f" at port {port}"
+        print(f"no broker{where} to stop", file=sys.stderr)
+        return 0 if port is None else 1
+    return 0
+
+
+def _status() -> int:
+    for node in running_nodes():
+        owner = "until stopped" if node.detached else "as long as the process that started it"
+        print(f"{node.bootstrap}  Kafka {node.version}  pid {node.process_group}  runs {owner}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

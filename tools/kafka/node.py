@@ -1,0 +1,293 @@
+"""One Kafka node: formatted, started, waited for, stopped.
+
+A node belongs to the process that started it and ends with it, unless it was started detached;
+then `running_nodes` finds it again from another process. Knows the broker's command line and
+nothing of the tests that use it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tools.setup import java
+
+from . import folders
+from .jars import resolve_jars
+from .probe import answers_api_versions
+from .properties import HOST, Ports, render, server_properties
+
+__all__ = ["KafkaNode", "KafkaStartError", "RunningNode", "running_nodes"]
+
+SUPERVISOR = Path(__file__).with_name("supervisor.py")
+JVM_OPTIONS = (
+    "-XX:+UseSerialGC",  # starts quickest, and two cores are shared with the tests
+    "-XX:-UsePerfData",
+    "-Djava.awt.headless=true",
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+    "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
+)
+HEAP = "512m"
+"""Holds the largest test topics; a broker keeps its records in files, not on the heap."""
+
+START_TIMEOUT_S = 90.0
+"""A start takes about three seconds; a busy machine may take ten times as long."""
+
+STOP_TIMEOUT_S = 20.0
+"""How long a node may take over a clean stop before it is killed."""
+
+POLL_S = 0.05
+LOG_TAIL_LINES = 25
+
+
+class KafkaStartError(RuntimeError):
+    """The node did not start; the message ends with the last lines of its log."""
+
+
+@dataclass(frozen=True)
+class RunningNode:
+    """A node that runs now, as its folder describes it."""
+
+    folder: Path
+    version: str
+    bootstrap: str
+    process_group: int
+    detached: bool
+
+    def stop(self) -> None:
+        """Stop it cleanly, kill it if it does not listen, and remove its folder."""
+        _signal_group(self.process_group, signal.SIGTERM)
+        if not self._released(STOP_TIMEOUT_S):
+            _signal_group(self.process_group, signal.SIGKILL)
+            self._released(STOP_TIMEOUT_S)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _released(self, timeout_s: float) -> bool:
+        deadline = time.monotonic() + timeout_s
+        while folders.is_held(self.folder):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(POLL_S)
+        return True
+
+
+def running_nodes() -> list[RunningNode]:
+    """Return the nodes that run from this checkout, whoever started them."""
+    found = []
+    for description in sorted(folders.NODES.glob("*/node.json")):
+        if folders.is_held(description.parent):
+            facts = json.loads(description.read_text(encoding="utf-8"))
+            found.append(RunningNode(folder=description.parent, **facts))
+    return found
+
+
+class KafkaNode:
+    """A combined broker and controller on free ports of the loopback address.
+
+    `config` overrides settings of server.properties. As a context manager it is running inside
+    the block and gone, with its data, after it; `start`, `stop` and `kill` may also be called in
+    any order until `close`, and keep ports and data. Raises `KafkaStartError`, `KafkaJarsError`
+    or `JavaNotFoundError` when it cannot be had.
+    """
+
+    def __init__(
+        self,
+        version: str,
+        *,
+        port: int | None = None,
+        config: Mapping[str, str] | None = None,
+        heap: str = HEAP,
+        detached: bool = False,
+    ) -> None:
+        self.version = version
+        self.ports = _free_ports(port)
+        self.bootstrap = f"{HOST}:{self.ports.broker}"
+        self._config = dict(config or {})
+        self._heap = heap
+        self._detached = detached
+        self._folder: Path | None = None
+        self._lock: int | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def log(self) -> str:
+        """What the broker has written so far."""
+        path = self._folder and self._folder / "broker.log"
+        return path.read_text("utf-8", errors="replace") if path and path.exists() else ""
+
+    @property
+    def running(self) -> bool:
+        """Whether the process is there; it may still be starting."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Start the node and wait until it answers; the first start formats its storage."""
+        if self.running:
+            return
+        folder = self._folder or self._format()
+        try:
+            self._spawn(folder)
+            self._wait_until_ready()
+        except BaseException:
+            self.kill()
+            if self._detached:
+                self.close()
+            raise
+        if self._detached:
+            self._release()
+
+    def stop(self) -> None:
+        """Stop the node cleanly and wait for its end; data and ports stay."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End the node at once, as a crash would; data and ports stay."""
+        self._end(signal.SIGKILL)
+
+    def close(self) -> None:
+        """Stop the node and remove its data."""
+        self.stop()
+        self._release()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _java(self, jars: Path, *command: str) -> list[str]:
+        program = java.java_home() / "bin" / "java"
+        heap = f"-Xmx{self._heap}"
+        return [str(program), heap, *JVM_OPTIONS, "-cp", f"{jars}/*", *command]
+
+    def _format(self) -> Path:
+        """Write the settings and format the storage; return the node's folder."""
+        jars = resolve_jars(self.version)
+        self._folder, self._lock = folders.reserve()
+        settings = self._folder / "server.properties"
+        properties = server_properties(self.version, self._folder, self.ports, self._config)
+        settings.write_text(render(properties), encoding="utf-8")
+        cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii").rstrip("=")
+        arguments = ("format", "-t", cluster_id, "-c", str(settings))
+        command = self._java(jars, "-XX:TieredStopAtLevel=1", "kafka.tools.StorageTool", *arguments)
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            said = done.stdout + done.stderr
+            self.close()
+            raise KafkaStartError(f"the storage of Kafka {self.version} was not formatted:\n{said}")
+        return self._folder
+
+    def _spawn(self, folder: Path) -> None:
+        command = self._java(
+            resolve_jars(self.version), "kafka.Kafka", str(folder / "server.properties")
+        )
+        if not self._detached:
+            command = [sys.executable, str(SUPERVISOR), str(STOP_TIMEOUT_S), *command]
+        assert self._lock is not None
+        with (folder / "broker.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL if self._detached else subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                cwd=folder,
+                pass_fds=(self._lock,),
+                start_new_session=True,  # a Ctrl-C at the tests lets them stop the node in order
+            )
+        facts = {
+            "version": self.version,
+            "bootstrap": self.bootstrap,
+            "process_group": self._process.pid,
+            "detached": self._detached,
+        }
+        (folder / "node.json").write_text(json.dumps(facts), encoding="utf-8")
+
+    def _wait_until_ready(self) -> None:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not answers_api_versions(HOST, self.ports.broker, timeout_s=1.0):
+            if not self.running:
+                raise KafkaStartError(self._failure("ended before it answered"))
+            if time.monotonic() > deadline:
+                raise KafkaStartError(self._failure(f"did not answer in {START_TIMEOUT_S:.0f} s"))
+            time.sleep(POLL_S)
+        if not self.running:  # then another process has the port, and that one answered
+            raise KafkaStartError(self._failure("ended, while another process answered"))
+
+    def _failure(self, what: str) -> str:
+        tail = "\n".join(self.log.splitlines()[-LOG_TAIL_LINES:])
+        return f"Kafka {self.version} at {self.bootstrap} {what}; its log ends with:\n{tail}"
+
+    def _end(self, number: signal.Signals) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        if process.poll() is None:
+            _signal_group(process.pid, number)
+        try:
+            process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            _signal_group(process.pid, signal.SIGKILL)
+            process.wait()
+        if process.stdin is not None:
+            process.stdin.close()
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+def _free_ports(broker: int | None) -> Ports:
+    """Return two ports that were free a moment ago; a named one is checked.
+
+    Raises `KafkaStartError` if the named one is taken.
+    """
+    with (
+        socket.socket(socket.AF_INET, socket.SOCK_STREAM) as first,
+        socket.socket(socket.AF_INET, socket.SOCK_STREAM) as second,
+    ):
+        first.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            first.bind((HOST, broker or 0))
+        except OSError as error:
+            raise KafkaStartError(
+                f"port {broker} of {HOST} cannot be used: {error.strerror}; "
+                "name another one, or see `python -m tools.kafka status`"
+            ) from error
+        second.bind((HOST, 0))
+        return Ports(broker=first.getsockname()[1], controller=second.getsockname()[1])
+
+
+def _signal_group(process_group: int, number: signal.Signals) -> None:
+    try:
+        os.killpg(process_group, number)
+    except ProcessLookupError:
+        return

