@@ -39,7 +39,7 @@ MODULE_NAMES: Final = frozenset(
     }
 )
 
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|[0-9]+")
+_WORD = re.compile(r"[A-Z]+[0-9]*(?![a-z])|[A-Z]?[a-z0-9]+|[0-9]+")
 
 
 def snake_case(name: str) -> str:

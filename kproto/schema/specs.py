@@ -332,7 +332,7 @@ def _default_value(field: FieldSpec) -> DefaultValue:
         case "uuid":
             return base64.urlsafe_b64decode(text + "==") if text else ZERO_UUID_BYTES
         case "records":
-            return None if not text else text.encode()
+            return None if field.nullable_versions else b""
         case "int8" | "int16" | "uint16" | "int32" | "uint32" | "int64":
             return parse_integer(text) if text else 0
     return b""

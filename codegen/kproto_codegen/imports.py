@@ -1,0 +1,68 @@
+"""What one generated module needs from elsewhere: imports, and Structs of fused numbers."""
+
+from __future__ import annotations
+
+import struct
+from itertools import groupby
+
+from kproto.schema.layout import FORMATS
+from kproto.schema.naming import snake_case
+
+from .plan import FieldPlan
+
+__all__ = ["Imports"]
+
+
+class Imports:
+    """Collects the names that the emitted lines use, so that a module imports just those."""
+
+    def __init__(self) -> None:
+        self._wire: dict[str, set[str]] = {}
+        self._shapes: dict[str, str] = {}
+
+    def wire(self, module: str, name: str) -> None:
+        """A name of `kproto.wire`."""
+        self._wire.setdefault(module, set()).add(name)
+
+    def default(self, field: FieldPlan) -> None:
+        """Whatever the default of `field` is made of."""
+        made = field.fresh_default()
+        if "ZERO_UUID" in made:
+            self.wire("uuid", "ZERO_UUID")
+        elif "Uuid(" in made:
+            self.wire("uuid", "Uuid")
+
+    def shape(self, types: list[str]) -> tuple[str, int]:
+        """The name and the size in bytes of the Struct for neighbouring numbers."""
+        words = []
+        for kind, group in groupby(types):
+            count = len(list(group))
+            words.append(kind.upper() + (f"X{count}" if count > 1 else ""))
+        name = "_" + "_".join(words)
+        letters = ">" + "".join(FORMATS[kind] for kind in types)
+        self._shapes[name] = letters
+        return name, struct.calcsize(letters)
+
+    @staticmethod
+    def struct_snake(name: str) -> str:
+        """The name of a struct inside function names."""
+        return snake_case(name)
+
+    def shapes(self) -> list[tuple[str, str]]:
+        """The Structs to define, by name."""
+        return sorted(self._shapes.items())
+
+    def wire_imports(self) -> list[tuple[str, list[str]]]:
+        """The modules of `kproto.wire` and the names to import of each."""
+        return [(module, _sorted(names)) for module, names in sorted(self._wire.items())]
+
+
+def _sorted(names: set[str]) -> list[str]:
+    """Constants, then classes, then functions, as import sorters order them."""
+
+    def rank(name: str) -> tuple[int, str]:
+        if name.isupper():
+            return 0, name
+        return (1 if name[0].isupper() else 2), name
+
+    return sorted(names, key=rank)

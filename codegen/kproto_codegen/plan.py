@@ -1,0 +1,285 @@
+"""What the generated code of one message must do, version by version, as plain data.
+
+The generator branches on versions only where the wire layout changes: a *segment* is a range of
+versions in which an item (a field in its place, or the tagged fields behind a struct) has one
+form, and a *run* is a group of neighbouring items whose segments begin at the same versions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple
+
+from kproto.schema.layout import FORMATS, FieldForm, Presence, field_form
+from kproto.schema.naming import attribute_name, class_name, snake_case
+from kproto.schema.specs import PRIMITIVE_TYPES, FieldSpec, MessageSpec, StructSpec
+from kproto.schema.versions import NO_VERSIONS, Versions
+
+__all__ = [
+    "PYTHON_TYPES",
+    "FieldPlan",
+    "Form",
+    "Run",
+    "StructPlan",
+    "TagsForm",
+    "plan_structs",
+]
+
+#: The Python type of each primitive type.
+PYTHON_TYPES = {
+    "bool": "bool",
+    "float64": "float",
+    "string": "str",
+    "uuid": "Uuid",
+    "bytes": "bytes",
+    "records": "bytes",
+}
+
+
+class TagsForm(NamedTuple):
+    """The end of a struct in one version: no tags at all, or tags of which some are known."""
+
+    flexible: bool
+    known: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FieldPlan:
+    """One field of a struct as Python sees it."""
+
+    spec: FieldSpec
+    attribute: str
+    collection: bool
+
+    @property
+    def nullable(self) -> bool:
+        """True when the attribute may be None in some version."""
+        return self.spec.default_value() is None or (
+            bool(self.spec.nullable_versions) and self.spec.type not in FORMATS
+        )
+
+    @property
+    def element(self) -> str:
+        """The Python type of the field, or of an element of it."""
+        name = self.spec.element_type
+        if name in PRIMITIVE_TYPES:
+            return PYTHON_TYPES.get(name, "int")
+        return class_name(name)
+
+    @property
+    def annotation(self) -> str:
+        """The type of the attribute."""
+        made = self.element
+        if self.collection:
+            made = f"{made}Collection"
+        elif self.spec.is_array:
+            made = f"list[{made}]"
+        return f"{made} | None" if self.nullable else made
+
+    @property
+    def parameter(self) -> str:
+        """The type of the parameter of `__init__`."""
+        made = f"Iterable[{self.element}]" if self.spec.is_array else self.element
+        return f"{made} | None" if self.nullable or self.spec.is_struct else made
+
+    @property
+    def default(self) -> str:
+        """The default of the parameter of `__init__`, as source."""
+        value = self.spec.default_value()
+        if value is None or self.spec.is_struct:
+            return "None"
+        if self.spec.is_array:
+            return "()"
+        return self._scalar(value)
+
+    def is_not_default(self, value: str) -> str:
+        """Source of the test that `value`, the source of an attribute, is not the default."""
+        default = self.spec.default_value()
+        if default is None:
+            return f"{value} is not None"
+        if self.spec.is_struct:
+            return f"{value} != {class_name(self.spec.type)}()"
+        if self.spec.is_array:
+            return f"{value} is None or len({value}) > 0" if self.nullable else f"{value}"
+        if default is False:
+            return value
+        if default is True:
+            return f"not {value}"
+        if default in ("", b"") and not self.nullable:
+            return value
+        return f"{value} != {self._scalar(default)}"
+
+    def fresh_default(self) -> str:
+        """Source that makes the default of the attribute, never a shared list or struct."""
+        value = self.spec.default_value()
+        if value is None:
+            return "None"
+        if self.spec.is_struct:
+            return f"{class_name(self.spec.type)}()"
+        if self.collection:
+            return f"{self.element}Collection()"
+        if self.spec.is_array:
+            return "[]"
+        return self._scalar(value)
+
+    def _scalar(self, value: object) -> str:
+        if self.spec.type == "uuid":
+            return "ZERO_UUID" if value == bytes(16) else f"Uuid({value!r})"
+        if isinstance(value, str):
+            return _quoted(value)
+        if isinstance(value, bytes):
+            return 'b""'
+        return repr(value)
+
+
+Form = FieldForm | TagsForm
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Neighbouring items that change at the same versions, with their forms in each segment."""
+
+    items: tuple[FieldPlan | None, ...]  # None stands for the tagged fields
+    segments: tuple[tuple[Versions, tuple[Form, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StructPlan:
+    """A struct of a message, or the message itself, over the versions in which it is used."""
+
+    name: str
+    is_message: bool
+    versions: Versions
+    flexible: Versions
+    fields: tuple[FieldPlan, ...]
+    runs: tuple[Run, ...]
+
+    @property
+    def class_name(self) -> str:
+        """The name of the class."""
+        return class_name(self.name)
+
+    @property
+    def snake(self) -> str:
+        """The name inside function names."""
+        return snake_case(self.name)
+
+    @property
+    def keys(self) -> tuple[FieldPlan, ...]:
+        """The fields that are the key in a collection."""
+        return tuple(field for field in self.fields if field.spec.map_key)
+
+    @property
+    def tagged(self) -> tuple[FieldPlan, ...]:
+        """The fields that are tagged in some version of use, by number."""
+        used = [field for field in self.fields if self.tagged_versions(field)]
+        return tuple(sorted(used, key=lambda field: field.spec.tag or 0))
+
+    def tagged_versions(self, field: FieldPlan) -> Versions:
+        """The versions of use in which `field` is tagged."""
+        spec = field.spec
+        return self.versions.intersect(spec.versions).intersect(spec.tagged_versions)
+
+
+def plan_structs(message: MessageSpec, *, straight: bool) -> list[StructPlan]:
+    """Every struct of `message`, inner ones first, the message itself last.
+
+    With `straight` all items of a struct form one run, so that every version has its own
+    straight-line code; else only neighbours with equal segments do.
+    """
+    uses = _versions_of_use(message)
+    structs = [struct for struct in message.structs() if uses.get(struct.name, NO_VERSIONS)]
+    keyed = {struct.name for struct in structs if any(field.map_key for field in struct.fields)}
+    whole = StructSpec(message.name, message.valid_versions, message.fields)
+    return [
+        _plan(message, struct, uses[struct.name], keyed, straight=straight) for struct in structs
+    ] + [_plan(message, whole, message.valid_versions, keyed, straight=straight, is_message=True)]
+
+
+def _versions_of_use(message: MessageSpec) -> dict[str, Versions]:
+    """For each struct the versions in which some field of the message holds it."""
+    uses: dict[str, Versions] = {}
+    inner = {struct.name: struct for struct in message.structs()}
+
+    def walk(fields: tuple[FieldSpec, ...], versions: Versions) -> None:
+        for field in fields:
+            name = field.element_type
+            if name in PRIMITIVE_TYPES:
+                continue
+            here = versions.intersect(field.versions)
+            uses[name] = uses.get(name, NO_VERSIONS).span(here)
+            walk(inner[name].fields, here)
+
+    walk(message.fields, message.valid_versions)
+    return uses
+
+
+def _plan(
+    message: MessageSpec,
+    struct: StructSpec,
+    versions: Versions,
+    keyed: set[str],
+    *,
+    straight: bool,
+    is_message: bool = False,
+) -> StructPlan:
+    fields = tuple(
+        FieldPlan(
+            field,
+            attribute_name(field.name, of_message=is_message),
+            field.is_struct_array and field.element_type in keyed,
+        )
+        for field in struct.fields
+    )
+    items: list[FieldPlan | None] = [*fields, None]
+
+    def form(item: FieldPlan | None, version: int) -> Form:
+        flexible = version in message.flexible_versions
+        if item is not None:
+            return field_form(item.spec, version, flexible=flexible)
+        known = [
+            field.attribute
+            for field in fields
+            if field_form(field.spec, version, flexible=flexible).presence is Presence.TAGGED
+        ]
+        return TagsForm(flexible, tuple(known))
+
+    forms = [tuple(form(item, version) for version in versions) for item in items]
+    groups: list[list[int]]
+    if straight:
+        groups = [list(range(len(items)))]
+    else:
+        numbered = groupby(range(len(items)), key=lambda index: _changes(forms[index]))
+        groups = [list(group) for _, group in numbered]
+    runs = []
+    for group in groups:
+        columns = tuple(zip(*(forms[index] for index in group), strict=True))
+        segments = tuple(
+            (Versions(versions.lowest + low, versions.lowest + high), columns[low])
+            for low, high in _segments(columns)
+        )
+        runs.append(Run(tuple(items[index] for index in group), segments))
+    return StructPlan(
+        struct.name, is_message, versions, message.flexible_versions, fields, tuple(runs)
+    )
+
+
+def _changes(forms: tuple[Form, ...]) -> tuple[int, ...]:
+    """The indexes at which the form differs from the one before."""
+    return tuple(index for index in range(1, len(forms)) if forms[index] != forms[index - 1])
+
+
+def _segments(columns: tuple[tuple[Form, ...], ...]) -> list[tuple[int, int]]:
+    """The index ranges, both ends included, in which the columns stay equal."""
+    starts = [0] + [i for i in range(1, len(columns)) if columns[i] != columns[i - 1]]
+    ends = [start - 1 for start in starts[1:]] + [len(columns) - 1]
+    return list(zip(starts, ends, strict=True))
+
+
+def _quoted(text: str) -> str:
+    """A str literal in double quotes that contains nothing but ASCII."""
+    inner = ascii(text)[1:-1]
+    if ascii(text).startswith("'"):
+        inner = inner.replace('"', '\\"').replace("\\'", "'")
+    return f'"{inner}"'

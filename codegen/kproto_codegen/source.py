@@ -1,0 +1,137 @@
+"""Lines of Python source: indentation, wrapping at 100 columns, and chains of version tests.
+
+The generated code must be as a formatter would leave it, without a formatter being installed.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+
+from kproto.schema.versions import Versions
+
+__all__ = ["WIDTH", "chain", "docstring", "fitted", "indent", "version_test"]
+
+WIDTH = 100
+
+
+def indent(lines: Iterable[str], by: int = 4) -> list[str]:
+    """The lines, moved to the right."""
+    return [" " * by + line if line else line for line in lines]
+
+
+def fitted(lines: Iterable[str]) -> list[str]:
+    """The lines, those over the width broken at their outermost brackets as a formatter would."""
+    out: list[str] = []
+    for line in lines:
+        out.extend(_broken(line) if len(line) > WIDTH and "(" in line else [line])
+    return out
+
+
+def _broken(line: str) -> list[str]:
+    margin = line[: len(line) - len(line.lstrip())]
+    targets, equals, value = line.strip().partition(" = ")
+    if "def " in targets:
+        equals = ""
+    if equals and ", " in targets and "(" not in targets and "pos" not in targets:
+        places = [f"{margin}    {target}," for target in targets.split(", ")]
+        return [f"{margin}(", *places, f"{margin}) = {value}"]
+    if equals and " if " in value and " else " in value:
+        return [f"{margin}{targets} = (", f"{margin}    {value}", f"{margin})"]
+    opening = line.index("(", line.index(" = ") if equals else 0)
+    closing = _matching(line, opening)
+    head, inner, tail = line[: opening + 1], line[opening + 1 : closing], margin + line[closing:]
+    whole = f"{margin}    {inner}"
+    if len(whole) <= WIDTH:
+        return [head, whole, tail]
+    arguments = _split(inner)
+    if len(arguments) == 1:
+        return [head, *fitted([whole]), tail]
+    return [head, *(f"{margin}    {argument}," for argument in arguments), tail]
+
+
+def _matching(line: str, opening: int) -> int:
+    depth = 0
+    for index in range(opening, len(line)):
+        depth += (line[index] in "([{") - (line[index] in ")]}")
+        if not depth:
+            return index
+    raise ValueError(f"unbalanced brackets in {line!r}")
+
+
+def _split(inner: str) -> list[str]:
+    """The arguments of a call, split at the commas outside any bracket."""
+    parts, depth, start = [], 0, 0
+    for index, char in enumerate(inner):
+        depth += (char in "([{") - (char in ")]}")
+        if char == "," and not depth:
+            parts.append(inner[start:index].strip())
+            start = index + 1
+    return [*parts, inner[start:].strip()]
+
+
+def chain(blocks: Sequence[tuple[Versions, list[str]]], context: Versions) -> list[str]:
+    """If, elif and else over versions, newest first; equal neighbours merge, empty ones vanish.
+
+    `blocks` cover `context` in ascending order without gaps.
+    """
+    merged: list[tuple[Versions, list[str]]] = []
+    for versions, lines in blocks:
+        if merged and merged[-1][1] == lines:
+            versions = merged.pop()[0].span(versions)
+        merged.append((versions, lines))
+    filled = [(versions, lines) for versions, lines in reversed(merged) if lines]
+    if len(merged) == 1:
+        return merged[0][1]
+    out: list[str] = []
+    has_gap = len(filled) < len(merged)
+    for index, (versions, lines) in enumerate(filled):
+        word = "elif" if index else "if"
+        if not has_gap and index == len(filled) - 1:
+            out.append("else:")
+        elif not has_gap:
+            out.append(f"{word} version >= {versions.lowest}:")
+        else:
+            out.append(f"{word} {version_test(versions, context)}:")
+        out.extend(indent(lines))
+    return out
+
+
+def version_test(versions: Versions, context: Versions) -> str:
+    """Source of the test that a version in `context` is in `versions`."""
+    low, high = versions.lowest, versions.highest
+    if low == high:
+        return f"version == {low}"
+    if low <= context.lowest:
+        return f"version <= {high}"
+    if high >= context.highest:
+        return f"version >= {low}"
+    return f"{low} <= version <= {high}"
+
+
+def docstring(paragraphs: Sequence[str | Sequence[str]], *, margin: int) -> list[str]:
+    """A docstring of paragraphs; a sequence is a list of hanging entries.
+
+    Text from definitions is input: quotes and backslashes in it are defused.
+    """
+    lines: list[str] = []
+    width = WIDTH - margin
+    for index, paragraph in enumerate(paragraphs):
+        if index:
+            lines.append("")
+        if isinstance(paragraph, str):
+            room = width - 6 if not index else width
+            lines.extend(textwrap.wrap(_defused(paragraph), room))
+        else:
+            for entry in paragraph:
+                wrapped = textwrap.wrap(_defused(entry), width, subsequent_indent="    ")
+                lines.extend(wrapped)
+    if len(lines) == 1:
+        return [f'"""{lines[0]}"""']
+    return [f'"""{lines[0]}', *lines[1:], '"""']
+
+
+def _defused(text: str) -> str:
+    flat = " ".join(text.split())
+    plain = "".join(char if char.isprintable() else " " for char in flat)
+    return plain.replace("\\", "/").replace('"', "'")

@@ -1,0 +1,257 @@
+"""What every generated class inherits; the one module here that is written by hand.
+
+A generated struct brings `__slots__` and a keyword `__init__`; a generated message brings
+`_read_fields` and `_write_fields` too, which know every version and explain nothing. The classes
+here add the public codec around them, equality, printing, copying, and the explanation of errors.
+"""
+
+from __future__ import annotations
+
+import copy as copying
+from collections.abc import Iterable
+from typing import Any, ClassVar, Generic, Self, SupportsIndex, TypeVar
+
+from ..wire.errors import DecodeError, EncodeError
+from ..wire.faults import READ_FAULTS, WRITE_FAULTS, WireFault
+from ..wire.tags import RawTaggedField
+from ..wire.writing import Append
+
+__all__ = ["KeyedList", "Message", "Request", "Response", "Struct"]
+
+T = TypeVar("T")
+R = TypeVar("R", bound="Response")
+
+#: Longer values of type bytes are printed as their length.
+_SHOWN_BYTES = 32
+
+
+class Struct:
+    """A group of fields: one class for all versions.
+
+    Equal when of one class with equal fields and equal unknown tagged fields; mutable, so not
+    hashable.
+    """
+
+    __slots__ = ("_unknown_tags",)
+
+    #: Attributes that carry a secret and are never printed.
+    _SECRETS: ClassVar[frozenset[str]] = frozenset()
+
+    _unknown_tags: list[RawTaggedField] | None
+
+    @property
+    def unknown_tagged_fields(self) -> list[RawTaggedField]:
+        """Tagged fields the definition does not know; kept on reading, merged in on writing."""
+        if self._unknown_tags is None:
+            self._unknown_tags = []
+        return self._unknown_tags
+
+    @unknown_tagged_fields.setter
+    def unknown_tagged_fields(self, fields: Iterable[RawTaggedField]) -> None:
+        self._unknown_tags = list(fields)
+
+    def __eq__(self, other: object) -> bool:
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        if (self._unknown_tags or None) != (getattr(other, "_unknown_tags", None) or None):
+            return False
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+    __hash__ = None  # type: ignore[assignment]  # mutable, as a list is
+
+    def __repr__(self) -> str:
+        parts = [f"{name}={self._shown(name)}" for name in self.__slots__]
+        if self._unknown_tags:
+            parts.append(f"unknown_tagged_fields={self._unknown_tags!r}")
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+    def _shown(self, name: str) -> str:
+        value = getattr(self, name)
+        if name in self._SECRETS and value:
+            return "<hidden>"
+        if isinstance(value, bytes | bytearray | memoryview) and len(value) > _SHOWN_BYTES:
+            return f"<{len(value)} bytes>"
+        return repr(value)
+
+    def copy(self) -> Self:
+        """A deep copy."""
+        return copying.deepcopy(self)
+
+
+class KeyedList(list[T]):
+    """An array whose elements have a key in the definition (mapKey).
+
+    The generated subclasses give `find` the names and types of the key. The index is made at the
+    first look-up; it is only a hint, which the element found must confirm, so that appended,
+    removed and changed elements never make it answer wrongly.
+    """
+
+    __slots__ = ("_index",)
+
+    _KEY: ClassVar[tuple[str, ...]] = ()
+
+    _index: dict[tuple[Any, ...], int]
+
+    def _find(self, *key: object) -> T | None:
+        """The first element found with that key, or None."""
+        try:
+            at = self._index.get(key, -1)
+        except AttributeError:
+            at = -1
+        if 0 <= at < len(self) and self._key_of(self[at]) == key:
+            return self[at]
+        self._index = {}
+        for position in range(len(self) - 1, -1, -1):
+            self._index[self._key_of(self[position])] = position
+        at = self._index.get(key, -1)
+        return self[at] if at >= 0 else None
+
+    def _find_all(self, *key: object) -> list[T]:
+        """Every element with that key, in order."""
+        return [element for element in self if self._key_of(element) == key]
+
+    def _key_of(self, element: T) -> tuple[Any, ...]:
+        return tuple([getattr(element, name) for name in self._KEY])
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
+        return type(self), (list(self),)
+
+
+class Message(Struct):
+    """A request, response, header, record or other message of the definitions."""
+
+    __slots__ = ()
+
+    #: The api key of a request or response, or the key or type of a stored record; else None.
+    API_KEY: ClassVar[int | None]
+    #: Every version that the class can read and write.
+    VALID_VERSIONS: ClassVar[range]
+    #: The versions with compact lengths and tagged fields (KIP-482).
+    FLEXIBLE_VERSIONS: ClassVar[range]
+    #: The highest version that is negotiated without opting in; -1 when there is none.
+    LATEST_STABLE: ClassVar[int]
+
+    @classmethod
+    def _read_fields(cls, data: bytes, pos: int, version: int) -> tuple[Self, int]:
+        raise NotImplementedError
+
+    def _write_fields(self, append: Append, version: int) -> None:
+        raise NotImplementedError
+
+    def encode(self, version: int) -> bytes:
+        """The message as bytes, without a header.
+
+        Raises EncodeError when a value cannot be written at that version: of a wrong type or
+        range, null where that is not allowed, or not at its default in a field that the version
+        does not have and that is not ignorable.
+        """
+        if version not in self.VALID_VERSIONS:
+            raise EncodeError(_no_such_version(type(self), version), message=type(self).__name__)
+        pieces: list[bytes] = []
+        try:
+            self._write_fields(pieces.append, version)
+            return b"".join(pieces)
+        except WRITE_FAULTS as fault:
+            raise _why_not_written(self, version, fault) from None
+
+    @classmethod
+    def decode(cls, data: bytes, version: int) -> Self:
+        """Read a message from the whole of `data`.
+
+        Raises DecodeError, which says where and why, on bytes that are not exactly one message.
+        """
+        message, end = cls.decode_from(data, 0, version)
+        if end != len(data):
+            raise _why_not_read(cls, data, 0, version, trailing=False)
+        return message
+
+    @classmethod
+    def decode_from(cls, data: bytes, offset: int, version: int) -> tuple[Self, int]:
+        """Read a message that begins at `offset` (bytes); returns it and the offset behind it."""
+        if version not in cls.VALID_VERSIONS:
+            raise DecodeError(_no_such_version(cls, version), message=cls.__name__)
+        if type(data) is not bytes:
+            data = bytes(data)
+        try:
+            message, end = cls._read_fields(data, offset, version)
+        except READ_FAULTS:
+            raise _why_not_read(cls, data, offset, version, trailing=True) from None
+        if end > len(data):
+            raise _why_not_read(cls, data, offset, version, trailing=True)
+        return message, end
+
+    def size(self, version: int) -> int:
+        """The length in bytes of `encode(version)`; raises what it raises."""
+        return len(self.encode(version))
+
+    def to_json(self, version: int) -> dict[str, Any]:
+        """The message as Kafka's JsonConverter writes it. Raises EncodeError, as `encode` does."""
+        from ..schema.definitions import definitions_of
+        from ..schema.json_form import to_json
+
+        self.encode(version)
+        return to_json(definitions_of(type(self).__module__)[_name(type(self))], version, self)
+
+    @classmethod
+    def from_json(cls, node: dict[str, Any], version: int) -> Self:
+        """Read what `to_json`, or Kafka's JsonConverter, wrote. Raises DecodeError."""
+        from ..schema.definitions import definitions_of
+        from ..schema.json_form import from_json
+
+        if version not in cls.VALID_VERSIONS:
+            raise DecodeError(_no_such_version(cls, version), message=cls.__name__)
+        spec = definitions_of(cls.__module__)[_name(cls)]
+        message = from_json(spec, version, node, cls)
+        assert isinstance(message, cls)
+        return message
+
+
+class Response(Message):
+    """A response; its header version is that of `kproto.protocol.headers`."""
+
+    __slots__ = ()
+
+    API_KEY: ClassVar[int]
+
+
+class Request(Message, Generic[R]):
+    """A request, which names the class of its response."""
+
+    __slots__ = ()
+
+    API_KEY: ClassVar[int]
+    #: Who answers the request: broker, controller, raft, ….
+    LISTENERS: ClassVar[tuple[str, ...]]
+
+
+def _name(cls: type[Message]) -> str:
+    """The message's name in the definitions."""
+    return cls.__name__.removesuffix("_")
+
+
+def _no_such_version(cls: type[Message], version: int) -> str:
+    known = cls.VALID_VERSIONS
+    return f"version {version!r} is not one of {known.start} to {known.stop - 1}"
+
+
+def _why_not_read(
+    cls: type[Message], data: bytes, offset: int, version: int, *, trailing: bool
+) -> DecodeError:
+    from ..schema.definitions import definitions_of
+    from ..schema.explain import explain_decode
+
+    spec = definitions_of(cls.__module__)[_name(cls)]
+    found = explain_decode(spec, version, data, offset, trailing=trailing)
+    return found or DecodeError("unreadable bytes", message=cls.__name__, version=version)
+
+
+def _why_not_written(message: Message, version: int, fault: Exception) -> EncodeError:
+    from ..schema.definitions import definitions_of
+    from ..schema.explain import explain_encode
+
+    cls = type(message)
+    found = explain_encode(definitions_of(cls.__module__)[_name(cls)], version, message)
+    if found is not None:
+        return found
+    reason = "" if isinstance(fault, WireFault) else f": {fault}"
+    return EncodeError(f"cannot be written{reason}", message=cls.__name__, version=version)

@@ -1,0 +1,165 @@
+"""A message as JSON in the form of Kafka's JsonConverter classes, and back.
+
+Names in camelCase; bytes as base64, uuids as base64url without padding; `records` are written as
+base64 here, where Kafka writes an empty string, and read from base64 as Kafka reads them. A tagged
+field at its default is left out; a field of another version is ignored on reading when it is
+ignorable, and refused otherwise.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import struct
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from ..wire.errors import DecodeError
+from ..wire.limits import MAX_STRING_BYTES
+from ..wire.uuid import Uuid
+from .explain import is_default
+from .layout import FORMATS, StructLayout, WireType, layout
+from .specs import MessageSpec
+
+__all__ = ["from_json", "json_name", "to_json"]
+
+
+def json_name(name: str) -> str:
+    """The name of a field in JSON: `TopicId` is `topicId`."""
+    return name[:1].lower() + name[1:]
+
+
+def to_json(message: MessageSpec, version: int, value: object) -> dict[str, Any]:
+    """`value`, which `encode` accepts at `version`, as plain JSON data."""
+    return _struct_to_json(layout(message, version), value)
+
+
+def _struct_to_json(shape: StructLayout, value: object) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    present = {field.spec: field for field in shape.all_fields()}
+    for field in sorted(present.values(), key=lambda entry: entry.tag is not None):
+        held = getattr(value, field.attribute)
+        if field.tag is not None and is_default(field.spec, held):
+            continue
+        out[json_name(field.name)] = _value_to_json(field.type, held)
+    return out
+
+
+def _value_to_json(kind: WireType, value: Any) -> Any:
+    if value is None:
+        return None
+    match kind.kind:
+        case "struct":
+            assert kind.struct is not None
+            return _struct_to_json(kind.struct, value)
+        case "array":
+            assert kind.element is not None
+            return [_value_to_json(kind.element, element) for element in value]
+        case "uuid":
+            return str(Uuid(value))
+        case "bytes" | "records":
+            return base64.b64encode(value).decode("ascii")
+        case "float64" if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        case _:
+            return value
+
+
+def from_json(message: MessageSpec, version: int, node: object, cls: type[object]) -> object:
+    """Read plain JSON data into an instance of `cls`, the class of `message`.
+
+    Raises DecodeError, which names the field, on data that Kafka's converter would refuse.
+    """
+    module = sys.modules[cls.__module__]
+    reader = _Reader(message, version, vars(module))
+    return reader.struct(layout(message, version), node, "")
+
+
+class _Reader:
+    def __init__(self, message: MessageSpec, version: int, classes: Mapping[str, Any]) -> None:
+        self.message = message
+        self.version = version
+        self.classes = classes
+
+    def error(self, reason: str, path: str) -> DecodeError:
+        return DecodeError(reason, message=self.message.name, version=self.version, field=path)
+
+    def struct(self, shape: StructLayout, node: object, path: str) -> object:
+        if not isinstance(node, dict):
+            raise self.error(f"a JSON object is wanted, not {_json_kind(node)}", path)
+        values: dict[str, Any] = {}
+        for field in shape.all_fields():
+            name = json_name(field.name)
+            where = f"{path}.{name}" if path else name
+            if name in node:
+                values[field.attribute] = self.value(field.type, node[name], where)
+            elif field.tag is None:
+                raise self.error("the field is missing", where)
+        for spec in shape.absent:
+            name = json_name(spec.name)
+            if name in node and not spec.ignorable and not is_default(spec, node[name]):
+                where = f"{path}.{name}" if path else name
+                raise self.error("this version does not have the field", where)
+        return self.classes[shape.class_name](**values)
+
+    def value(self, kind: WireType, node: Any, path: str) -> Any:
+        if node is None:
+            if not kind.nullable:
+                raise self.error("null, which this version does not allow", path)
+            return None
+        match kind.kind:
+            case "struct":
+                assert kind.struct is not None
+                return self.struct(kind.struct, node, path)
+            case "array":
+                if not isinstance(node, list):
+                    raise self.error(f"a JSON array is wanted, not {_json_kind(node)}", path)
+                assert kind.element is not None
+                element = kind.element
+                return [self.value(element, item, f"{path}[{i}]") for i, item in enumerate(node)]
+            case "string" | "uuid" | "bytes" | "records":
+                if not isinstance(node, str):
+                    raise self.error(f"a JSON string is wanted, not {_json_kind(node)}", path)
+                return self.text(kind.kind, node, path)
+            case "bool":
+                if not isinstance(node, bool):
+                    raise self.error(f"true or false is wanted, not {_json_kind(node)}", path)
+                return node
+            case "float64":
+                if not isinstance(node, float):
+                    reason = f"a number with a fraction is wanted, not {_json_kind(node)}"
+                    raise self.error(reason, path)
+                return node
+            case number:
+                return self.integer(number, node, path)
+
+    def integer(self, kind: str, node: object, path: str) -> int:
+        if isinstance(node, bool) or not isinstance(node, int):
+            raise self.error(f"a whole number is wanted, not {_json_kind(node)}", path)
+        try:
+            struct.pack(">" + FORMATS[kind], node)
+        except struct.error:
+            raise self.error(f"{node} is no {kind}", path) from None
+        return node
+
+    def text(self, kind: str, node: str, path: str) -> str | bytes:
+        if kind == "string":
+            if len(node.encode(errors="surrogatepass")) > MAX_STRING_BYTES:
+                raise self.error(f"a string over {MAX_STRING_BYTES} bytes", path)
+            return node
+        try:
+            if kind == "uuid":
+                return Uuid(base64.b64decode(node + "==", altchars=b"-_", validate=True))
+            return base64.b64decode(node, validate=True)
+        except (binascii.Error, ValueError):
+            raise self.error(f"{_json_kind(node)} is no base64", path) from None
+
+
+def _json_kind(node: object) -> str:
+    """A JSON value named for a message."""
+    if node is None or isinstance(node, bool | int | float):
+        return repr(node)
+    names: dict[type, str] = {str: "a string", list: "an array", dict: "an object"}
+    return names.get(type(node), "something else")
