@@ -11,12 +11,20 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
+
+from kproto.schema.definitions import FILE_NAME
 
 from .errors import DefinitionError
+from .history import load_union
 from .importer import ImportedRelease, read_releases
 from .release import write_release
 
 __all__ = ["main"]
+
+#: The package that stands in kproto itself: it imports relatively, and its definitions are
+#: those of `kproto.schema`.
+OWN_PACKAGE: Final = "kproto.messages"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -108,10 +116,21 @@ def _complain(errors: Sequence[DefinitionError]) -> None:
 
 
 def _generate(options: argparse.Namespace) -> int:
-    from .history import load_union  # noqa: PLC0415
-    from .render import generate  # noqa: PLC0415
+    from .render import generate  # jinja2 is wanted for this command alone
 
-    generate(load_union(options.schemas), out=options.out, package=options.package)
+    out: Path = options.out
+    own = options.package == OWN_PACKAGE
+    report = generate(
+        load_union(options.schemas).messages,
+        package=options.package,
+        out=out,
+        definitions=(out.parent / "schema" if own else out) / FILE_NAME,
+        relative=own,
+    )
+    print(
+        f"{out}: {len(report.written)} files written, {report.unchanged} unchanged, "
+        f"{len(report.removed)} removed"
+    )
     return 0
 
 

@@ -284,14 +284,14 @@ class _FormReader:
     ) -> Mapping[str, JsonNode]:
         if not isinstance(node.value, dict):
             raise self.error(f"{node.kind} stands where {what} in braces should", node.line, path)
-        name = node.value.get("name")
-        here = f"{path}.{name.text}".lstrip(".") if path or what == "a field" else ""
         for key, member in node.value.items():
             if key not in keys:
+                name = node.value.get("name")
+                here = path if name is None or keys is _MESSAGE_KEYS else f"{path}.{name.text}"
                 raise self.error(
                     f"{key!r} is no key of {what}; it has {', '.join(sorted(keys))}",
                     member.line,
-                    here if name is not None else path,
+                    here.lstrip("."),
                 )
         return node.value
 

@@ -1,0 +1,292 @@
+"""The union of releases: one definition a message, each version as it was last released.
+
+It owns which message of one release is which of another, and what the union changed. How two
+definitions become one is for `merge`; whether a change between releases is allowed for `changes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from kproto.schema.layout import LayoutField, StructLayout, WireType, layout
+from kproto.schema.specs import FormerName, MessageSpec
+from kproto.schema.versions import Versions
+
+from .error_codes import ErrorCode
+from .errors import DefinitionError
+from .merge import merge_messages, wire_form
+from .release import Release, load_releases
+
+__all__ = ["Difference", "Union", "layout_differences", "load_union", "union"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Difference:
+    """Where the union says something else than a release did.
+
+    `kind` is one of:
+
+    - `message renamed`, `message renumbered`: the release called the message, or the version,
+      otherwise; the bytes are the same.
+    - `field renamed`: the release called the field otherwise; the bytes are the same.
+    - `tagged field added`: a newer release gave the version a tagged field; bytes without it
+      are the same, and an older reader keeps it among the unknown ones.
+    - `layout`: the same version has other bytes in a newer release, which wins.
+    - `default`: the field has another default in a newer release, which wins.
+    """
+
+    message: str
+    version: int
+    kind: str
+    field: str
+    detail: str
+    release: str
+
+    def __str__(self) -> str:
+        place = f"{self.message} v{self.version}" + (f", field {self.field}" if self.field else "")
+        return f"{place}: {self.kind}: {self.detail} (Kafka {self.release})"
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """The messages of several releases, by name, and what they changed of each release."""
+
+    releases: tuple[str, ...]
+    messages: tuple[MessageSpec, ...]
+    error_codes: tuple[ErrorCode, ...]
+    differences: tuple[Difference, ...] = ()
+
+    def message(self, name: str) -> MessageSpec:
+        """The message that the union calls so. Raises KeyError."""
+        for message in self.messages:
+            if message.name == name:
+                return message
+        raise KeyError(f"the union has no message {name}")
+
+    def resolve(self, name: str, version: int, kind: str) -> tuple[MessageSpec, int]:
+        """The message and version that stand for what a release called `name` of type `kind`.
+
+        Raises KeyError when no release had it.
+        """
+        for message in self.messages:
+            for entry in message.formerly:
+                if (entry.name, entry.type) == (name, kind) and version in entry.versions:
+                    return message, version - entry.versions.lowest + entry.becomes
+        for message in self.messages:
+            if message.name == name and version in message.valid_versions:
+                return message, version
+        raise KeyError(f"no release has {name} v{version} of type {kind}")
+
+
+def load_union(schemas: Path) -> Union:
+    """The union of every release in a folder such as `schemas/`. Raises DefinitionError."""
+    return union(load_releases(schemas))
+
+
+def union(releases: Sequence[Release]) -> Union:
+    """The union of releases, which stand oldest first.
+
+    Raises DefinitionError when two of them cannot be united.
+    """
+    if not releases:
+        raise DefinitionError("there is no release to unite")
+    messages = list(releases[0].messages)
+    codes = {entry.code: entry for entry in releases[0].error_codes}
+    for release in releases[1:]:
+        messages = _unite(messages, release)
+        codes |= {entry.code: entry for entry in release.error_codes}
+    made = Union(
+        releases=tuple(release.name for release in releases),
+        messages=tuple(sorted(messages, key=lambda message: message.name)),
+        error_codes=tuple(codes[code] for code in sorted(codes)),
+    )
+    return replace(made, differences=tuple(layout_differences(made, releases)))
+
+
+# Which message of an older release is which of a newer one
+
+
+@dataclass(slots=True)
+class _Newer:
+    """The messages of a newer release while older ones are being put into them."""
+
+    by_name: dict[str, MessageSpec]
+
+    def put(self, message: MessageSpec) -> None:
+        self.by_name[message.name] = message
+
+
+def _unite(older: Sequence[MessageSpec], release: Release) -> list[MessageSpec]:
+    newer = _Newer({message.name: message for message in release.messages})
+    older_names = {message.name for message in older}
+    left: list[MessageSpec] = []
+    for old in older:
+        twin = _same_name(old, newer)
+        if twin is not None:
+            newer.put(merge_messages(old, twin))
+        elif _is_renumbered_key(old, newer):
+            _put_renumbered(old, newer)
+        else:
+            left.append(old)
+    for old in left:
+        twin = _renamed(old, newer, older_names)
+        if twin is None:
+            newer.put(old)
+        else:
+            newer.put(_with_former_name(merge_messages(old, twin), old))
+    return list(newer.by_name.values())
+
+
+def _same_name(old: MessageSpec, newer: _Newer) -> MessageSpec | None:
+    """The newer message of the same name and kind. Coordinator values were `data` once."""
+    new = newer.by_name.get(old.name)
+    if new is None:
+        return None
+    if new.type == old.type or (old.type, new.type) == ("data", "coordinator-value"):
+        return new
+    return None
+
+
+def _is_renumbered_key(old: MessageSpec, newer: _Newer) -> bool:
+    """Whether a coordinator's key was plain data, its version what is the api key now."""
+    new = newer.by_name.get(old.name)
+    return old.type == "data" and new is not None and new.type == "coordinator-key"
+
+
+def _put_renumbered(old: MessageSpec, newer: _Newer) -> None:
+    """Say of each key that the older data became which version of it that is.
+
+    Version N of the data is version 0 of api key N: the int16 in front of the bytes is the same.
+    """
+    module = newer.by_name[old.name].module
+    for version in old.valid_versions:
+        key = next(
+            (
+                message
+                for message in newer.by_name.values()
+                if (message.module, message.type) == (module, "coordinator-key")
+                and message.api_key == version
+            ),
+            None,
+        )
+        if key is None:
+            raise DefinitionError(
+                f"version {version} has no coordinator key of that number in the next release",
+                field=old.name,
+            )
+        if (key.name, version) != (old.name, 0):
+            former = FormerName(old.name, old.type, Versions.single(version), 0)
+            newer.put(replace(key, formerly=(*key.formerly, former)))
+
+
+#: Types whose api key tells which message it is; other types have none, or share it.
+_KEYED_TYPES: Final = frozenset(
+    {"request", "response", "metadata", "coordinator-key", "coordinator-value"}
+)
+
+
+def _renamed(old: MessageSpec, newer: _Newer, older_names: set[str]) -> MessageSpec | None:
+    """The newer message of the same module, type and api key, which the older did not know.
+
+    A reused number does not make it the same message: the bytes of shared versions must agree.
+    """
+    if old.type not in _KEYED_TYPES or old.api_key is None:
+        return None
+    for new in newer.by_name.values():
+        same = (new.module, new.type, new.api_key) == (old.module, old.type, old.api_key)
+        if not same or new.name in older_names:
+            continue
+        shared = old.valid_versions.intersect(new.valid_versions)
+        if shared and all(wire_form(layout(old, v)) == wire_form(layout(new, v)) for v in shared):
+            return new
+    return None
+
+
+def _with_former_name(merged: MessageSpec, old: MessageSpec) -> MessageSpec:
+    versions = old.valid_versions
+    former = FormerName(old.name, old.type, versions, versions.lowest)
+    return replace(merged, formerly=(*merged.formerly, *old.formerly, former))
+
+
+# What the union changed
+
+
+def layout_differences(made: Union, releases: Sequence[Release]) -> Iterator[Difference]:
+    """Every difference between the union and what each release says of each version."""
+    for release in releases:
+        for message in release.messages:
+            for version in message.valid_versions:
+                united, number = made.resolve(message.name, version, message.type)
+                for kind, field, detail in _compare(message, version, united, number):
+                    yield Difference(united.name, number, kind, field, detail, release.name)
+
+
+def _compare(
+    own: MessageSpec, version: int, united: MessageSpec, number: int
+) -> Iterator[tuple[str, str, str]]:
+    """What differs between a release's version and the union's, as kind, field and detail."""
+    if number != version or own.name != united.name:
+        kind = "message renamed" if number == version else "message renumbered"
+        yield kind, "", f"was {own.name} v{version}"
+    yield from _compare_structs(layout(own, version), layout(united, number), "")
+
+
+def _compare_structs(
+    own: StructLayout, united: StructLayout, prefix: str
+) -> Iterator[tuple[str, str, str]]:
+    if own.flexible != united.flexible:
+        yield "layout", prefix.rstrip("."), f"flexible was {own.flexible}, is {united.flexible}"
+    if len(own.fields) == len(united.fields):
+        pairs = list(zip(own.fields, united.fields, strict=True))
+    else:
+        now = {entry.name: entry for entry in united.fields}
+        pairs = [(entry, now[entry.name]) for entry in own.fields if entry.name in now]
+        yield "layout", prefix.rstrip("."), f"{_fields(own.fields)}, now {_fields(united.fields)}"
+    for before, after in pairs:
+        yield from _compare_fields(before, after, prefix)
+    tags = {entry.tag: entry for entry in united.tagged}
+    for before in own.tagged:
+        if before.tag in tags:
+            yield from _compare_fields(before, tags.pop(before.tag), prefix)
+        else:
+            yield "layout", prefix + before.name, f"tag {before.tag} is gone"
+    for tag, after in tags.items():
+        yield "tagged field added", prefix + after.name, f"tag {tag}"
+
+
+def _compare_fields(
+    own: LayoutField, united: LayoutField, prefix: str
+) -> Iterator[tuple[str, str, str]]:
+    path = prefix + united.name
+    before, after = _type_words(own.type), _type_words(united.type)
+    if before != after:
+        was = before if own.name == united.name else f"{own.name}: {before}"
+        yield "layout", path, f"was {was}, is {after}"
+    elif own.name != united.name:
+        yield "field renamed", path, f"was {own.name}"
+    if before == after and own.default != united.default:
+        yield "default", path, f"was {own.default!r}, is {united.default!r}"
+    inner, outer = _struct_of(own.type), _struct_of(united.type)
+    if inner is not None and outer is not None:
+        yield from _compare_structs(inner, outer, path + ".")
+
+
+def _struct_of(wire: WireType) -> StructLayout | None:
+    return wire.struct if wire.element is None else wire.element.struct
+
+
+def _type_words(wire: WireType) -> str:
+    """A type in words, a struct's own fields left out."""
+    if wire.element is not None:
+        name = f"[]{_type_words(wire.element)}"
+    else:
+        name = wire.kind
+    prefix = ("compact " if wire.compact else "") + ("nullable " if wire.nullable else "")
+    return prefix + name
+
+
+def _fields(fields: Sequence[LayoutField]) -> str:
+    return f"{len(fields)} fields ({', '.join(entry.name for entry in fields)})"
