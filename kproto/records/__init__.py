@@ -1,0 +1,1 @@
+"""Record batches as Kafka stores and sends them."""
