@@ -72,9 +72,15 @@ def _parser() -> argparse.ArgumentParser:
         help="write a package of message classes",
         description="Writes one class a message for the union of the releases in DIR.",
     )
-    generating.add_argument("--schemas", type=Path, required=True, metavar="DIR")
-    generating.add_argument("--package", required=True, metavar="NAME")
-    generating.add_argument("--out", type=Path, required=True, metavar="DIR")
+    generating.add_argument(
+        "--schemas", type=Path, default=Path("schemas"), metavar="DIR", help="default: schemas"
+    )
+    generating.add_argument(
+        "--package", default=OWN_PACKAGE, metavar="NAME", help=f"default: {OWN_PACKAGE}"
+    )
+    generating.add_argument(
+        "--out", type=Path, metavar="DIR", help="default: the package's name as a path"
+    )
     generating.set_defaults(run=_generate)
     return parser
 
@@ -118,14 +124,18 @@ def _complain(errors: Sequence[DefinitionError]) -> None:
 def _generate(options: argparse.Namespace) -> int:
     from .render import generate  # jinja2 is wanted for this command alone
 
-    out: Path = options.out
-    own = options.package == OWN_PACKAGE
+    package: str = options.package
+    out: Path = options.out or Path(*package.split("."))
+    own = package == OWN_PACKAGE
+    union = load_union(options.schemas)
     report = generate(
-        load_union(options.schemas).messages,
-        package=options.package,
+        union.messages,
+        package=package,
         out=out,
         definitions=(out.parent / "schema" if own else out) / FILE_NAME,
         relative=own,
+        error_codes=union.error_codes,
+        error_table=out.parent / "protocol" / "error_table.py" if own else None,
     )
     print(
         f"{out}: {len(report.written)} files written, {report.unchanged} unchanged, "

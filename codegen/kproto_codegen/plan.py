@@ -60,6 +60,11 @@ class FieldPlan:
         )
 
     @property
+    def null_is_not_default(self) -> bool:
+        """True for a struct that may be null and whose default is a struct of defaults."""
+        return self.spec.is_struct and self.nullable and self.spec.default_value() is not None
+
+    @property
     def element(self) -> str:
         """The Python type of the field, or of an element of it."""
         name = self.spec.element_type
@@ -87,6 +92,8 @@ class FieldPlan:
     def default(self) -> str:
         """The default of the parameter of `__init__`, as source."""
         value = self.spec.default_value()
+        if self.null_is_not_default:
+            return "DEFAULT"
         if value is None or self.spec.is_struct:
             return "None"
         if self.spec.is_array:

@@ -22,6 +22,7 @@ from kproto.schema.versions import Versions
 
 from .emit_read import read_functions, read_method, read_tags_function
 from .emit_write import write_functions, write_method, write_tags_function
+from .error_codes import ErrorCode
 from .errors import DefinitionError
 from .glossary import Glossary, load_glossary
 from .imports import Imports
@@ -93,10 +94,13 @@ def generate(
     definitions: Path,
     runtime: str = "kproto",
     relative: bool = False,
+    error_codes: Sequence[ErrorCode] = (),
+    error_table: Path | None = None,
 ) -> GenerateReport:
     """Write the package called `package` of `messages` into the folder `out`.
 
-    `definitions` is the file that gets the definitions. Imports of the runtime are relative with
+    `definitions` is the file that gets the definitions, `error_table` the module that gets the
+    error codes. Imports of the runtime are relative with
     `relative` (for `kproto.messages` itself), else of the package called `runtime`. Raises
     DefinitionError when two messages would make one module.
     """
@@ -117,6 +121,9 @@ def generate(
     files[out / "__init__.py"] = _package_source(usable, package)
     lines = [definition_line(message) for message in sorted(messages, key=lambda m: m.name)]
     files[definitions] = "".join(f"{line}\n" for line in lines)
+    if error_table is not None:
+        template = _environment().get_template("error_table.py.j2")
+        files[error_table] = _finished(template.render(mark=MARK, codes=error_codes))
     return _write(files, out)
 
 
@@ -131,7 +138,9 @@ def _write(files: dict[Path, str], out: Path) -> GenerateReport:
     for path, text in files.items():
         if path.exists() and path.read_text(encoding="utf-8") == text:
             continue
-        path.write_text(text, encoding="utf-8")
+        staged = path.with_name(f".{path.name}.new")
+        staged.write_text(text, encoding="utf-8")
+        staged.replace(path)
         written.append(path.name)
     for path in stale:
         path.unlink()
@@ -311,6 +320,8 @@ class _ModuleWriter:
         iterable = len(self.plans) > 1 or any("Iterable" in text for text in annotated)
         base = ["Struct"] if len(self.plans) > 1 else []
         base.append(_BASES.get(self.message.type, "Message"))
+        if any(field.null_is_not_default for plan in self.plans for field in plan.fields):
+            base.append("DEFAULT")
         if any(plan.keys for plan in self.plans[:-1]):
             base.append("KeyedList")
         if self.message.type == "request" and self.response is None:
@@ -387,7 +398,10 @@ def _init(plan: StructPlan) -> list[str]:
 
 def _assignment(field: FieldPlan) -> list[str]:
     name, place = field.attribute, f"self.{field.attribute}"
-    if field.spec.is_struct and not (field.nullable and field.spec.default_value() is None):
+    if field.null_is_not_default:
+        made = f"{class_name(field.spec.type)}()"
+        return [f"{place} = {made} if {name} is DEFAULT else {name}"]
+    if field.spec.is_struct and not field.nullable:
         made = f"{class_name(field.spec.type)}()"
         return [f"{place} = {made} if {name} is None else {name}"]
     if not field.spec.is_array:

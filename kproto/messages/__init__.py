@@ -173,8 +173,6 @@ if TYPE_CHECKING:
     from .leave_group_response import LeaveGroupResponse
     from .legacy_offset_commit_key import LegacyOffsetCommitKey
     from .legacy_offset_commit_value import LegacyOffsetCommitValue
-    from .list_client_metrics_resources_request import ListClientMetricsResourcesRequest
-    from .list_client_metrics_resources_response import ListClientMetricsResourcesResponse
     from .list_config_resources_request import ListConfigResourcesRequest
     from .list_config_resources_response import ListConfigResourcesResponse
     from .list_groups_request import ListGroupsRequest
@@ -480,8 +478,6 @@ MODULES: dict[str, str] = {
     "LeaveGroupResponse": "leave_group_response",
     "LegacyOffsetCommitKey": "legacy_offset_commit_key",
     "LegacyOffsetCommitValue": "legacy_offset_commit_value",
-    "ListClientMetricsResourcesRequest": "list_client_metrics_resources_request",
-    "ListClientMetricsResourcesResponse": "list_client_metrics_resources_response",
     "ListConfigResourcesRequest": "list_config_resources_request",
     "ListConfigResourcesResponse": "list_config_resources_response",
     "ListGroupsRequest": "list_groups_request",
@@ -618,7 +614,10 @@ MODULES: dict[str, str] = {
 }
 
 #: Names of earlier releases, and what the message is called now.
-FORMER_NAMES: dict[str, str] = {}
+FORMER_NAMES: dict[str, str] = {
+    "ListClientMetricsResourcesRequest": "ListConfigResourcesRequest",
+    "ListClientMetricsResourcesResponse": "ListConfigResourcesResponse",
+}
 
 #: The request and the response of each api key.
 API_KEYS: dict[int, tuple[str, str]] = {
@@ -881,8 +880,6 @@ __all__ = [
     "LeaveGroupResponse",
     "LegacyOffsetCommitKey",
     "LegacyOffsetCommitValue",
-    "ListClientMetricsResourcesRequest",
-    "ListClientMetricsResourcesResponse",
     "ListConfigResourcesRequest",
     "ListConfigResourcesResponse",
     "ListGroupsRequest",

@@ -26,7 +26,7 @@ class AbortedTxn(Message):
     producer_id: Id of an idempotent or transactional producer.
     first_offset: First offset of the transaction.
     last_offset: Last offset of the transaction, which is that of its abort marker.
-    last_stable_offset: Last stable offset of the partition when the transaction was aborted.
+    last_stable_offset: Last stable offset that the partition had when the abort marker was written.
     """
 
     __slots__ = ("producer_id", "first_offset", "last_offset", "last_stable_offset")

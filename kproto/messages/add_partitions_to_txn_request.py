@@ -134,13 +134,10 @@ class AddPartitionsToTxnRequest(Request["AddPartitionsToTxnResponse"]):
     Versions 0 to 5, flexible 3 to 5.
 
     transactions: Transactions to add partitions to, one entry each. (versions 4 to 5)
-    v3_and_below_transactional_id: TransactionalId of the one transaction, up to version 3.
-        (versions 0 to 3)
-    v3_and_below_producer_id: ProducerId of the one transaction, up to version 3. (versions 0 to 3)
-    v3_and_below_producer_epoch: ProducerEpoch of the one transaction, up to version 3. (versions 0
-        to 3)
-    v3_and_below_topics: Topics and partitions to add to the one transaction, up to version 3.
-        (versions 0 to 3)
+    v3_and_below_transactional_id: TransactionalId of the one transaction. (versions 0 to 3)
+    v3_and_below_producer_id: ProducerId of the one transaction. (versions 0 to 3)
+    v3_and_below_producer_epoch: ProducerEpoch of the one transaction. (versions 0 to 3)
+    v3_and_below_topics: Topics and partitions to add to the one transaction. (versions 0 to 3)
     """
 
     __slots__ = (

@@ -165,9 +165,8 @@ class AddPartitionsToTxnResponse(Response):
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.
     error_code: Kafka error code; 0 for success. (versions 4 to 5, ignorable)
-    results_by_transaction: Result for each transaction, from version 4 on. (versions 4 to 5)
-    results_by_topic_v3_and_below: Result for each topic of the one transaction, up to version 3.
-        (versions 0 to 3)
+    results_by_transaction: Result for each transaction. (versions 4 to 5)
+    results_by_topic_v3_and_below: Result for each topic of the one transaction. (versions 0 to 3)
     """
 
     __slots__ = (

@@ -9,9 +9,20 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
-from ..wire.reading import read_compact_array_length, read_numbers, read_unknown_tags
+from ..wire.reading import (
+    read_compact_array_length,
+    read_compact_string,
+    read_numbers,
+    read_unknown_tags,
+)
 from ..wire.uuid import ZERO_UUID, Uuid
-from ..wire.writing import Append, write_compact_array_length, write_numbers, write_tags
+from ..wire.writing import (
+    Append,
+    write_compact_array_length,
+    write_compact_string,
+    write_numbers,
+    write_tags,
+)
 from .base import Request, Struct
 
 if TYPE_CHECKING:
@@ -24,9 +35,10 @@ __all__ = [
     "TopicData",
 ]
 
+_INT32 = struct.Struct(">i")
 _INT32X2 = struct.Struct(">ii")
 _INT32_INT64 = struct.Struct(">iq")
-_INT8_INT32 = struct.Struct(">bi")
+_INT8 = struct.Struct(">b")
 
 
 class BrokerState(Struct):
@@ -54,15 +66,16 @@ class BrokerState(Struct):
 class PartitionData(Struct):
     """One partition and the ISR that its leader proposes.
 
-    Versions 2 to 3.
+    Versions 0 to 3.
 
     partition_index: Index of the partition.
     leader_epoch: Leader epoch in which the proposal is made.
-    new_isr: In-sync replicas that the leader proposes; NewIsrWithEpochs replaces it from version 3
-        on. (versions 2)
+    new_isr: In-sync replicas that the leader proposes; NewIsrWithEpochs has replaced it. (versions
+        0 to 2)
     new_isr_with_epochs: In-sync replicas that the leader proposes, each with its broker epoch.
         (versions 3)
-    leader_recovery_state: 1 while the leader recovers from an unclean election, else 0.
+    leader_recovery_state: 1 while the leader recovers from an unclean election, else 0. (versions 1
+        to 3)
     partition_epoch: Partition epoch that the proposal starts from; the controller refuses any but
         the current one.
     """
@@ -98,20 +111,23 @@ class PartitionData(Struct):
 class TopicData(Struct):
     """Partitions of one topic.
 
-    Versions 2 to 3.
+    Versions 0 to 3.
 
-    topic_id: Id of the topic.
+    topic_name: Name of the topic. (versions 0 to 1, ignorable)
+    topic_id: Id of the topic. (versions 2 to 3, ignorable)
     partitions: Partitions of the topic.
     """
 
-    __slots__ = ("topic_id", "partitions")
+    __slots__ = ("topic_name", "topic_id", "partitions")
 
     def __init__(
         self,
         *,
+        topic_name: str = "",
         topic_id: Uuid = ZERO_UUID,
         partitions: Iterable[PartitionData] = (),
     ) -> None:
+        self.topic_name = topic_name
         self.topic_id = topic_id
         self.partitions = list(partitions)
         self._unknown_tags = None
@@ -120,7 +136,7 @@ class TopicData(Struct):
 class AlterPartitionRequest(Request["AlterPartitionResponse"]):
     """Proposes a new ISR to the controller, on behalf of the partition's leader.
 
-    Versions 2 to 3, flexible 2 to 3.
+    Versions 0 to 3, flexible 0 to 3.
 
     broker_id: Id of the broker that leads the partitions.
     broker_epoch: Epoch of the broker's registration; -1 when not known.
@@ -130,8 +146,8 @@ class AlterPartitionRequest(Request["AlterPartitionResponse"]):
     __slots__ = ("broker_id", "broker_epoch", "topics")
 
     API_KEY = 56
-    VALID_VERSIONS = range(2, 4)
-    FLEXIBLE_VERSIONS = range(2, 4)
+    VALID_VERSIONS = range(0, 4)
+    FLEXIBLE_VERSIONS = range(0, 4)
     LATEST_STABLE = 3
     LISTENERS = ("controller",)
 
@@ -213,8 +229,13 @@ def _read_partition_data(
             length, pos = read_compact_array_length(data, pos)
             entry.new_isr, pos = read_numbers(data, pos, length, "i")
             entry.new_isr_with_epochs = []
-        entry.leader_recovery_state, entry.partition_epoch = _INT8_INT32.unpack_from(data, pos)
-        pos += 5
+        if version >= 1:
+            (entry.leader_recovery_state,) = _INT8.unpack_from(data, pos)
+            pos += 1
+        else:
+            entry.leader_recovery_state = 0
+        (entry.partition_epoch,) = _INT32.unpack_from(data, pos)
+        pos += 4
         if data[pos]:
             entry._unknown_tags, pos = read_unknown_tags(data, pos)
         else:
@@ -237,7 +258,12 @@ def _write_partition_data(append: Append, entries: Iterable[PartitionData], vers
             write_numbers(append, entry.new_isr, "i")
             if entry.new_isr_with_epochs:
                 raise WireFault
-        append(_INT8_INT32.pack(entry.leader_recovery_state, entry.partition_epoch))
+        if version >= 1:
+            append(_INT8.pack(entry.leader_recovery_state))
+        else:
+            if entry.leader_recovery_state != 0:
+                raise WireFault
+        append(_INT32.pack(entry.partition_epoch))
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)
         else:
@@ -250,8 +276,13 @@ def _read_topic_data(
     entries: list[TopicData] = []
     for _ in range(count):
         entry = TopicData.__new__(TopicData)
-        entry.topic_id = Uuid(data[pos : pos + 16])
-        pos += 16
+        if version >= 2:
+            entry.topic_name = ""
+            entry.topic_id = Uuid(data[pos : pos + 16])
+            pos += 16
+        else:
+            entry.topic_name, pos = read_compact_string(data, pos)
+            entry.topic_id = ZERO_UUID
         length, pos = read_compact_array_length(data, pos)
         entry.partitions, pos = _read_partition_data(data, pos, length, version)
         if data[pos]:
@@ -265,9 +296,12 @@ def _read_topic_data(
 
 def _write_topic_data(append: Append, entries: Iterable[TopicData], version: int) -> None:
     for entry in entries:
-        if len(entry.topic_id) != 16:
-            raise WireFault
-        append(entry.topic_id)
+        if version >= 2:
+            if len(entry.topic_id) != 16:
+                raise WireFault
+            append(entry.topic_id)
+        else:
+            write_compact_string(append, entry.topic_name)
         write_compact_array_length(append, len(entry.partitions))
         _write_partition_data(append, entry.partitions, version)
         if entry._unknown_tags:

@@ -9,9 +9,20 @@ from collections.abc import Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
-from ..wire.reading import read_compact_array_length, read_numbers, read_unknown_tags
+from ..wire.reading import (
+    read_compact_array_length,
+    read_compact_string,
+    read_numbers,
+    read_unknown_tags,
+)
 from ..wire.uuid import ZERO_UUID, Uuid
-from ..wire.writing import Append, write_compact_array_length, write_numbers, write_tags
+from ..wire.writing import (
+    Append,
+    write_compact_array_length,
+    write_compact_string,
+    write_numbers,
+    write_tags,
+)
 from .base import Response, Struct
 
 __all__ = [
@@ -20,22 +31,24 @@ __all__ = [
     "TopicData",
 ]
 
+_INT32 = struct.Struct(">i")
 _INT32_INT16 = struct.Struct(">ih")
 _INT32_INT16_INT32X2 = struct.Struct(">ihii")
-_INT8_INT32 = struct.Struct(">bi")
+_INT8 = struct.Struct(">b")
 
 
 class PartitionData(Struct):
     """State of one partition after the proposal.
 
-    Versions 2 to 3.
+    Versions 0 to 3.
 
     partition_index: Index of the partition.
     error_code: Kafka error code; 0 for success.
     leader_id: Broker id of the leader; -1 when not known.
     leader_epoch: Epoch of the partition's leader, raised at each election; -1 when not known.
     isr: Broker ids of the in-sync replicas.
-    leader_recovery_state: 1 while the leader recovers from an unclean election, else 0.
+    leader_recovery_state: 1 while the leader recovers from an unclean election, else 0. (versions 1
+        to 3, ignorable)
     partition_epoch: Epoch of the partition's state, raised at each change of it.
     """
 
@@ -73,20 +86,23 @@ class PartitionData(Struct):
 class TopicData(Struct):
     """Partitions of one topic.
 
-    Versions 2 to 3.
+    Versions 0 to 3.
 
-    topic_id: Id of the topic.
+    topic_name: Name of the topic. (versions 0 to 1, ignorable)
+    topic_id: Id of the topic. (versions 2 to 3, ignorable)
     partitions: Partitions of the topic.
     """
 
-    __slots__ = ("topic_id", "partitions")
+    __slots__ = ("topic_name", "topic_id", "partitions")
 
     def __init__(
         self,
         *,
+        topic_name: str = "",
         topic_id: Uuid = ZERO_UUID,
         partitions: Iterable[PartitionData] = (),
     ) -> None:
+        self.topic_name = topic_name
         self.topic_id = topic_id
         self.partitions = list(partitions)
         self._unknown_tags = None
@@ -95,7 +111,7 @@ class TopicData(Struct):
 class AlterPartitionResponse(Response):
     """State of the partitions after the leader's proposal.
 
-    Versions 2 to 3, flexible 2 to 3.
+    Versions 0 to 3, flexible 0 to 3.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.
@@ -106,8 +122,8 @@ class AlterPartitionResponse(Response):
     __slots__ = ("throttle_time_ms", "error_code", "topics")
 
     API_KEY = 56
-    VALID_VERSIONS = range(2, 4)
-    FLEXIBLE_VERSIONS = range(2, 4)
+    VALID_VERSIONS = range(0, 4)
+    FLEXIBLE_VERSIONS = range(0, 4)
     LATEST_STABLE = 3
 
     def __init__(
@@ -161,8 +177,13 @@ def _read_partition_data(
         pos += 14
         length, pos = read_compact_array_length(data, pos)
         entry.isr, pos = read_numbers(data, pos, length, "i")
-        entry.leader_recovery_state, entry.partition_epoch = _INT8_INT32.unpack_from(data, pos)
-        pos += 5
+        if version >= 1:
+            (entry.leader_recovery_state,) = _INT8.unpack_from(data, pos)
+            pos += 1
+        else:
+            entry.leader_recovery_state = 0
+        (entry.partition_epoch,) = _INT32.unpack_from(data, pos)
+        pos += 4
         if data[pos]:
             entry._unknown_tags, pos = read_unknown_tags(data, pos)
         else:
@@ -181,7 +202,9 @@ def _write_partition_data(append: Append, entries: Iterable[PartitionData], vers
         )
         write_compact_array_length(append, len(entry.isr))
         write_numbers(append, entry.isr, "i")
-        append(_INT8_INT32.pack(entry.leader_recovery_state, entry.partition_epoch))
+        if version >= 1:
+            append(_INT8.pack(entry.leader_recovery_state))
+        append(_INT32.pack(entry.partition_epoch))
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)
         else:
@@ -194,8 +217,13 @@ def _read_topic_data(
     entries: list[TopicData] = []
     for _ in range(count):
         entry = TopicData.__new__(TopicData)
-        entry.topic_id = Uuid(data[pos : pos + 16])
-        pos += 16
+        if version >= 2:
+            entry.topic_name = ""
+            entry.topic_id = Uuid(data[pos : pos + 16])
+            pos += 16
+        else:
+            entry.topic_name, pos = read_compact_string(data, pos)
+            entry.topic_id = ZERO_UUID
         length, pos = read_compact_array_length(data, pos)
         entry.partitions, pos = _read_partition_data(data, pos, length, version)
         if data[pos]:
@@ -209,9 +237,12 @@ def _read_topic_data(
 
 def _write_topic_data(append: Append, entries: Iterable[TopicData], version: int) -> None:
     for entry in entries:
-        if len(entry.topic_id) != 16:
-            raise WireFault
-        append(entry.topic_id)
+        if version >= 2:
+            if len(entry.topic_id) != 16:
+                raise WireFault
+            append(entry.topic_id)
+        else:
+            write_compact_string(append, entry.topic_name)
         write_compact_array_length(append, len(entry.partitions))
         _write_partition_data(append, entry.partitions, version)
         if entry._unknown_tags:

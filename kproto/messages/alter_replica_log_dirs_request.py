@@ -42,7 +42,7 @@ __all__ = [
 class AlterReplicaLogDirTopic(Struct):
     """Partitions of one topic to move.
 
-    Versions 1 to 2.
+    Versions 0 to 2.
 
     name: Name of the topic.
     partitions: Indexes of the partitions to move.
@@ -80,7 +80,7 @@ class AlterReplicaLogDirTopicCollection(KeyedList[AlterReplicaLogDirTopic]):
 class AlterReplicaLogDir(Struct):
     """One log directory and the partitions to move there.
 
-    Versions 1 to 2.
+    Versions 0 to 2.
 
     path: Absolute path of the log directory.
     topics: Topics and partitions to move there.
@@ -118,7 +118,7 @@ class AlterReplicaLogDirCollection(KeyedList[AlterReplicaLogDir]):
 class AlterReplicaLogDirsRequest(Request["AlterReplicaLogDirsResponse"]):
     """Moves replicas between the log directories of one broker.
 
-    Versions 1 to 2, flexible 2.
+    Versions 0 to 2, flexible 2.
 
     dirs: Log directories and the partitions to move there.
     """
@@ -126,7 +126,7 @@ class AlterReplicaLogDirsRequest(Request["AlterReplicaLogDirsResponse"]):
     __slots__ = ("dirs",)
 
     API_KEY = 34
-    VALID_VERSIONS = range(1, 3)
+    VALID_VERSIONS = range(0, 3)
     FLEXIBLE_VERSIONS = range(2, 3)
     LATEST_STABLE = 2
     LISTENERS = ("broker",)

@@ -39,7 +39,7 @@ _INT32_INT16 = struct.Struct(">ih")
 class AlterReplicaLogDirPartitionResult(Struct):
     """Result of one partition.
 
-    Versions 1 to 2.
+    Versions 0 to 2.
 
     partition_index: Index of the partition.
     error_code: Kafka error code; 0 for success.
@@ -61,7 +61,7 @@ class AlterReplicaLogDirPartitionResult(Struct):
 class AlterReplicaLogDirTopicResult(Struct):
     """Result of one topic.
 
-    Versions 1 to 2.
+    Versions 0 to 2.
 
     topic_name: Name of the topic.
     partitions: Partitions of the topic.
@@ -83,7 +83,7 @@ class AlterReplicaLogDirTopicResult(Struct):
 class AlterReplicaLogDirsResponse(Response):
     """Result of each replica that was to move to another log directory.
 
-    Versions 1 to 2, flexible 2.
+    Versions 0 to 2, flexible 2.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.
@@ -93,7 +93,7 @@ class AlterReplicaLogDirsResponse(Response):
     __slots__ = ("throttle_time_ms", "results")
 
     API_KEY = 34
-    VALID_VERSIONS = range(1, 3)
+    VALID_VERSIONS = range(0, 3)
     FLEXIBLE_VERSIONS = range(2, 3)
     LATEST_STABLE = 2
 

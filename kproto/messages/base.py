@@ -8,18 +8,25 @@ here add the public codec around them, equality, printing, copying, and the expl
 from __future__ import annotations
 
 import copy as copying
-from collections.abc import Iterable
-from typing import Any, ClassVar, Generic, Self, SupportsIndex, TypeVar
+import sys
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, SupportsIndex, TypeVar
 
 from ..wire.errors import DecodeError, EncodeError
 from ..wire.faults import READ_FAULTS, WRITE_FAULTS, WireFault
 from ..wire.tags import RawTaggedField
 from ..wire.writing import Append
 
-__all__ = ["KeyedList", "Message", "Request", "Response", "Struct"]
+if TYPE_CHECKING:
+    from ..schema.specs import MessageSpec
+
+__all__ = ["DEFAULT", "KeyedList", "Message", "Request", "Response", "Struct"]
 
 T = TypeVar("T")
 R = TypeVar("R", bound="Response")
+
+#: Stands for the default of a parameter whose None means null.
+DEFAULT: Final[Any] = object()
 
 #: Longer values of type bytes are printed as their length.
 _SHOWN_BYTES = 32
@@ -160,6 +167,8 @@ class Message(Struct):
 
         Raises DecodeError, which says where and why, on bytes that are not exactly one message.
         """
+        if type(data) is not bytes:
+            data = _as_bytes(cls, version, data)
         message, end = cls.decode_from(data, 0, version)
         if end != len(data):
             raise _why_not_read(cls, data, 0, version, trailing=False)
@@ -167,11 +176,17 @@ class Message(Struct):
 
     @classmethod
     def decode_from(cls, data: bytes, offset: int, version: int) -> tuple[Self, int]:
-        """Read a message that begins at `offset` (bytes); returns it and the offset behind it."""
+        """Read a message that begins at `offset` (bytes); returns it and the offset behind it.
+
+        Bytes behind the message are left alone. Raises DecodeError, as `decode` does.
+        """
         if version not in cls.VALID_VERSIONS:
             raise DecodeError(_no_such_version(cls, version), message=cls.__name__)
         if type(data) is not bytes:
-            data = bytes(data)
+            data = _as_bytes(cls, version, data)
+        if not 0 <= offset <= len(data):
+            reason = f"offset {offset} is outside the {len(data)} bytes of data"
+            raise DecodeError(reason, message=cls.__name__, version=version, offset=0)
         try:
             message, end = cls._read_fields(data, offset, version)
         except READ_FAULTS:
@@ -186,24 +201,40 @@ class Message(Struct):
 
     def to_json(self, version: int) -> dict[str, Any]:
         """The message as Kafka's JsonConverter writes it. Raises EncodeError, as `encode` does."""
-        from ..schema.definitions import definitions_of
         from ..schema.json_form import to_json
 
         self.encode(version)
-        return to_json(definitions_of(type(self).__module__)[_name(type(self))], version, self)
+        return to_json(self._definition(), version, self)
 
     @classmethod
     def from_json(cls, node: dict[str, Any], version: int) -> Self:
         """Read what `to_json`, or Kafka's JsonConverter, wrote. Raises DecodeError."""
-        from ..schema.definitions import definitions_of
         from ..schema.json_form import from_json
 
         if version not in cls.VALID_VERSIONS:
             raise DecodeError(_no_such_version(cls, version), message=cls.__name__)
-        spec = definitions_of(cls.__module__)[_name(cls)]
-        message = from_json(spec, version, node, cls)
+        classes = {**cls._classes(), cls._generated().__name__: cls}
+        message = from_json(cls._definition(), version, node, classes)
         assert isinstance(message, cls)
         return message
+
+    @classmethod
+    def _generated(cls) -> type[Message]:
+        """The class that the generator made: this one, or the one that it was derived from."""
+        return next(made for made in cls.__mro__ if "_read_fields" in vars(made))
+
+    @classmethod
+    def _definition(cls) -> MessageSpec:
+        """The definition that the class was made of."""
+        from ..schema.definitions import definitions_of
+
+        made = cls._generated()
+        return definitions_of(made.__module__)[made.__name__.removesuffix("_")]
+
+    @classmethod
+    def _classes(cls) -> Mapping[str, Any]:
+        """The classes of the message's structs by name, and whatever else its module holds."""
+        return vars(sys.modules[cls._generated().__module__])
 
 
 class Response(Message):
@@ -224,9 +255,12 @@ class Request(Message, Generic[R]):
     LISTENERS: ClassVar[tuple[str, ...]]
 
 
-def _name(cls: type[Message]) -> str:
-    """The message's name in the definitions."""
-    return cls.__name__.removesuffix("_")
+def _as_bytes(cls: type[Message], version: int, data: Any) -> bytes:
+    try:
+        return bytes(memoryview(data))
+    except TypeError:
+        reason = f"bytes are wanted, not {type(data).__name__}"
+        raise DecodeError(reason, message=cls.__name__, version=version, offset=0) from None
 
 
 def _no_such_version(cls: type[Message], version: int) -> str:
@@ -237,21 +271,18 @@ def _no_such_version(cls: type[Message], version: int) -> str:
 def _why_not_read(
     cls: type[Message], data: bytes, offset: int, version: int, *, trailing: bool
 ) -> DecodeError:
-    from ..schema.definitions import definitions_of
     from ..schema.explain import explain_decode
 
-    spec = definitions_of(cls.__module__)[_name(cls)]
-    found = explain_decode(spec, version, data, offset, trailing=trailing)
+    found = explain_decode(cls._definition(), version, data, offset, trailing=trailing)
     return found or DecodeError("unreadable bytes", message=cls.__name__, version=version)
 
 
 def _why_not_written(message: Message, version: int, fault: Exception) -> EncodeError:
-    from ..schema.definitions import definitions_of
     from ..schema.explain import explain_encode
 
-    cls = type(message)
-    found = explain_encode(definitions_of(cls.__module__)[_name(cls)], version, message)
+    found = explain_encode(message._definition(), version, message)
     if found is not None:
         return found
     reason = "" if isinstance(fault, WireFault) else f": {fault}"
-    return EncodeError(f"cannot be written{reason}", message=cls.__name__, version=version)
+    name = type(message).__name__
+    return EncodeError(f"cannot be written{reason}", message=name, version=version)

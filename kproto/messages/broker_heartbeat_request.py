@@ -39,8 +39,8 @@ class BrokerHeartbeatRequest(Request["BrokerHeartbeatResponse"]):
     broker_id: Id of the broker.
     broker_epoch: Epoch of the broker's registration; -1 when not known.
     current_metadata_offset: Last offset of the metadata log that the broker has read.
-    want_fence: True when the broker wants to be fenced.
-    want_shut_down: True when the broker wants to shut down in an orderly way.
+    want_fence: True when the broker asks to be fenced.
+    want_shut_down: True when the broker asks to shut down in an orderly way.
     offline_log_dirs: Ids of log directories that have failed. (versions 1 to 2, tag 0)
     cordoned_log_dirs: Ids of log directories that take no new replicas; null while the broker is
         still starting. (versions 2, nullable, tag 1)

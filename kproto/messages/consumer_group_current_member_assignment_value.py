@@ -47,7 +47,7 @@ class TopicPartitions(Struct):
         *,
         topic_id: Uuid = ZERO_UUID,
         partitions: Iterable[int] = (),
-        assignment_epochs: Iterable[int] | None = None,
+        assignment_epochs: Iterable[int] | None = (),
     ) -> None:
         self.topic_id = topic_id
         self.partitions = list(partitions)
@@ -143,7 +143,7 @@ def _read_topic_partitions(
         pos += 16
         length, pos = read_compact_array_length(data, pos)
         entry.partitions, pos = read_numbers(data, pos, length, "i")
-        entry.assignment_epochs = None
+        entry.assignment_epochs = []
         if data[pos]:
             pos = _read_topic_partitions_tags(entry, data, pos, version)
         else:
@@ -186,10 +186,13 @@ def _write_topic_partitions(
 
 def _write_topic_partitions_tags(out: Append, entry: TopicPartitions, version: int) -> None:
     tagged: list[RawTaggedField] = []
-    if entry.assignment_epochs is not None:
+    if entry.assignment_epochs is None or len(entry.assignment_epochs) > 0:
         pieces: list[bytes] = []
         append = pieces.append
-        write_compact_array_length(append, len(entry.assignment_epochs))
-        write_numbers(append, entry.assignment_epochs, "i")
+        if entry.assignment_epochs is None:
+            append(b"\0")
+        else:
+            write_compact_array_length(append, len(entry.assignment_epochs))
+            write_numbers(append, entry.assignment_epochs, "i")
         tagged.append(RawTaggedField(0, b"".join(pieces)))
     write_tags(out, tagged, entry._unknown_tags)

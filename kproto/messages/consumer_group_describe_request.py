@@ -27,7 +27,7 @@ class ConsumerGroupDescribeRequest(Request["ConsumerGroupDescribeResponse"]):
 
     Versions 0 to 1, flexible 0 to 1.
 
-    group_ids: Ids of the groups to describe.
+    group_ids: Groups to describe, by id.
     include_authorized_operations: True to have AuthorizedOperations filled in.
     """
 

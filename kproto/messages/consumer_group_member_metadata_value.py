@@ -28,7 +28,7 @@ from ..wire.writing import (
     write_compact_strings,
     write_tags,
 )
-from .base import Message, Struct
+from .base import DEFAULT, Message, Struct
 
 __all__ = [
     "ClassicMemberMetadata",
@@ -131,7 +131,7 @@ class ConsumerGroupMemberMetadataValue(Message):
         subscribed_topic_regex: str | None = "",
         rebalance_timeout_ms: int = -1,
         server_assignor: str | None = "",
-        classic_member_metadata: ClassicMemberMetadata | None = None,
+        classic_member_metadata: ClassicMemberMetadata | None = DEFAULT,
     ) -> None:
         self.instance_id = instance_id
         self.rack_id = rack_id
@@ -141,7 +141,9 @@ class ConsumerGroupMemberMetadataValue(Message):
         self.subscribed_topic_regex = subscribed_topic_regex
         self.rebalance_timeout_ms = rebalance_timeout_ms
         self.server_assignor = server_assignor
-        self.classic_member_metadata = classic_member_metadata
+        self.classic_member_metadata = (
+            ClassicMemberMetadata() if classic_member_metadata is DEFAULT else classic_member_metadata
+        )
         self._unknown_tags = None
 
     @classmethod
@@ -157,7 +159,7 @@ class ConsumerGroupMemberMetadataValue(Message):
         (message.rebalance_timeout_ms,) = _INT32.unpack_from(data, pos)
         pos += 4
         message.server_assignor, pos = read_compact_nullable_string(data, pos)
-        message.classic_member_metadata = None
+        message.classic_member_metadata = ClassicMemberMetadata()
         if data[pos]:
             pos = _read_consumer_group_member_metadata_value_tags(message, data, pos, version)
         else:
@@ -266,10 +268,13 @@ def _write_consumer_group_member_metadata_value_tags(
     out: Append, message: ConsumerGroupMemberMetadataValue, version: int
 ) -> None:
     tagged: list[RawTaggedField] = []
-    if message.classic_member_metadata is not None:
+    if message.classic_member_metadata != ClassicMemberMetadata():
         pieces: list[bytes] = []
         append = pieces.append
-        append(b"\x01")
-        _write_classic_member_metadata(append, (message.classic_member_metadata,), version)
+        if message.classic_member_metadata is None:
+            append(b"\xff")
+        else:
+            append(b"\x01")
+            _write_classic_member_metadata(append, (message.classic_member_metadata,), version)
         tagged.append(RawTaggedField(0, b"".join(pieces)))
     write_tags(out, tagged, message._unknown_tags)

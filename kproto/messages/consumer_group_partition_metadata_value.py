@@ -63,7 +63,7 @@ class TopicMetadata(Struct):
 
     topic_id: Id of the topic.
     topic_name: Name of the topic.
-    num_partitions: Number of partitions of the topic.
+    num_partitions: How many partitions the topic has.
     partition_metadata: Racks of each partition; empty when none are known.
     """
 

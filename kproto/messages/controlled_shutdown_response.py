@@ -82,7 +82,7 @@ class ControlledShutdownResponse(Response):
     Versions 0 to 3, flexible 3.
 
     error_code: Kafka error code; 0 for success.
-    remaining_partitions: Partitions that the broker still leads.
+    remaining_partitions: Partitions whose leader the broker still is.
     """
 
     __slots__ = ("error_code", "remaining_partitions")

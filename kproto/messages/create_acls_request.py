@@ -41,12 +41,12 @@ _INT8X2 = struct.Struct(">bb")
 class AclCreation(Struct):
     """One ACL to create.
 
-    Versions 1 to 3.
+    Versions 0 to 3.
 
     resource_type: Type of resource: 1 any, 2 topic, 3 group, 4 cluster, 5 transactional id, 6
         delegation token, 7 user.
     resource_name: Name of the resource.
-    resource_pattern_type: How ResourceName is meant: 3 literally, 4 as a prefix.
+    resource_pattern_type: How ResourceName is meant: 3 literally, 4 as a prefix. (versions 1 to 3)
     principal: Principal that the ACL is about, as type:name.
     host: Host that the ACL is about; * for any.
     operation: 1 any, 2 all, 3 read, 4 write, 5 create, 6 delete, 7 alter, 8 describe, and more up
@@ -88,7 +88,7 @@ class AclCreation(Struct):
 class CreateAclsRequest(Request["CreateAclsResponse"]):
     """Creates ACLs.
 
-    Versions 1 to 3, flexible 2 to 3.
+    Versions 0 to 3, flexible 2 to 3.
 
     creations: ACLs to create.
     """
@@ -96,7 +96,7 @@ class CreateAclsRequest(Request["CreateAclsResponse"]):
     __slots__ = ("creations",)
 
     API_KEY = 30
-    VALID_VERSIONS = range(1, 4)
+    VALID_VERSIONS = range(0, 4)
     FLEXIBLE_VERSIONS = range(2, 4)
     LATEST_STABLE = 3
     LISTENERS = ("broker", "controller")
@@ -153,8 +153,11 @@ def _read_acl_creation(
             entry.resource_name, pos = read_compact_string(data, pos)
         else:
             entry.resource_name, pos = read_string(data, pos)
-        (entry.resource_pattern_type,) = _INT8.unpack_from(data, pos)
-        pos += 1
+        if version >= 1:
+            (entry.resource_pattern_type,) = _INT8.unpack_from(data, pos)
+            pos += 1
+        else:
+            entry.resource_pattern_type = 3
         if version >= 2:
             entry.principal, pos = read_compact_string(data, pos)
             entry.host, pos = read_compact_string(data, pos)
@@ -182,7 +185,11 @@ def _write_acl_creation(append: Append, entries: Iterable[AclCreation], version:
             write_compact_string(append, entry.resource_name)
         else:
             write_string(append, entry.resource_name)
-        append(_INT8.pack(entry.resource_pattern_type))
+        if version >= 1:
+            append(_INT8.pack(entry.resource_pattern_type))
+        else:
+            if entry.resource_pattern_type != 3:
+                raise WireFault
         if version >= 2:
             write_compact_string(append, entry.principal)
             write_compact_string(append, entry.host)

@@ -38,7 +38,7 @@ _INT32 = struct.Struct(">i")
 class AclCreationResult(Struct):
     """Result of one ACL that was to be created.
 
-    Versions 1 to 3.
+    Versions 0 to 3.
 
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (nullable)
@@ -60,7 +60,7 @@ class AclCreationResult(Struct):
 class CreateAclsResponse(Response):
     """Result of each ACL that was to be created.
 
-    Versions 1 to 3, flexible 2 to 3.
+    Versions 0 to 3, flexible 2 to 3.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.
@@ -70,7 +70,7 @@ class CreateAclsResponse(Response):
     __slots__ = ("throttle_time_ms", "results")
 
     API_KEY = 30
-    VALID_VERSIONS = range(1, 4)
+    VALID_VERSIONS = range(0, 4)
     FLEXIBLE_VERSIONS = range(2, 4)
     LATEST_STABLE = 3
 

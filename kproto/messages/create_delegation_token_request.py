@@ -42,7 +42,7 @@ _INT64 = struct.Struct(">q")
 class CreatableRenewers(Struct):
     """One principal that may renew the token.
 
-    Versions 1 to 3.
+    Versions 0 to 3.
 
     principal_type: Type of the principal, such as User.
     principal_name: Name of the principal.
@@ -64,7 +64,7 @@ class CreatableRenewers(Struct):
 class CreateDelegationTokenRequest(Request["CreateDelegationTokenResponse"]):
     """Asks for a delegation token.
 
-    Versions 1 to 3, flexible 2 to 3.
+    Versions 0 to 3, flexible 2 to 3.
 
     owner_principal_type: Type of the principal to own the token; null for the requester. (versions
         3, nullable)
@@ -78,7 +78,7 @@ class CreateDelegationTokenRequest(Request["CreateDelegationTokenResponse"]):
     __slots__ = ("owner_principal_type", "owner_principal_name", "renewers", "max_lifetime_ms")
 
     API_KEY = 38
-    VALID_VERSIONS = range(1, 4)
+    VALID_VERSIONS = range(0, 4)
     FLEXIBLE_VERSIONS = range(2, 4)
     LATEST_STABLE = 3
     LISTENERS = ("broker", "controller")

@@ -37,7 +37,7 @@ _INT64X3 = struct.Struct(">qqq")
 class CreateDelegationTokenResponse(Response):
     """A new delegation token, its owner and its times.
 
-    Versions 1 to 3, flexible 2 to 3.
+    Versions 0 to 3, flexible 2 to 3.
 
     error_code: Kafka error code; 0 for success.
     principal_type: Type of the principal that owns the token, such as User.
@@ -69,7 +69,7 @@ class CreateDelegationTokenResponse(Response):
     _SECRETS = frozenset({"hmac"})
 
     API_KEY = 38
-    VALID_VERSIONS = range(1, 4)
+    VALID_VERSIONS = range(0, 4)
     FLEXIBLE_VERSIONS = range(2, 4)
     LATEST_STABLE = 3
 

@@ -45,15 +45,15 @@ __all__ = [
     "CreateTopicsRequest",
 ]
 
+_BOOL = struct.Struct(">?")
 _INT32 = struct.Struct(">i")
-_INT32_BOOL = struct.Struct(">i?")
 _INT32_INT16 = struct.Struct(">ih")
 
 
 class CreatableReplicaAssignment(Struct):
     """One partition and the brokers to place it on.
 
-    Versions 2 to 7.
+    Versions 0 to 7.
 
     partition_index: Index of the partition.
     broker_ids: Brokers that hold the replicas, the preferred leader first.
@@ -91,7 +91,7 @@ class CreatableReplicaAssignmentCollection(KeyedList[CreatableReplicaAssignment]
 class CreatableTopicConfig(Struct):
     """One setting of the new topic.
 
-    Versions 2 to 7.
+    Versions 0 to 7.
 
     name: Name of the setting.
     value: Value of the setting; null is refused. (nullable)
@@ -129,7 +129,7 @@ class CreatableTopicConfigCollection(KeyedList[CreatableTopicConfig]):
 class CreatableTopic(Struct):
     """One topic to create.
 
-    Versions 2 to 7.
+    Versions 0 to 7.
 
     name: Name of the topic.
     num_partitions: Number of partitions; -1 for the broker's default, or when Assignments is given.
@@ -177,17 +177,17 @@ class CreatableTopicCollection(KeyedList[CreatableTopic]):
 class CreateTopicsRequest(Request["CreateTopicsResponse"]):
     """Creates topics.
 
-    Versions 2 to 7, flexible 5 to 7.
+    Versions 0 to 7, flexible 5 to 7.
 
     topics: Topics, one entry each.
     timeout_ms: How long to wait for the request to take effect, in ms.
-    validate_only: True to check the request and change nothing.
+    validate_only: True to check the request and change nothing. (versions 1 to 7)
     """
 
     __slots__ = ("topics", "timeout_ms", "validate_only")
 
     API_KEY = 19
-    VALID_VERSIONS = range(2, 8)
+    VALID_VERSIONS = range(0, 8)
     FLEXIBLE_VERSIONS = range(5, 8)
     LATEST_STABLE = 7
     LISTENERS = ("broker", "controller")
@@ -213,8 +213,13 @@ class CreateTopicsRequest(Request["CreateTopicsResponse"]):
         else:
             length, pos = read_array_length(data, pos)
             message.topics, pos = _read_creatable_topic(data, pos, length, version)
-        message.timeout_ms, message.validate_only = _INT32_BOOL.unpack_from(data, pos)
-        pos += 5
+        (message.timeout_ms,) = _INT32.unpack_from(data, pos)
+        pos += 4
+        if version >= 1:
+            message.validate_only = data[pos] != 0
+            pos += 1
+        else:
+            message.validate_only = False
         if version >= 5:
             if data[pos]:
                 message._unknown_tags, pos = read_unknown_tags(data, pos)
@@ -232,7 +237,12 @@ class CreateTopicsRequest(Request["CreateTopicsResponse"]):
         else:
             write_array_length(append, len(self.topics))
             _write_creatable_topic(append, self.topics, version)
-        append(_INT32_BOOL.pack(self.timeout_ms, self.validate_only))
+        append(_INT32.pack(self.timeout_ms))
+        if version >= 1:
+            append(_BOOL.pack(self.validate_only))
+        else:
+            if self.validate_only:
+                raise WireFault
         if version >= 5:
             if self._unknown_tags:
                 write_tags(append, (), self._unknown_tags)

@@ -82,12 +82,13 @@ class CreatableTopicConfigs(Struct):
 class CreatableTopicResult(Struct):
     """Result of one topic.
 
-    Versions 2 to 7.
+    Versions 0 to 7.
 
     name: Name of the topic.
     topic_id: Id of the topic. (versions 7, ignorable)
     error_code: Kafka error code; 0 for success.
-    error_message: Text for the error code; null when there is none. (nullable)
+    error_message: Text for the error code; null when there is none. (versions 1 to 7, nullable,
+        ignorable)
     topic_config_error_code: Error code that says why Configs is missing; 0 when it is there.
         (versions 5 to 7, tag 0, ignorable)
     num_partitions: Number of partitions of the new topic; -1 when not returned. (versions 5 to 7,
@@ -151,17 +152,17 @@ class CreatableTopicResultCollection(KeyedList[CreatableTopicResult]):
 class CreateTopicsResponse(Response):
     """Result of each topic that was to be created.
 
-    Versions 2 to 7, flexible 5 to 7.
+    Versions 0 to 7, flexible 5 to 7.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+        quota, in ms; 0 for not at all. (versions 2 to 7, ignorable)
     topics: Topics, one entry each.
     """
 
     __slots__ = ("throttle_time_ms", "topics")
 
     API_KEY = 19
-    VALID_VERSIONS = range(2, 8)
+    VALID_VERSIONS = range(0, 8)
     FLEXIBLE_VERSIONS = range(5, 8)
     LATEST_STABLE = 7
 
@@ -178,8 +179,11 @@ class CreateTopicsResponse(Response):
     @classmethod
     def _read_fields(cls, data: bytes, pos: int, version: int) -> tuple[Self, int]:
         message = cls.__new__(cls)
-        (message.throttle_time_ms,) = _INT32.unpack_from(data, pos)
-        pos += 4
+        if version >= 2:
+            (message.throttle_time_ms,) = _INT32.unpack_from(data, pos)
+            pos += 4
+        else:
+            message.throttle_time_ms = 0
         if version >= 5:
             length, pos = read_compact_array_length(data, pos)
             message.topics, pos = _read_creatable_topic_result(data, pos, length, version)
@@ -195,7 +199,8 @@ class CreateTopicsResponse(Response):
         return message, pos
 
     def _write_fields(self, append: Append, version: int) -> None:
-        append(_INT32.pack(self.throttle_time_ms))
+        if version >= 2:
+            append(_INT32.pack(self.throttle_time_ms))
         if version >= 5:
             write_compact_array_length(append, len(self.topics))
             _write_creatable_topic_result(append, self.topics, version)
@@ -265,6 +270,11 @@ def _read_creatable_topic_result(
         pos += 2
         if version >= 5:
             entry.error_message, pos = read_compact_nullable_string(data, pos)
+        elif version >= 1:
+            entry.error_message, pos = read_nullable_string(data, pos)
+        else:
+            entry.error_message = ""
+        if version >= 5:
             entry.topic_config_error_code = 0
             entry.num_partitions, entry.replication_factor = _INT32_INT16.unpack_from(data, pos)
             pos += 6
@@ -279,7 +289,6 @@ def _read_creatable_topic_result(
                 entry._unknown_tags = None
                 pos += 1
         else:
-            entry.error_message, pos = read_nullable_string(data, pos)
             entry.topic_config_error_code = 0
             entry.num_partitions = -1
             entry.replication_factor = -1
@@ -322,6 +331,9 @@ def _write_creatable_topic_result(
         append(_INT16.pack(entry.error_code))
         if version >= 5:
             write_compact_nullable_string(append, entry.error_message)
+        elif 1 <= version <= 4:
+            write_nullable_string(append, entry.error_message)
+        if version >= 5:
             append(_INT32_INT16.pack(entry.num_partitions, entry.replication_factor))
             if entry.configs is None:
                 append(b"\0")
@@ -330,7 +342,6 @@ def _write_creatable_topic_result(
                 _write_creatable_topic_configs(append, entry.configs, version)
             _write_creatable_topic_result_tags(append, entry, version)
         else:
-            write_nullable_string(append, entry.error_message)
             if entry._unknown_tags:
                 raise WireFault
 

@@ -41,13 +41,13 @@ _INT8X2 = struct.Struct(">bb")
 class DeleteAclsFilter(Struct):
     """One filter over ACLs to delete.
 
-    Versions 1 to 3.
+    Versions 0 to 3.
 
     resource_type_filter: Resource type: 1 any, 2 topic, 3 group, 4 cluster, 5 transactional id, 6
         delegation token, 7 user.
     resource_name_filter: Resource name of the ACL; null for any. (nullable)
     pattern_type_filter: Pattern type of the ACL: 1 any, 2 all that apply to the name, 3 literal, 4
-        prefix.
+        prefix. (versions 1 to 3)
     principal_filter: Principal of the ACL, as type:name; null for any. (nullable)
     host_filter: Host of the ACL; null for any. (nullable)
     operation: 1 any, 2 all, 3 read, 4 write, 5 create, 6 delete, 7 alter, 8 describe, and more up
@@ -89,7 +89,7 @@ class DeleteAclsFilter(Struct):
 class DeleteAclsRequest(Request["DeleteAclsResponse"]):
     """Deletes the ACLs that match filters.
 
-    Versions 1 to 3, flexible 2 to 3.
+    Versions 0 to 3, flexible 2 to 3.
 
     filters: Filters; an ACL that any of them matches is deleted.
     """
@@ -97,7 +97,7 @@ class DeleteAclsRequest(Request["DeleteAclsResponse"]):
     __slots__ = ("filters",)
 
     API_KEY = 31
-    VALID_VERSIONS = range(1, 4)
+    VALID_VERSIONS = range(0, 4)
     FLEXIBLE_VERSIONS = range(2, 4)
     LATEST_STABLE = 3
     LISTENERS = ("broker", "controller")
@@ -154,8 +154,11 @@ def _read_delete_acls_filter(
             entry.resource_name_filter, pos = read_compact_nullable_string(data, pos)
         else:
             entry.resource_name_filter, pos = read_nullable_string(data, pos)
-        (entry.pattern_type_filter,) = _INT8.unpack_from(data, pos)
-        pos += 1
+        if version >= 1:
+            (entry.pattern_type_filter,) = _INT8.unpack_from(data, pos)
+            pos += 1
+        else:
+            entry.pattern_type_filter = 3
         if version >= 2:
             entry.principal_filter, pos = read_compact_nullable_string(data, pos)
             entry.host_filter, pos = read_compact_nullable_string(data, pos)
@@ -185,7 +188,11 @@ def _write_delete_acls_filter(
             write_compact_nullable_string(append, entry.resource_name_filter)
         else:
             write_nullable_string(append, entry.resource_name_filter)
-        append(_INT8.pack(entry.pattern_type_filter))
+        if version >= 1:
+            append(_INT8.pack(entry.pattern_type_filter))
+        else:
+            if entry.pattern_type_filter != 3:
+                raise WireFault
         if version >= 2:
             write_compact_nullable_string(append, entry.principal_filter)
             write_compact_nullable_string(append, entry.host_filter)

@@ -45,14 +45,14 @@ _INT8X2 = struct.Struct(">bb")
 class DeleteAclsMatchingAcl(Struct):
     """One ACL that the filter matched.
 
-    Versions 1 to 3.
+    Versions 0 to 3.
 
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (nullable)
     resource_type: Type of resource: 1 any, 2 topic, 3 group, 4 cluster, 5 transactional id, 6
         delegation token, 7 user.
     resource_name: Name of the resource.
-    pattern_type: How ResourceName is meant: 3 literally, 4 as a prefix.
+    pattern_type: How ResourceName is meant: 3 literally, 4 as a prefix. (versions 1 to 3)
     principal: Principal that the ACL is about, as type:name.
     host: Host that the ACL is about; * for any.
     operation: 1 any, 2 all, 3 read, 4 write, 5 create, 6 delete, 7 alter, 8 describe, and more up
@@ -100,7 +100,7 @@ class DeleteAclsMatchingAcl(Struct):
 class DeleteAclsFilterResult(Struct):
     """Result of one filter.
 
-    Versions 1 to 3.
+    Versions 0 to 3.
 
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (nullable)
@@ -125,7 +125,7 @@ class DeleteAclsFilterResult(Struct):
 class DeleteAclsResponse(Response):
     """ACLs that each filter matched, and whether they were deleted.
 
-    Versions 1 to 3, flexible 2 to 3.
+    Versions 0 to 3, flexible 2 to 3.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.
@@ -135,7 +135,7 @@ class DeleteAclsResponse(Response):
     __slots__ = ("throttle_time_ms", "filter_results")
 
     API_KEY = 31
-    VALID_VERSIONS = range(1, 4)
+    VALID_VERSIONS = range(0, 4)
     FLEXIBLE_VERSIONS = range(2, 4)
     LATEST_STABLE = 3
 
@@ -206,8 +206,11 @@ def _read_delete_acls_matching_acl(
             entry.resource_name, pos = read_compact_string(data, pos)
         else:
             entry.resource_name, pos = read_string(data, pos)
-        (entry.pattern_type,) = _INT8.unpack_from(data, pos)
-        pos += 1
+        if version >= 1:
+            (entry.pattern_type,) = _INT8.unpack_from(data, pos)
+            pos += 1
+        else:
+            entry.pattern_type = 3
         if version >= 2:
             entry.principal, pos = read_compact_string(data, pos)
             entry.host, pos = read_compact_string(data, pos)
@@ -242,7 +245,11 @@ def _write_delete_acls_matching_acl(
             write_compact_string(append, entry.resource_name)
         else:
             write_string(append, entry.resource_name)
-        append(_INT8.pack(entry.pattern_type))
+        if version >= 1:
+            append(_INT8.pack(entry.pattern_type))
+        else:
+            if entry.pattern_type != 3:
+                raise WireFault
         if version >= 2:
             write_compact_string(append, entry.principal)
             write_compact_string(append, entry.host)

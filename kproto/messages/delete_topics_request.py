@@ -65,17 +65,17 @@ class DeleteTopicState(Struct):
 class DeleteTopicsRequest(Request["DeleteTopicsResponse"]):
     """Deletes topics, by name or by id.
 
-    Versions 1 to 6, flexible 4 to 6.
+    Versions 0 to 6, flexible 4 to 6.
 
     topics: Topics, one entry each. (versions 6)
-    topic_names: Names of the topics. (versions 1 to 5, ignorable)
+    topic_names: Names of the topics. (versions 0 to 5, ignorable)
     timeout_ms: How long to wait for the request to take effect, in ms.
     """
 
     __slots__ = ("topics", "topic_names", "timeout_ms")
 
     API_KEY = 20
-    VALID_VERSIONS = range(1, 7)
+    VALID_VERSIONS = range(0, 7)
     FLEXIBLE_VERSIONS = range(4, 7)
     LATEST_STABLE = 6
     LISTENERS = ("broker", "controller")

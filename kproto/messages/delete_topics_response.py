@@ -42,7 +42,7 @@ _INT32 = struct.Struct(">i")
 class DeletableTopicResult(Struct):
     """Result of one topic.
 
-    Versions 1 to 6.
+    Versions 0 to 6.
 
     name: Name of the topic; null when it was named by id and the caller may not see its name.
         (nullable in 6)
@@ -88,17 +88,17 @@ class DeletableTopicResultCollection(KeyedList[DeletableTopicResult]):
 class DeleteTopicsResponse(Response):
     """Result of each topic that was to be deleted.
 
-    Versions 1 to 6, flexible 4 to 6.
+    Versions 0 to 6, flexible 4 to 6.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+        quota, in ms; 0 for not at all. (versions 1 to 6, ignorable)
     responses: Results, one entry for each item of the request.
     """
 
     __slots__ = ("throttle_time_ms", "responses")
 
     API_KEY = 20
-    VALID_VERSIONS = range(1, 7)
+    VALID_VERSIONS = range(0, 7)
     FLEXIBLE_VERSIONS = range(4, 7)
     LATEST_STABLE = 6
 
@@ -115,8 +115,11 @@ class DeleteTopicsResponse(Response):
     @classmethod
     def _read_fields(cls, data: bytes, pos: int, version: int) -> tuple[Self, int]:
         message = cls.__new__(cls)
-        (message.throttle_time_ms,) = _INT32.unpack_from(data, pos)
-        pos += 4
+        if version >= 1:
+            (message.throttle_time_ms,) = _INT32.unpack_from(data, pos)
+            pos += 4
+        else:
+            message.throttle_time_ms = 0
         if version >= 4:
             length, pos = read_compact_array_length(data, pos)
             message.responses, pos = _read_deletable_topic_result(data, pos, length, version)
@@ -132,7 +135,8 @@ class DeleteTopicsResponse(Response):
         return message, pos
 
     def _write_fields(self, append: Append, version: int) -> None:
-        append(_INT32.pack(self.throttle_time_ms))
+        if version >= 1:
+            append(_INT32.pack(self.throttle_time_ms))
         if version >= 4:
             write_compact_array_length(append, len(self.responses))
             _write_deletable_topic_result(append, self.responses, version)

@@ -26,13 +26,13 @@ _INT8X2 = struct.Struct(">bb")
 class DescribeAclsRequest(Request["DescribeAclsResponse"]):
     """Asks for the ACLs that match a filter.
 
-    Versions 1 to 3, flexible 2 to 3.
+    Versions 0 to 3, flexible 2 to 3.
 
     resource_type_filter: Resource type: 1 any, 2 topic, 3 group, 4 cluster, 5 transactional id, 6
         delegation token, 7 user.
     resource_name_filter: Resource name of the ACL; null for any. (nullable)
     pattern_type_filter: Pattern type of the ACL: 1 any, 2 all that apply to the name, 3 literal, 4
-        prefix.
+        prefix. (versions 1 to 3)
     principal_filter: Principal of the ACL, as type:name; null for any. (nullable)
     host_filter: Host of the ACL; null for any. (nullable)
     operation: 1 any, 2 all, 3 read, 4 write, 5 create, 6 delete, 7 alter, 8 describe, and more up
@@ -51,7 +51,7 @@ class DescribeAclsRequest(Request["DescribeAclsResponse"]):
     )
 
     API_KEY = 29
-    VALID_VERSIONS = range(1, 4)
+    VALID_VERSIONS = range(0, 4)
     FLEXIBLE_VERSIONS = range(2, 4)
     LATEST_STABLE = 3
     LISTENERS = ("broker", "controller")
@@ -85,8 +85,11 @@ class DescribeAclsRequest(Request["DescribeAclsResponse"]):
             message.resource_name_filter, pos = read_compact_nullable_string(data, pos)
         else:
             message.resource_name_filter, pos = read_nullable_string(data, pos)
-        (message.pattern_type_filter,) = _INT8.unpack_from(data, pos)
-        pos += 1
+        if version >= 1:
+            (message.pattern_type_filter,) = _INT8.unpack_from(data, pos)
+            pos += 1
+        else:
+            message.pattern_type_filter = 3
         if version >= 2:
             message.principal_filter, pos = read_compact_nullable_string(data, pos)
             message.host_filter, pos = read_compact_nullable_string(data, pos)
@@ -111,7 +114,11 @@ class DescribeAclsRequest(Request["DescribeAclsResponse"]):
             write_compact_nullable_string(append, self.resource_name_filter)
         else:
             write_nullable_string(append, self.resource_name_filter)
-        append(_INT8.pack(self.pattern_type_filter))
+        if version >= 1:
+            append(_INT8.pack(self.pattern_type_filter))
+        else:
+            if self.pattern_type_filter != 3:
+                raise WireFault
         if version >= 2:
             write_compact_nullable_string(append, self.principal_filter)
             write_compact_nullable_string(append, self.host_filter)

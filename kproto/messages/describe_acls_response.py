@@ -44,7 +44,7 @@ _INT8X2 = struct.Struct(">bb")
 class AclDescription(Struct):
     """One ACL of the resource.
 
-    Versions 1 to 3.
+    Versions 0 to 3.
 
     principal: Principal that the ACL is about, as type:name.
     host: Host that the ACL is about; * for any.
@@ -73,12 +73,12 @@ class AclDescription(Struct):
 class DescribeAclsResource(Struct):
     """One resource and its ACLs.
 
-    Versions 1 to 3.
+    Versions 0 to 3.
 
     resource_type: Type of resource: 1 any, 2 topic, 3 group, 4 cluster, 5 transactional id, 6
         delegation token, 7 user.
     resource_name: Name of the resource.
-    pattern_type: How ResourceName is meant: 3 literally, 4 as a prefix.
+    pattern_type: How ResourceName is meant: 3 literally, 4 as a prefix. (versions 1 to 3)
     acls: Access control entries of the resource.
     """
 
@@ -102,7 +102,7 @@ class DescribeAclsResource(Struct):
 class DescribeAclsResponse(Response):
     """ACLs that matched the filter, by resource.
 
-    Versions 1 to 3, flexible 2 to 3.
+    Versions 0 to 3, flexible 2 to 3.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.
@@ -114,7 +114,7 @@ class DescribeAclsResponse(Response):
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "resources")
 
     API_KEY = 29
-    VALID_VERSIONS = range(1, 4)
+    VALID_VERSIONS = range(0, 4)
     FLEXIBLE_VERSIONS = range(2, 4)
     LATEST_STABLE = 3
 
@@ -228,8 +228,11 @@ def _read_describe_acls_resource(
             entry.resource_name, pos = read_compact_string(data, pos)
         else:
             entry.resource_name, pos = read_string(data, pos)
-        (entry.pattern_type,) = _INT8.unpack_from(data, pos)
-        pos += 1
+        if version >= 1:
+            (entry.pattern_type,) = _INT8.unpack_from(data, pos)
+            pos += 1
+        else:
+            entry.pattern_type = 3
         if version >= 2:
             length, pos = read_compact_array_length(data, pos)
             entry.acls, pos = _read_acl_description(data, pos, length, version)
@@ -255,7 +258,11 @@ def _write_describe_acls_resource(
             write_compact_string(append, entry.resource_name)
         else:
             write_string(append, entry.resource_name)
-        append(_INT8.pack(entry.pattern_type))
+        if version >= 1:
+            append(_INT8.pack(entry.pattern_type))
+        else:
+            if entry.pattern_type != 3:
+                raise WireFault
         if version >= 2:
             write_compact_array_length(append, len(entry.acls))
             _write_acl_description(append, entry.acls, version)

@@ -47,7 +47,7 @@ _INT8 = struct.Struct(">b")
 class DescribeConfigsResource(Struct):
     """One resource and the settings wanted of it.
 
-    Versions 1 to 4.
+    Versions 0 to 4.
 
     resource_type: Type of resource: 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32
         group.
@@ -73,10 +73,10 @@ class DescribeConfigsResource(Struct):
 class DescribeConfigsRequest(Request["DescribeConfigsResponse"]):
     """Asks for the settings of topics, brokers and other resources.
 
-    Versions 1 to 4, flexible 4.
+    Versions 0 to 4, flexible 4.
 
     resources: Resources, one entry each.
-    include_synonyms: True to have the other sources of each value returned.
+    include_synonyms: True to have the other sources of each value returned. (versions 1 to 4)
     include_documentation: True to have the documentation of each setting returned. (versions 3 to
         4)
     """
@@ -84,7 +84,7 @@ class DescribeConfigsRequest(Request["DescribeConfigsResponse"]):
     __slots__ = ("resources", "include_synonyms", "include_documentation")
 
     API_KEY = 32
-    VALID_VERSIONS = range(1, 5)
+    VALID_VERSIONS = range(0, 5)
     FLEXIBLE_VERSIONS = range(4, 5)
     LATEST_STABLE = 4
     LISTENERS = ("broker", "controller")
@@ -110,8 +110,11 @@ class DescribeConfigsRequest(Request["DescribeConfigsResponse"]):
         else:
             length, pos = read_array_length(data, pos)
             message.resources, pos = _read_describe_configs_resource(data, pos, length, version)
-        message.include_synonyms = data[pos] != 0
-        pos += 1
+        if version >= 1:
+            message.include_synonyms = data[pos] != 0
+            pos += 1
+        else:
+            message.include_synonyms = False
         if version >= 3:
             message.include_documentation = data[pos] != 0
             pos += 1
@@ -134,7 +137,11 @@ class DescribeConfigsRequest(Request["DescribeConfigsResponse"]):
         else:
             write_array_length(append, len(self.resources))
             _write_describe_configs_resource(append, self.resources, version)
-        append(_BOOL.pack(self.include_synonyms))
+        if version >= 1:
+            append(_BOOL.pack(self.include_synonyms))
+        else:
+            if self.include_synonyms:
+                raise WireFault
         if version >= 3:
             append(_BOOL.pack(self.include_documentation))
         else:

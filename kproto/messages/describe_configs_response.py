@@ -37,7 +37,7 @@ __all__ = [
     "DescribeConfigsSynonym",
 ]
 
-_BOOL_INT8_BOOL = struct.Struct(">?b?")
+_BOOL = struct.Struct(">?")
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT8 = struct.Struct(">b")
@@ -72,15 +72,16 @@ class DescribeConfigsSynonym(Struct):
 class DescribeConfigsResourceResult(Struct):
     """One setting of the resource.
 
-    Versions 1 to 4.
+    Versions 0 to 4.
 
     name: Name of the setting.
     value: Value of the setting; null for a secret one, or when there is none. (nullable)
     read_only: True when the setting cannot be changed while the broker runs.
+    is_default: True when the value is the built-in default. (versions 0)
     config_source: 0, -1 unknown, 1 topic, 2 broker, 3 all brokers, 4 broker's file, 5 default, 6
-        logger, 7 client metrics, 8 group.
+        logger, 7 client metrics, 8 group. (versions 1 to 4, ignorable)
     is_sensitive: True for a secret setting, whose value is never returned.
-    synonyms: Other places that set the value, the one in force first.
+    synonyms: Other places that set the value, the one in force first. (versions 1 to 4, ignorable)
     config_type: Type of value: 0 unknown, 1 boolean, 2 string, 3 int, 4 short, 5 long, 6 double, 7
         list, 8 class, 9 password. (versions 3 to 4, ignorable)
     documentation: Documentation of the setting; null when not asked for. (versions 3 to 4,
@@ -91,6 +92,7 @@ class DescribeConfigsResourceResult(Struct):
         "name",
         "value",
         "read_only",
+        "is_default",
         "config_source",
         "is_sensitive",
         "synonyms",
@@ -104,6 +106,7 @@ class DescribeConfigsResourceResult(Struct):
         name: str = "",
         value: str | None = "",
         read_only: bool = False,
+        is_default: bool = False,
         config_source: int = -1,
         is_sensitive: bool = False,
         synonyms: Iterable[DescribeConfigsSynonym] = (),
@@ -113,6 +116,7 @@ class DescribeConfigsResourceResult(Struct):
         self.name = name
         self.value = value
         self.read_only = read_only
+        self.is_default = is_default
         self.config_source = config_source
         self.is_sensitive = is_sensitive
         self.synonyms = list(synonyms)
@@ -124,7 +128,7 @@ class DescribeConfigsResourceResult(Struct):
 class DescribeConfigsResult(Struct):
     """Settings of one resource.
 
-    Versions 1 to 4.
+    Versions 0 to 4.
 
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (nullable)
@@ -156,7 +160,7 @@ class DescribeConfigsResult(Struct):
 class DescribeConfigsResponse(Response):
     """Settings of each resource, with their origin.
 
-    Versions 1 to 4, flexible 4.
+    Versions 0 to 4, flexible 4.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.
@@ -166,7 +170,7 @@ class DescribeConfigsResponse(Response):
     __slots__ = ("throttle_time_ms", "results")
 
     API_KEY = 32
-    VALID_VERSIONS = range(1, 5)
+    VALID_VERSIONS = range(0, 5)
     FLEXIBLE_VERSIONS = range(4, 5)
     LATEST_STABLE = 4
 
@@ -274,18 +278,26 @@ def _read_describe_configs_resource_result(
         else:
             entry.name, pos = read_string(data, pos)
             entry.value, pos = read_nullable_string(data, pos)
-        (
-            entry.read_only,
-            entry.config_source,
-            entry.is_sensitive,
-        ) = _BOOL_INT8_BOOL.unpack_from(data, pos)
-        pos += 3
+        entry.read_only = data[pos] != 0
+        pos += 1
+        if version >= 1:
+            entry.is_default = False
+            (entry.config_source,) = _INT8.unpack_from(data, pos)
+            pos += 1
+        else:
+            entry.config_source = -1
+            entry.is_default = data[pos] != 0
+            pos += 1
+        entry.is_sensitive = data[pos] != 0
+        pos += 1
         if version >= 4:
             length, pos = read_compact_array_length(data, pos)
             entry.synonyms, pos = _read_describe_configs_synonym(data, pos, length, version)
-        else:
+        elif version >= 1:
             length, pos = read_array_length(data, pos)
             entry.synonyms, pos = _read_describe_configs_synonym(data, pos, length, version)
+        else:
+            entry.synonyms = []
         if version >= 3:
             (entry.config_type,) = _INT8.unpack_from(data, pos)
             pos += 1
@@ -319,11 +331,18 @@ def _write_describe_configs_resource_result(
         else:
             write_string(append, entry.name)
             write_nullable_string(append, entry.value)
-        append(_BOOL_INT8_BOOL.pack(entry.read_only, entry.config_source, entry.is_sensitive))
-        if version >= 4:
+        append(_BOOL.pack(entry.read_only))
+        if version >= 1:
+            if entry.is_default:
+                raise WireFault
+            append(_INT8.pack(entry.config_source))
+        else:
+            append(_BOOL.pack(entry.is_default))
+        append(_BOOL.pack(entry.is_sensitive))
+        if version == 4:
             write_compact_array_length(append, len(entry.synonyms))
             _write_describe_configs_synonym(append, entry.synonyms, version)
-        else:
+        elif 1 <= version <= 3:
             write_array_length(append, len(entry.synonyms))
             _write_describe_configs_synonym(append, entry.synonyms, version)
         if version >= 3:

@@ -37,7 +37,7 @@ __all__ = [
 class DescribeDelegationTokenOwner(Struct):
     """One principal whose tokens are described.
 
-    Versions 1 to 3.
+    Versions 0 to 3.
 
     principal_type: Type of the owner, such as User.
     principal_name: Name of the owner.
@@ -59,7 +59,7 @@ class DescribeDelegationTokenOwner(Struct):
 class DescribeDelegationTokenRequest(Request["DescribeDelegationTokenResponse"]):
     """Asks for delegation tokens, by owner.
 
-    Versions 1 to 3, flexible 2 to 3.
+    Versions 0 to 3, flexible 2 to 3.
 
     owners: Principals whose tokens are described; null for all. (nullable)
     """
@@ -67,7 +67,7 @@ class DescribeDelegationTokenRequest(Request["DescribeDelegationTokenResponse"])
     __slots__ = ("owners",)
 
     API_KEY = 41
-    VALID_VERSIONS = range(1, 4)
+    VALID_VERSIONS = range(0, 4)
     FLEXIBLE_VERSIONS = range(2, 4)
     LATEST_STABLE = 3
     LISTENERS = ("broker", "controller")

@@ -44,7 +44,7 @@ _INT64X3 = struct.Struct(">qqq")
 class DescribedDelegationTokenRenewer(Struct):
     """One principal that may renew the token.
 
-    Versions 1 to 3.
+    Versions 0 to 3.
 
     principal_type: Type of the renewer, such as User.
     principal_name: Name of the renewer.
@@ -66,7 +66,7 @@ class DescribedDelegationTokenRenewer(Struct):
 class DescribedDelegationToken(Struct):
     """One delegation token.
 
-    Versions 1 to 3.
+    Versions 0 to 3.
 
     principal_type: Type of the principal that owns the token, such as User.
     principal_name: Name of the principal that owns the token.
@@ -124,7 +124,7 @@ class DescribedDelegationToken(Struct):
 class DescribeDelegationTokenResponse(Response):
     """Delegation tokens with their owners, renewers and times.
 
-    Versions 1 to 3, flexible 2 to 3.
+    Versions 0 to 3, flexible 2 to 3.
 
     error_code: Kafka error code; 0 for success.
     tokens: Delegation tokens that the caller may see.
@@ -135,7 +135,7 @@ class DescribeDelegationTokenResponse(Response):
     __slots__ = ("error_code", "tokens", "throttle_time_ms")
 
     API_KEY = 41
-    VALID_VERSIONS = range(1, 4)
+    VALID_VERSIONS = range(0, 4)
     FLEXIBLE_VERSIONS = range(2, 4)
     LATEST_STABLE = 3
 

@@ -42,7 +42,7 @@ __all__ = [
 class DescribableLogDirTopic(Struct):
     """Partitions of one topic to describe.
 
-    Versions 1 to 5.
+    Versions 0 to 5.
 
     topic: Name of the topic.
     partitions: Indexes of the partitions.
@@ -80,7 +80,7 @@ class DescribableLogDirTopicCollection(KeyedList[DescribableLogDirTopic]):
 class DescribeLogDirsRequest(Request["DescribeLogDirsResponse"]):
     """Asks for the log directories of a broker and what lies in them.
 
-    Versions 1 to 5, flexible 2 to 5.
+    Versions 0 to 5, flexible 2 to 5.
 
     topics: Topics and partitions to describe; null for all. (nullable)
     """
@@ -88,7 +88,7 @@ class DescribeLogDirsRequest(Request["DescribeLogDirsResponse"]):
     __slots__ = ("topics",)
 
     API_KEY = 35
-    VALID_VERSIONS = range(1, 6)
+    VALID_VERSIONS = range(0, 6)
     FLEXIBLE_VERSIONS = range(2, 6)
     LATEST_STABLE = 5
     LISTENERS = ("broker",)

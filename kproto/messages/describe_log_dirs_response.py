@@ -43,7 +43,7 @@ _INT64X2 = struct.Struct(">qq")
 class DescribeLogDirsPartition(Struct):
     """One replica in the log directory.
 
-    Versions 1 to 5.
+    Versions 0 to 5.
 
     partition_index: Index of the partition.
     partition_size: Size of the partition's segments on disk, in bytes.
@@ -72,7 +72,7 @@ class DescribeLogDirsPartition(Struct):
 class DescribeLogDirsTopic(Struct):
     """Replicas of one topic in the log directory.
 
-    Versions 1 to 5.
+    Versions 0 to 5.
 
     name: Name of the topic.
     partitions: Partitions of the topic.
@@ -94,7 +94,7 @@ class DescribeLogDirsTopic(Struct):
 class DescribeLogDirsResult(Struct):
     """One log directory and what lies in it.
 
-    Versions 1 to 5.
+    Versions 0 to 5.
 
     error_code: Kafka error code; 0 for success.
     log_dir: Absolute path of the log directory.
@@ -130,7 +130,7 @@ class DescribeLogDirsResult(Struct):
 class DescribeLogDirsResponse(Response):
     """Log directories of a broker, with the size and lag of each replica.
 
-    Versions 1 to 5, flexible 2 to 5.
+    Versions 0 to 5, flexible 2 to 5.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.
@@ -141,7 +141,7 @@ class DescribeLogDirsResponse(Response):
     __slots__ = ("throttle_time_ms", "error_code", "results")
 
     API_KEY = 35
-    VALID_VERSIONS = range(1, 6)
+    VALID_VERSIONS = range(0, 6)
     FLEXIBLE_VERSIONS = range(2, 6)
     LATEST_STABLE = 5
 

@@ -25,7 +25,7 @@ _INT64 = struct.Struct(">q")
 class ExpireDelegationTokenRequest(Request["ExpireDelegationTokenResponse"]):
     """Shortens the life of a delegation token, or ends it.
 
-    Versions 1 to 2, flexible 2.
+    Versions 0 to 2, flexible 2.
 
     hmac: HMAC of the delegation token, which is its secret.
     expiry_time_period_ms: Validity left to the token from now on, in ms; below 0 ends it at once.
@@ -35,7 +35,7 @@ class ExpireDelegationTokenRequest(Request["ExpireDelegationTokenResponse"]):
     _SECRETS = frozenset({"hmac"})
 
     API_KEY = 40
-    VALID_VERSIONS = range(1, 3)
+    VALID_VERSIONS = range(0, 3)
     FLEXIBLE_VERSIONS = range(2, 3)
     LATEST_STABLE = 2
     LISTENERS = ("broker", "controller")

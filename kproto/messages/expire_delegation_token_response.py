@@ -22,7 +22,7 @@ _INT16_INT64_INT32 = struct.Struct(">hqi")
 class ExpireDelegationTokenResponse(Response):
     """New time at which the delegation token expires.
 
-    Versions 1 to 2, flexible 2.
+    Versions 0 to 2, flexible 2.
 
     error_code: Kafka error code; 0 for success.
     expiry_timestamp_ms: When the token expires, in ms since the Unix epoch.
@@ -33,7 +33,7 @@ class ExpireDelegationTokenResponse(Response):
     __slots__ = ("error_code", "expiry_timestamp_ms", "throttle_time_ms")
 
     API_KEY = 40
-    VALID_VERSIONS = range(1, 3)
+    VALID_VERSIONS = range(0, 3)
     FLEXIBLE_VERSIONS = range(2, 3)
     LATEST_STABLE = 2
 

@@ -47,7 +47,9 @@ __all__ = [
 
 _INT32X2_INT64X2_INT32 = struct.Struct(">iiqqi")
 _INT32X2_INT64_INT32_INT64_INT32 = struct.Struct(">iiqiqi")
+_INT32X3 = struct.Struct(">iii")
 _INT32X3_INT8_INT32X2 = struct.Struct(">iiibii")
+_INT32X4 = struct.Struct(">iiii")
 _INT32X4_INT8 = struct.Struct(">iiiib")
 _INT32X4_INT8_INT32X2 = struct.Struct(">iiiibii")
 _INT32_INT64 = struct.Struct(">iq")
@@ -81,7 +83,7 @@ class ReplicaState(Struct):
 class FetchPartition(Struct):
     """One partition to fetch from.
 
-    Versions 4 to 18.
+    Versions 0 to 18.
 
     partition: Index of the partition.
     current_leader_epoch: Leader epoch that the sender knows; a broker at another epoch answers with
@@ -136,9 +138,9 @@ class FetchPartition(Struct):
 class FetchTopic(Struct):
     """Partitions of one topic to fetch from.
 
-    Versions 4 to 18.
+    Versions 0 to 18.
 
-    topic: Name of the topic. (versions 4 to 12, ignorable)
+    topic: Name of the topic. (versions 0 to 12, ignorable)
     topic_id: Id of the topic. (versions 13 to 18, ignorable)
     partitions: Partitions of the topic.
     """
@@ -186,17 +188,18 @@ class ForgottenTopic(Struct):
 class FetchRequest(Request["FetchResponse"]):
     """Reads record batches from partitions, for a consumer or a follower.
 
-    Versions 4 to 18, flexible 12 to 18.
+    Versions 0 to 18, flexible 12 to 18.
 
     cluster_id: Id of the cluster; null when not known. (versions 12 to 18, nullable, tag 0,
         ignorable)
-    replica_id: Broker id of the follower that fetches; -1 for a consumer. (versions 4 to 14)
+    replica_id: Broker id of the follower that fetches; -1 for a consumer. (versions 0 to 14)
     replica_state: Which replica is fetching. (versions 15 to 18, tag 1)
     max_wait_ms: How long to wait for MinBytes, in ms.
     min_bytes: Bytes to gather before answering, unless MaxWaitMs passes first.
     max_bytes: Size limit of the whole response, in bytes; a first batch larger than it is returned
-        all the same.
+        all the same. (versions 3 to 18, ignorable)
     isolation_level: 0 reads all records, 1 leaves out those of open and aborted transactions.
+        (versions 4 to 18, ignorable)
     session_id: Id of the fetch session; 0 for none. (versions 7 to 18, ignorable)
     session_epoch: Epoch of the fetch session, one more with each request; 0 opens a session, -1
         does without or closes it. (versions 7 to 18, ignorable)
@@ -221,7 +224,7 @@ class FetchRequest(Request["FetchResponse"]):
     )
 
     API_KEY = 1
-    VALID_VERSIONS = range(4, 19)
+    VALID_VERSIONS = range(0, 19)
     FLEXIBLE_VERSIONS = range(12, 19)
     LATEST_STABLE = 18
     LISTENERS = ("broker", "controller")
@@ -375,7 +378,7 @@ class FetchRequest(Request["FetchResponse"]):
             message.forgotten_topics_data, pos = _read_forgotten_topic(data, pos, length, version)
             message.rack_id = ""
             message._unknown_tags = None
-        else:
+        elif version >= 4:
             message.cluster_id = None
             message.replica_state = ReplicaState()
             message.session_id = 0
@@ -388,6 +391,42 @@ class FetchRequest(Request["FetchResponse"]):
                 message.isolation_level,
             ) = _INT32X4_INT8.unpack_from(data, pos)
             pos += 17
+            length, pos = read_array_length(data, pos)
+            message.topics, pos = _read_fetch_topic(data, pos, length, version)
+            message.forgotten_topics_data = []
+            message.rack_id = ""
+            message._unknown_tags = None
+        elif version >= 3:
+            message.cluster_id = None
+            message.replica_state = ReplicaState()
+            message.isolation_level = 0
+            message.session_id = 0
+            message.session_epoch = -1
+            (
+                message.replica_id,
+                message.max_wait_ms,
+                message.min_bytes,
+                message.max_bytes,
+            ) = _INT32X4.unpack_from(data, pos)
+            pos += 16
+            length, pos = read_array_length(data, pos)
+            message.topics, pos = _read_fetch_topic(data, pos, length, version)
+            message.forgotten_topics_data = []
+            message.rack_id = ""
+            message._unknown_tags = None
+        else:
+            message.cluster_id = None
+            message.replica_state = ReplicaState()
+            message.max_bytes = 2147483647
+            message.isolation_level = 0
+            message.session_id = 0
+            message.session_epoch = -1
+            (
+                message.replica_id,
+                message.max_wait_ms,
+                message.min_bytes,
+            ) = _INT32X3.unpack_from(data, pos)
+            pos += 12
             length, pos = read_array_length(data, pos)
             message.topics, pos = _read_fetch_topic(data, pos, length, version)
             message.forgotten_topics_data = []
@@ -482,7 +521,7 @@ class FetchRequest(Request["FetchResponse"]):
             _write_forgotten_topic(append, self.forgotten_topics_data, version)
             if self._unknown_tags:
                 raise WireFault
-        else:
+        elif version >= 4:
             if self.replica_state != ReplicaState():
                 raise WireFault
             append(
@@ -494,6 +533,26 @@ class FetchRequest(Request["FetchResponse"]):
                     self.isolation_level,
                 )
             )
+            write_array_length(append, len(self.topics))
+            _write_fetch_topic(append, self.topics, version)
+            if self.forgotten_topics_data:
+                raise WireFault
+            if self._unknown_tags:
+                raise WireFault
+        elif version >= 3:
+            if self.replica_state != ReplicaState():
+                raise WireFault
+            append(_INT32X4.pack(self.replica_id, self.max_wait_ms, self.min_bytes, self.max_bytes))
+            write_array_length(append, len(self.topics))
+            _write_fetch_topic(append, self.topics, version)
+            if self.forgotten_topics_data:
+                raise WireFault
+            if self._unknown_tags:
+                raise WireFault
+        else:
+            if self.replica_state != ReplicaState():
+                raise WireFault
+            append(_INT32X3.pack(self.replica_id, self.max_wait_ms, self.min_bytes))
             write_array_length(append, len(self.topics))
             _write_fetch_topic(append, self.topics, version)
             if self.forgotten_topics_data:

@@ -53,6 +53,7 @@ __all__ = [
 _INT32 = struct.Struct(">i")
 _INT32X2 = struct.Struct(">ii")
 _INT32_INT16_INT32 = struct.Struct(">ihi")
+_INT32_INT16_INT64 = struct.Struct(">ihq")
 _INT32_INT16_INT64X2 = struct.Struct(">ihqq")
 _INT32_INT16_INT64X3 = struct.Struct(">ihqqq")
 _INT32_INT64 = struct.Struct(">iq")
@@ -151,12 +152,13 @@ class AbortedTransaction(Struct):
 class PartitionData(Struct):
     """What one partition returned: records and the offsets that bound them.
 
-    Versions 4 to 18.
+    Versions 0 to 18.
 
     partition_index: Index of the partition.
     error_code: Kafka error code; 0 for success.
     high_watermark: Offset below which every record is on all in-sync replicas; -1 on an error.
-    last_stable_offset: Offset below which every transaction has ended; -1 when not known.
+    last_stable_offset: Offset below which every transaction has ended; -1 when not known. (versions
+        4 to 18, ignorable)
     log_start_offset: First offset that the log still holds; -1 when not known. (versions 5 to 18,
         ignorable)
     diverging_epoch: Set when the follower's log differs from the leader's: the epoch and end offset
@@ -166,7 +168,7 @@ class PartitionData(Struct):
     snapshot_id: Snapshot to fetch instead, when FetchOffset lies before the start of the log.
         (versions 12 to 18, tag 2)
     aborted_transactions: Aborted transactions in the range returned, to be left out by the reader;
-        null when reading uncommitted. (nullable)
+        null when reading uncommitted. (versions 4 to 18, nullable, ignorable)
     preferred_read_replica: Replica to fetch from next time, as it is nearer to the consumer; -1 for
         the leader. (versions 11 to 18)
     records: Record batches, as in the log; null or empty when there are none. (nullable)
@@ -220,9 +222,9 @@ class PartitionData(Struct):
 class FetchableTopicResponse(Struct):
     """What the partitions of one topic returned.
 
-    Versions 4 to 18.
+    Versions 0 to 18.
 
-    topic: Name of the topic. (versions 4 to 12, ignorable)
+    topic: Name of the topic. (versions 0 to 12, ignorable)
     topic_id: Id of the topic. (versions 13 to 18, ignorable)
     partitions: Partitions of the topic.
     """
@@ -289,10 +291,10 @@ class NodeEndpointCollection(KeyedList[NodeEndpoint]):
 class FetchResponse(Response):
     """Record batches of each partition, with the offsets that bound them.
 
-    Versions 4 to 18, flexible 12 to 18.
+    Versions 0 to 18, flexible 12 to 18.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+        quota, in ms; 0 for not at all. (versions 1 to 18, ignorable)
     error_code: Kafka error code; 0 for success. (versions 7 to 18, ignorable)
     session_id: Id of the fetch session; 0 when there is none. (versions 7 to 18)
     responses: Results, one entry for each item of the request.
@@ -302,7 +304,7 @@ class FetchResponse(Response):
     __slots__ = ("throttle_time_ms", "error_code", "session_id", "responses", "node_endpoints")
 
     API_KEY = 1
-    VALID_VERSIONS = range(4, 19)
+    VALID_VERSIONS = range(0, 19)
     FLEXIBLE_VERSIONS = range(12, 19)
     LATEST_STABLE = 18
 
@@ -376,11 +378,19 @@ class FetchResponse(Response):
             message.responses, pos = _read_fetchable_topic_response(data, pos, length, version)
             message.node_endpoints = NodeEndpointCollection()
             message._unknown_tags = None
-        else:
+        elif version >= 1:
             message.error_code = 0
             message.session_id = 0
             (message.throttle_time_ms,) = _INT32.unpack_from(data, pos)
             pos += 4
+            length, pos = read_array_length(data, pos)
+            message.responses, pos = _read_fetchable_topic_response(data, pos, length, version)
+            message.node_endpoints = NodeEndpointCollection()
+            message._unknown_tags = None
+        else:
+            message.throttle_time_ms = 0
+            message.error_code = 0
+            message.session_id = 0
             length, pos = read_array_length(data, pos)
             message.responses, pos = _read_fetchable_topic_response(data, pos, length, version)
             message.node_endpoints = NodeEndpointCollection()
@@ -411,10 +421,19 @@ class FetchResponse(Response):
                 raise WireFault
             if self._unknown_tags:
                 raise WireFault
-        else:
+        elif version >= 1:
             if self.session_id != 0:
                 raise WireFault
             append(_INT32.pack(self.throttle_time_ms))
+            write_array_length(append, len(self.responses))
+            _write_fetchable_topic_response(append, self.responses, version)
+            if self.node_endpoints:
+                raise WireFault
+            if self._unknown_tags:
+                raise WireFault
+        else:
+            if self.session_id != 0:
+                raise WireFault
             write_array_length(append, len(self.responses))
             _write_fetchable_topic_response(append, self.responses, version)
             if self.node_endpoints:
@@ -643,7 +662,7 @@ def _read_partition_data(
             entry.records, pos = read_nullable_bytes(data, pos)
             entry._unknown_tags = None
             entries.append(entry)
-    else:
+    elif version >= 4:
         for _ in range(count):
             entry = PartitionData.__new__(PartitionData)
             entry.log_start_offset = -1
@@ -665,6 +684,25 @@ def _read_partition_data(
                     data, pos, length, version
                 )
             entry.preferred_read_replica = -1
+            entry.records, pos = read_nullable_bytes(data, pos)
+            entry._unknown_tags = None
+            entries.append(entry)
+    else:
+        for _ in range(count):
+            entry = PartitionData.__new__(PartitionData)
+            entry.last_stable_offset = -1
+            entry.log_start_offset = -1
+            entry.diverging_epoch = EpochEndOffset()
+            entry.current_leader = LeaderIdAndEpoch()
+            entry.snapshot_id = SnapshotId()
+            entry.aborted_transactions = []
+            entry.preferred_read_replica = -1
+            (
+                entry.partition_index,
+                entry.error_code,
+                entry.high_watermark,
+            ) = _INT32_INT16_INT64.unpack_from(data, pos)
+            pos += 14
             entry.records, pos = read_nullable_bytes(data, pos)
             entry._unknown_tags = None
             entries.append(entry)
@@ -763,7 +801,7 @@ def _write_partition_data(append: Append, entries: Iterable[PartitionData], vers
             write_nullable_bytes(append, entry.records)
             if entry._unknown_tags:
                 raise WireFault
-    else:
+    elif version >= 4:
         for entry in entries:
             if entry.diverging_epoch != EpochEndOffset():
                 raise WireFault
@@ -786,6 +824,24 @@ def _write_partition_data(append: Append, entries: Iterable[PartitionData], vers
                 _write_aborted_transaction(append, entry.aborted_transactions, version)
             if entry.preferred_read_replica != -1:
                 raise WireFault
+            write_nullable_bytes(append, entry.records)
+            if entry._unknown_tags:
+                raise WireFault
+    else:
+        for entry in entries:
+            if entry.diverging_epoch != EpochEndOffset():
+                raise WireFault
+            if entry.current_leader != LeaderIdAndEpoch():
+                raise WireFault
+            if entry.snapshot_id != SnapshotId():
+                raise WireFault
+            if entry.preferred_read_replica != -1:
+                raise WireFault
+            append(
+                _INT32_INT16_INT64.pack(
+                    entry.partition_index, entry.error_code, entry.high_watermark
+                )
+            )
             write_nullable_bytes(append, entry.records)
             if entry._unknown_tags:
                 raise WireFault

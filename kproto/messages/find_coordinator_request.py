@@ -41,7 +41,7 @@ class FindCoordinatorRequest(Request["FindCoordinatorResponse"]):
 
     Versions 0 to 6, flexible 3 to 6.
 
-    key: Group id or transactional id, up to version 3. (versions 0 to 3)
+    key: Group id or transactional id. (versions 0 to 3)
     key_type: What the keys name: 0 groups, 1 transactional ids, 2 share partitions. (versions 1 to
         6)
     coordinator_keys: Group ids, transactional ids or share-partition keys to find the coordinators

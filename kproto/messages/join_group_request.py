@@ -92,8 +92,8 @@ class JoinGroupRequest(Request["JoinGroupResponse"]):
     group_id: Id of the group.
     session_timeout_ms: How long the coordinator waits for a heartbeat before it drops the member,
         in ms.
-    rebalance_timeout_ms: How long to wait for members to rejoin, in ms; version 0 uses
-        SessionTimeoutMs instead. (versions 1 to 9, ignorable)
+    rebalance_timeout_ms: How long to wait for members to rejoin, in ms; -1 in version 0, which uses
+        SessionTimeoutMs. (versions 1 to 9, ignorable)
     member_id: Id that the coordinator gave the member; empty when it has none yet.
     group_instance_id: Instance id of a static member; null for a dynamic one. (versions 5 to 9,
         nullable)

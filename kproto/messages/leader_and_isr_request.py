@@ -51,8 +51,7 @@ class LeaderAndIsrPartitionState(Struct):
 
     Versions 0 to 7.
 
-    topic_name: Name of the topic; within a partition's state up to version 1 only. (versions 0 to
-        1, ignorable)
+    topic_name: Name of the topic. (versions 0 to 1, ignorable)
     partition_index: Index of the partition.
     controller_epoch: Epoch of the controller, raised at each controller election.
     leader: Broker id of the leader; -1 for none.
@@ -119,7 +118,7 @@ class LeaderAndIsrTopicState(Struct):
 
     Versions 2 to 7.
 
-    topic_name: Name of the topic; within a partition's state up to version 1 only.
+    topic_name: Name of the topic.
     topic_id: Id of the topic. (versions 5 to 7, ignorable)
     partition_states: State of each partition of the topic.
     """

@@ -70,7 +70,7 @@ class LeaveGroupRequest(Request["LeaveGroupResponse"]):
 
     group_id: Id of the group.
     member_id: Id of the member that leaves. (versions 0 to 2)
-    members: Members that leave, from version 3 on. (versions 3 to 5)
+    members: Members that leave. (versions 3 to 5)
     """
 
     __slots__ = ("group_id", "member_id", "members")

@@ -13,14 +13,14 @@ from ..wire.writing import Append, write_compact_array_length, write_numbers, wr
 from .base import Request
 
 if TYPE_CHECKING:
-    from .list_client_metrics_resources_response import ListClientMetricsResourcesResponse
+    from .list_config_resources_response import ListConfigResourcesResponse
 
 __all__ = [
     "ListConfigResourcesRequest",
 ]
 
 
-class ListConfigResourcesRequest(Request["ListClientMetricsResourcesResponse"]):
+class ListConfigResourcesRequest(Request["ListConfigResourcesResponse"]):
     """Asks which resources have settings.
 
     Versions 0 to 1, flexible 0 to 1.

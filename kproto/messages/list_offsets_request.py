@@ -39,22 +39,24 @@ __all__ = [
 _INT32 = struct.Struct(">i")
 _INT32X2_INT64 = struct.Struct(">iiq")
 _INT32_INT64 = struct.Struct(">iq")
+_INT32_INT64_INT32 = struct.Struct(">iqi")
 _INT32_INT8 = struct.Struct(">ib")
 
 
 class ListOffsetsPartition(Struct):
     """One partition and the timestamp to look up.
 
-    Versions 1 to 11.
+    Versions 0 to 11.
 
     partition_index: Index of the partition.
     current_leader_epoch: Leader epoch that the sender knows; a broker at another epoch answers with
         an error. -1 skips the check. (versions 4 to 11, ignorable)
     timestamp: Time to look up, in ms; -1 end, -2 start, -3 largest timestamp, -4 local start, -5
         tiered end, -6 first not tiered.
+    max_num_offsets: Most offsets to list for the partition. (versions 0)
     """
 
-    __slots__ = ("partition_index", "current_leader_epoch", "timestamp")
+    __slots__ = ("partition_index", "current_leader_epoch", "timestamp", "max_num_offsets")
 
     def __init__(
         self,
@@ -62,17 +64,19 @@ class ListOffsetsPartition(Struct):
         partition_index: int = 0,
         current_leader_epoch: int = -1,
         timestamp: int = 0,
+        max_num_offsets: int = 1,
     ) -> None:
         self.partition_index = partition_index
         self.current_leader_epoch = current_leader_epoch
         self.timestamp = timestamp
+        self.max_num_offsets = max_num_offsets
         self._unknown_tags = None
 
 
 class ListOffsetsTopic(Struct):
     """Partitions of one topic to look up.
 
-    Versions 1 to 11.
+    Versions 0 to 11.
 
     name: Name of the topic.
     partitions: Partitions of the topic.
@@ -94,7 +98,7 @@ class ListOffsetsTopic(Struct):
 class ListOffsetsRequest(Request["ListOffsetsResponse"]):
     """Asks for the offset that belongs to a timestamp, or for the first or last one.
 
-    Versions 1 to 11, flexible 6 to 11.
+    Versions 0 to 11, flexible 6 to 11.
 
     replica_id: Broker id of the replica that asks; -1 for a consumer, -2 for debugging.
     isolation_level: 0 reads all records, 1 leaves out those of open and aborted transactions.
@@ -107,7 +111,7 @@ class ListOffsetsRequest(Request["ListOffsetsResponse"]):
     __slots__ = ("replica_id", "isolation_level", "topics", "timeout_ms")
 
     API_KEY = 2
-    VALID_VERSIONS = range(1, 12)
+    VALID_VERSIONS = range(0, 12)
     FLEXIBLE_VERSIONS = range(6, 12)
     LATEST_STABLE = 11
     LISTENERS = ("broker",)
@@ -220,6 +224,7 @@ def _read_list_offsets_partition(
     if version >= 6:
         for _ in range(count):
             entry = ListOffsetsPartition.__new__(ListOffsetsPartition)
+            entry.max_num_offsets = 1
             (
                 entry.partition_index,
                 entry.current_leader_epoch,
@@ -235,6 +240,7 @@ def _read_list_offsets_partition(
     elif version >= 4:
         for _ in range(count):
             entry = ListOffsetsPartition.__new__(ListOffsetsPartition)
+            entry.max_num_offsets = 1
             (
                 entry.partition_index,
                 entry.current_leader_epoch,
@@ -243,12 +249,25 @@ def _read_list_offsets_partition(
             pos += 16
             entry._unknown_tags = None
             entries.append(entry)
+    elif version >= 1:
+        for _ in range(count):
+            entry = ListOffsetsPartition.__new__(ListOffsetsPartition)
+            entry.current_leader_epoch = -1
+            entry.max_num_offsets = 1
+            entry.partition_index, entry.timestamp = _INT32_INT64.unpack_from(data, pos)
+            pos += 12
+            entry._unknown_tags = None
+            entries.append(entry)
     else:
         for _ in range(count):
             entry = ListOffsetsPartition.__new__(ListOffsetsPartition)
             entry.current_leader_epoch = -1
-            entry.partition_index, entry.timestamp = _INT32_INT64.unpack_from(data, pos)
-            pos += 12
+            (
+                entry.partition_index,
+                entry.timestamp,
+                entry.max_num_offsets,
+            ) = _INT32_INT64_INT32.unpack_from(data, pos)
+            pos += 16
             entry._unknown_tags = None
             entries.append(entry)
     return entries, pos
@@ -259,6 +278,8 @@ def _write_list_offsets_partition(
 ) -> None:
     if version >= 6:
         for entry in entries:
+            if entry.max_num_offsets != 1:
+                raise WireFault
             append(
                 _INT32X2_INT64.pack(
                     entry.partition_index, entry.current_leader_epoch, entry.timestamp
@@ -270,6 +291,8 @@ def _write_list_offsets_partition(
                 append(b"\0")
     elif version >= 4:
         for entry in entries:
+            if entry.max_num_offsets != 1:
+                raise WireFault
             append(
                 _INT32X2_INT64.pack(
                     entry.partition_index, entry.current_leader_epoch, entry.timestamp
@@ -277,9 +300,20 @@ def _write_list_offsets_partition(
             )
             if entry._unknown_tags:
                 raise WireFault
+    elif version >= 1:
+        for entry in entries:
+            if entry.max_num_offsets != 1:
+                raise WireFault
+            append(_INT32_INT64.pack(entry.partition_index, entry.timestamp))
+            if entry._unknown_tags:
+                raise WireFault
     else:
         for entry in entries:
-            append(_INT32_INT64.pack(entry.partition_index, entry.timestamp))
+            append(
+                _INT32_INT64_INT32.pack(
+                    entry.partition_index, entry.timestamp, entry.max_num_offsets
+                )
+            )
             if entry._unknown_tags:
                 raise WireFault
 

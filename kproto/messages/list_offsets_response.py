@@ -13,6 +13,7 @@ from ..wire.reading import (
     read_array_length,
     read_compact_array_length,
     read_compact_string,
+    read_numbers,
     read_string,
     read_unknown_tags,
 )
@@ -22,6 +23,7 @@ from ..wire.writing import (
     compact_string_length,
     write_array_length,
     write_compact_array_length,
+    write_numbers,
     write_string,
     write_tags,
 )
@@ -34,6 +36,7 @@ __all__ = [
 ]
 
 _INT32 = struct.Struct(">i")
+_INT32_INT16 = struct.Struct(">ih")
 _INT32_INT16_INT64X2 = struct.Struct(">ihqq")
 _INT32_INT16_INT64X2_INT32 = struct.Struct(">ihqqi")
 
@@ -41,29 +44,40 @@ _INT32_INT16_INT64X2_INT32 = struct.Struct(">ihqqi")
 class ListOffsetsPartitionResponse(Struct):
     """Offset found in one partition.
 
-    Versions 1 to 11.
+    Versions 0 to 11.
 
     partition_index: Index of the partition.
     error_code: Kafka error code; 0 for success.
+    old_style_offsets: Offsets of segment starts at or before the timestamp asked for, newest first.
+        (versions 0)
     timestamp: Timestamp of the record found, in ms since the Unix epoch; -1 when no record was
-        looked up.
-    offset: Offset found; -1 for none.
+        looked up. (versions 1 to 11)
+    offset: Offset found; -1 for none. (versions 1 to 11)
     leader_epoch: Leader epoch of the record at Offset; -1 when not known. (versions 4 to 11)
     """
 
-    __slots__ = ("partition_index", "error_code", "timestamp", "offset", "leader_epoch")
+    __slots__ = (
+        "partition_index",
+        "error_code",
+        "old_style_offsets",
+        "timestamp",
+        "offset",
+        "leader_epoch",
+    )
 
     def __init__(
         self,
         *,
         partition_index: int = 0,
         error_code: int = 0,
+        old_style_offsets: Iterable[int] = (),
         timestamp: int = -1,
         offset: int = -1,
         leader_epoch: int = -1,
     ) -> None:
         self.partition_index = partition_index
         self.error_code = error_code
+        self.old_style_offsets = list(old_style_offsets)
         self.timestamp = timestamp
         self.offset = offset
         self.leader_epoch = leader_epoch
@@ -73,7 +87,7 @@ class ListOffsetsPartitionResponse(Struct):
 class ListOffsetsTopicResponse(Struct):
     """Offsets found in one topic.
 
-    Versions 1 to 11.
+    Versions 0 to 11.
 
     name: Name of the topic.
     partitions: Partitions of the topic.
@@ -95,7 +109,7 @@ class ListOffsetsTopicResponse(Struct):
 class ListOffsetsResponse(Response):
     """Offset found for each partition.
 
-    Versions 1 to 11, flexible 6 to 11.
+    Versions 0 to 11, flexible 6 to 11.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all. (versions 2 to 11, ignorable)
@@ -105,7 +119,7 @@ class ListOffsetsResponse(Response):
     __slots__ = ("throttle_time_ms", "topics")
 
     API_KEY = 2
-    VALID_VERSIONS = range(1, 12)
+    VALID_VERSIONS = range(0, 12)
     FLEXIBLE_VERSIONS = range(6, 12)
     LATEST_STABLE = 11
 
@@ -179,6 +193,7 @@ def _read_list_offsets_partition_response(
     if version >= 6:
         for _ in range(count):
             entry = ListOffsetsPartitionResponse.__new__(ListOffsetsPartitionResponse)
+            entry.old_style_offsets = []
             (
                 entry.partition_index,
                 entry.error_code,
@@ -196,6 +211,7 @@ def _read_list_offsets_partition_response(
     elif version >= 4:
         for _ in range(count):
             entry = ListOffsetsPartitionResponse.__new__(ListOffsetsPartitionResponse)
+            entry.old_style_offsets = []
             (
                 entry.partition_index,
                 entry.error_code,
@@ -206,9 +222,10 @@ def _read_list_offsets_partition_response(
             pos += 26
             entry._unknown_tags = None
             entries.append(entry)
-    else:
+    elif version >= 1:
         for _ in range(count):
             entry = ListOffsetsPartitionResponse.__new__(ListOffsetsPartitionResponse)
+            entry.old_style_offsets = []
             entry.leader_epoch = -1
             (
                 entry.partition_index,
@@ -219,6 +236,18 @@ def _read_list_offsets_partition_response(
             pos += 22
             entry._unknown_tags = None
             entries.append(entry)
+    else:
+        for _ in range(count):
+            entry = ListOffsetsPartitionResponse.__new__(ListOffsetsPartitionResponse)
+            entry.partition_index, entry.error_code = _INT32_INT16.unpack_from(data, pos)
+            pos += 6
+            length, pos = read_array_length(data, pos)
+            entry.old_style_offsets, pos = read_numbers(data, pos, length, "q")
+            entry.timestamp = -1
+            entry.offset = -1
+            entry.leader_epoch = -1
+            entry._unknown_tags = None
+            entries.append(entry)
     return entries, pos
 
 
@@ -227,6 +256,8 @@ def _write_list_offsets_partition_response(
 ) -> None:
     if version >= 6:
         for entry in entries:
+            if entry.old_style_offsets:
+                raise WireFault
             append(
                 _INT32_INT16_INT64X2_INT32.pack(
                     entry.partition_index,
@@ -242,6 +273,8 @@ def _write_list_offsets_partition_response(
                 append(b"\0")
     elif version >= 4:
         for entry in entries:
+            if entry.old_style_offsets:
+                raise WireFault
             append(
                 _INT32_INT16_INT64X2_INT32.pack(
                     entry.partition_index,
@@ -253,8 +286,10 @@ def _write_list_offsets_partition_response(
             )
             if entry._unknown_tags:
                 raise WireFault
-    else:
+    elif version >= 1:
         for entry in entries:
+            if entry.old_style_offsets:
+                raise WireFault
             if entry.leader_epoch != -1:
                 raise WireFault
             append(
@@ -262,6 +297,19 @@ def _write_list_offsets_partition_response(
                     entry.partition_index, entry.error_code, entry.timestamp, entry.offset
                 )
             )
+            if entry._unknown_tags:
+                raise WireFault
+    else:
+        for entry in entries:
+            append(_INT32_INT16.pack(entry.partition_index, entry.error_code))
+            write_array_length(append, len(entry.old_style_offsets))
+            write_numbers(append, entry.old_style_offsets, "q")
+            if entry.timestamp != -1:
+                raise WireFault
+            if entry.offset != -1:
+                raise WireFault
+            if entry.leader_epoch != -1:
+                raise WireFault
             if entry._unknown_tags:
                 raise WireFault
 

@@ -43,8 +43,8 @@ class ListTransactionsRequest(Request["ListTransactionsResponse"]):
 
     state_filters: Names of the transaction states to list; empty for all.
     producer_id_filters: Producer ids to list; empty for all.
-    duration_filter: List only transactions that have been open for longer than this, in ms; below 0
-        for all. (versions 1 to 2)
+    duration_filter: List only transactions that have been open for longer than this, in ms; -1 (or
+        below) for all. (versions 1 to 2)
     transactional_id_pattern: Regular expression over the transactional ids to list; null or empty
         for all. (versions 2, nullable)
     """

@@ -43,6 +43,7 @@ __all__ = [
 
 _INT32 = struct.Struct(">i")
 _INT32_INT64 = struct.Struct(">iq")
+_INT32_INT64X2 = struct.Struct(">iqq")
 _INT32_INT64_INT32 = struct.Struct(">iqi")
 _INT64 = struct.Struct(">q")
 
@@ -50,12 +51,14 @@ _INT64 = struct.Struct(">q")
 class OffsetCommitRequestPartition(Struct):
     """One partition and the offset to commit.
 
-    Versions 2 to 10.
+    Versions 0 to 10.
 
     partition_index: Index of the partition.
     committed_offset: Offset of the next record to consume.
     committed_leader_epoch: Leader epoch of the last record consumed; -1 when not known. (versions 6
         to 10, ignorable)
+    commit_timestamp: Commit time, in ms since the Unix epoch; -1 to let the broker use its own
+        clock. (versions 1)
     committed_metadata: Free text that is kept with the offset; null is kept as empty text.
         (nullable)
     """
@@ -64,6 +67,7 @@ class OffsetCommitRequestPartition(Struct):
         "partition_index",
         "committed_offset",
         "committed_leader_epoch",
+        "commit_timestamp",
         "committed_metadata",
     )
 
@@ -73,11 +77,13 @@ class OffsetCommitRequestPartition(Struct):
         partition_index: int = 0,
         committed_offset: int = 0,
         committed_leader_epoch: int = -1,
+        commit_timestamp: int = -1,
         committed_metadata: str | None = "",
     ) -> None:
         self.partition_index = partition_index
         self.committed_offset = committed_offset
         self.committed_leader_epoch = committed_leader_epoch
+        self.commit_timestamp = commit_timestamp
         self.committed_metadata = committed_metadata
         self._unknown_tags = None
 
@@ -85,9 +91,9 @@ class OffsetCommitRequestPartition(Struct):
 class OffsetCommitRequestTopic(Struct):
     """Offsets to commit in one topic.
 
-    Versions 2 to 10.
+    Versions 0 to 10.
 
-    name: Name of the topic. (versions 2 to 9, ignorable)
+    name: Name of the topic. (versions 0 to 9, ignorable)
     topic_id: Id of the topic. (versions 10, ignorable)
     partitions: Partitions of the topic.
     """
@@ -110,12 +116,12 @@ class OffsetCommitRequestTopic(Struct):
 class OffsetCommitRequest(Request["OffsetCommitResponse"]):
     """Commits a group's offsets.
 
-    Versions 2 to 10, flexible 8 to 10.
+    Versions 0 to 10, flexible 8 to 10.
 
     group_id: Id of the group.
     generation_id_or_member_epoch: Generation of a classic group, or member epoch of a consumer
-        group; -1 outside any group.
-    member_id: Id of the group member; empty outside any group.
+        group; -1 outside any group. (versions 1 to 10, ignorable)
+    member_id: Id of the group member; empty outside any group. (versions 1 to 10, ignorable)
     group_instance_id: Instance id of a static member; null for a dynamic one. (versions 7 to 10,
         nullable)
     retention_time_ms: How long to keep the offsets, in ms; -1 for the broker's setting. (versions 2
@@ -133,7 +139,7 @@ class OffsetCommitRequest(Request["OffsetCommitResponse"]):
     )
 
     API_KEY = 8
-    VALID_VERSIONS = range(2, 11)
+    VALID_VERSIONS = range(0, 11)
     FLEXIBLE_VERSIONS = range(8, 11)
     LATEST_STABLE = 10
     LISTENERS = ("broker",)
@@ -216,7 +222,7 @@ class OffsetCommitRequest(Request["OffsetCommitResponse"]):
             length, pos = read_array_length(data, pos)
             message.topics, pos = _read_offset_commit_request_topic(data, pos, length, version)
             message._unknown_tags = None
-        else:
+        elif version >= 2:
             message.group_id, pos = read_string(data, pos)
             (message.generation_id_or_member_epoch,) = _INT32.unpack_from(data, pos)
             pos += 4
@@ -224,6 +230,25 @@ class OffsetCommitRequest(Request["OffsetCommitResponse"]):
             message.group_instance_id = None
             (message.retention_time_ms,) = _INT64.unpack_from(data, pos)
             pos += 8
+            length, pos = read_array_length(data, pos)
+            message.topics, pos = _read_offset_commit_request_topic(data, pos, length, version)
+            message._unknown_tags = None
+        elif version >= 1:
+            message.group_id, pos = read_string(data, pos)
+            (message.generation_id_or_member_epoch,) = _INT32.unpack_from(data, pos)
+            pos += 4
+            message.member_id, pos = read_string(data, pos)
+            message.group_instance_id = None
+            message.retention_time_ms = -1
+            length, pos = read_array_length(data, pos)
+            message.topics, pos = _read_offset_commit_request_topic(data, pos, length, version)
+            message._unknown_tags = None
+        else:
+            message.group_id, pos = read_string(data, pos)
+            message.generation_id_or_member_epoch = -1
+            message.member_id = ""
+            message.group_instance_id = None
+            message.retention_time_ms = -1
             length, pos = read_array_length(data, pos)
             message.topics, pos = _read_offset_commit_request_topic(data, pos, length, version)
             message._unknown_tags = None
@@ -266,13 +291,31 @@ class OffsetCommitRequest(Request["OffsetCommitResponse"]):
             _write_offset_commit_request_topic(append, self.topics, version)
             if self._unknown_tags:
                 raise WireFault
-        else:
+        elif version >= 2:
             write_string(append, self.group_id)
             append(_INT32.pack(self.generation_id_or_member_epoch))
             write_string(append, self.member_id)
             if self.group_instance_id is not None:
                 raise WireFault
             append(_INT64.pack(self.retention_time_ms))
+            write_array_length(append, len(self.topics))
+            _write_offset_commit_request_topic(append, self.topics, version)
+            if self._unknown_tags:
+                raise WireFault
+        elif version >= 1:
+            write_string(append, self.group_id)
+            append(_INT32.pack(self.generation_id_or_member_epoch))
+            write_string(append, self.member_id)
+            if self.group_instance_id is not None:
+                raise WireFault
+            write_array_length(append, len(self.topics))
+            _write_offset_commit_request_topic(append, self.topics, version)
+            if self._unknown_tags:
+                raise WireFault
+        else:
+            write_string(append, self.group_id)
+            if self.group_instance_id is not None:
+                raise WireFault
             write_array_length(append, len(self.topics))
             _write_offset_commit_request_topic(append, self.topics, version)
             if self._unknown_tags:
@@ -286,6 +329,7 @@ def _read_offset_commit_request_partition(
     if version >= 8:
         for _ in range(count):
             entry = OffsetCommitRequestPartition.__new__(OffsetCommitRequestPartition)
+            entry.commit_timestamp = -1
             (
                 entry.partition_index,
                 entry.committed_offset,
@@ -308,6 +352,7 @@ def _read_offset_commit_request_partition(
     elif version >= 6:
         for _ in range(count):
             entry = OffsetCommitRequestPartition.__new__(OffsetCommitRequestPartition)
+            entry.commit_timestamp = -1
             (
                 entry.partition_index,
                 entry.committed_offset,
@@ -317,10 +362,34 @@ def _read_offset_commit_request_partition(
             entry.committed_metadata, pos = read_nullable_string(data, pos)
             entry._unknown_tags = None
             entries.append(entry)
+    elif version >= 2:
+        for _ in range(count):
+            entry = OffsetCommitRequestPartition.__new__(OffsetCommitRequestPartition)
+            entry.committed_leader_epoch = -1
+            entry.commit_timestamp = -1
+            entry.partition_index, entry.committed_offset = _INT32_INT64.unpack_from(data, pos)
+            pos += 12
+            entry.committed_metadata, pos = read_nullable_string(data, pos)
+            entry._unknown_tags = None
+            entries.append(entry)
+    elif version >= 1:
+        for _ in range(count):
+            entry = OffsetCommitRequestPartition.__new__(OffsetCommitRequestPartition)
+            entry.committed_leader_epoch = -1
+            (
+                entry.partition_index,
+                entry.committed_offset,
+                entry.commit_timestamp,
+            ) = _INT32_INT64X2.unpack_from(data, pos)
+            pos += 20
+            entry.committed_metadata, pos = read_nullable_string(data, pos)
+            entry._unknown_tags = None
+            entries.append(entry)
     else:
         for _ in range(count):
             entry = OffsetCommitRequestPartition.__new__(OffsetCommitRequestPartition)
             entry.committed_leader_epoch = -1
+            entry.commit_timestamp = -1
             entry.partition_index, entry.committed_offset = _INT32_INT64.unpack_from(data, pos)
             pos += 12
             entry.committed_metadata, pos = read_nullable_string(data, pos)
@@ -334,6 +403,8 @@ def _write_offset_commit_request_partition(
 ) -> None:
     if version >= 8:
         for entry in entries:
+            if entry.commit_timestamp != -1:
+                raise WireFault
             append(
                 _INT32_INT64_INT32.pack(
                     entry.partition_index, entry.committed_offset, entry.committed_leader_epoch
@@ -346,6 +417,8 @@ def _write_offset_commit_request_partition(
                 append(b"\0")
     elif version >= 6:
         for entry in entries:
+            if entry.commit_timestamp != -1:
+                raise WireFault
             append(
                 _INT32_INT64_INT32.pack(
                     entry.partition_index, entry.committed_offset, entry.committed_leader_epoch
@@ -354,8 +427,28 @@ def _write_offset_commit_request_partition(
             write_nullable_string(append, entry.committed_metadata)
             if entry._unknown_tags:
                 raise WireFault
+    elif version >= 2:
+        for entry in entries:
+            if entry.commit_timestamp != -1:
+                raise WireFault
+            append(_INT32_INT64.pack(entry.partition_index, entry.committed_offset))
+            write_nullable_string(append, entry.committed_metadata)
+            if entry._unknown_tags:
+                raise WireFault
+    elif version >= 1:
+        for entry in entries:
+            append(
+                _INT32_INT64X2.pack(
+                    entry.partition_index, entry.committed_offset, entry.commit_timestamp
+                )
+            )
+            write_nullable_string(append, entry.committed_metadata)
+            if entry._unknown_tags:
+                raise WireFault
     else:
         for entry in entries:
+            if entry.commit_timestamp != -1:
+                raise WireFault
             append(_INT32_INT64.pack(entry.partition_index, entry.committed_offset))
             write_nullable_string(append, entry.committed_metadata)
             if entry._unknown_tags:

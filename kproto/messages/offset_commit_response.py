@@ -41,7 +41,7 @@ _INT32_INT16 = struct.Struct(">ih")
 class OffsetCommitResponsePartition(Struct):
     """Result of one partition.
 
-    Versions 2 to 10.
+    Versions 0 to 10.
 
     partition_index: Index of the partition.
     error_code: Kafka error code; 0 for success.
@@ -63,9 +63,9 @@ class OffsetCommitResponsePartition(Struct):
 class OffsetCommitResponseTopic(Struct):
     """Result of one topic.
 
-    Versions 2 to 10.
+    Versions 0 to 10.
 
-    name: Name of the topic. (versions 2 to 9, ignorable)
+    name: Name of the topic. (versions 0 to 9, ignorable)
     topic_id: Id of the topic. (versions 10, ignorable)
     partitions: Partitions of the topic.
     """
@@ -88,7 +88,7 @@ class OffsetCommitResponseTopic(Struct):
 class OffsetCommitResponse(Response):
     """Result of each partition whose offset was to be committed.
 
-    Versions 2 to 10, flexible 8 to 10.
+    Versions 0 to 10, flexible 8 to 10.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all. (versions 3 to 10, ignorable)
@@ -98,7 +98,7 @@ class OffsetCommitResponse(Response):
     __slots__ = ("throttle_time_ms", "topics")
 
     API_KEY = 8
-    VALID_VERSIONS = range(2, 11)
+    VALID_VERSIONS = range(0, 11)
     FLEXIBLE_VERSIONS = range(8, 11)
     LATEST_STABLE = 10
 

@@ -48,9 +48,9 @@ _INT32 = struct.Struct(">i")
 
 
 class OffsetFetchRequestTopic(Struct):
-    """Partitions of one topic whose offsets are wanted, up to version 7.
+    """Partitions of one topic whose offsets are wanted, in the form for one group.
 
-    Versions 1 to 7.
+    Versions 0 to 7.
 
     name: Name of the topic.
     partition_indexes: Indexes of the partitions.
@@ -127,12 +127,12 @@ class OffsetFetchRequestGroup(Struct):
 class OffsetFetchRequest(Request["OffsetFetchResponse"]):
     """Asks for the offsets that groups have committed.
 
-    Versions 1 to 10, flexible 6 to 10.
+    Versions 0 to 10, flexible 6 to 10.
 
-    group_id: Id of the group, up to version 7. (versions 1 to 7)
-    topics: Topics whose offsets are wanted, up to version 7; null for all that the group has
-        offsets for. (versions 1 to 7, nullable in 2 to 7)
-    groups: Groups whose offsets are wanted, from version 8 on. (versions 8 to 10)
+    group_id: Id of the group. (versions 0 to 7)
+    topics: Topics whose offsets are wanted; null for all that the group has offsets for. (versions
+        0 to 7, nullable in 2 to 7)
+    groups: Groups whose offsets are wanted. (versions 8 to 10)
     require_stable: True to get an error, to be tried again, while a transaction has offsets
         pending. (versions 7 to 10)
     """
@@ -140,7 +140,7 @@ class OffsetFetchRequest(Request["OffsetFetchResponse"]):
     __slots__ = ("group_id", "topics", "groups", "require_stable")
 
     API_KEY = 9
-    VALID_VERSIONS = range(1, 11)
+    VALID_VERSIONS = range(0, 11)
     FLEXIBLE_VERSIONS = range(6, 11)
     LATEST_STABLE = 10
     LISTENERS = ("broker",)

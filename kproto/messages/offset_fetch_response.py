@@ -48,9 +48,9 @@ _INT32_INT64_INT32 = struct.Struct(">iqi")
 
 
 class OffsetFetchResponsePartition(Struct):
-    """Committed offset of one partition, up to version 7.
+    """Committed offset of one partition, in the form for one group.
 
-    Versions 1 to 7.
+    Versions 0 to 7.
 
     partition_index: Index of the partition.
     committed_offset: Offset of the next record to consume; -1 when none is committed.
@@ -86,9 +86,9 @@ class OffsetFetchResponsePartition(Struct):
 
 
 class OffsetFetchResponseTopic(Struct):
-    """Committed offsets in one topic, up to version 7.
+    """Committed offsets in one topic, in the form for one group.
 
-    Versions 1 to 7.
+    Versions 0 to 7.
 
     name: Name of the topic.
     partitions: Partitions of the topic.
@@ -197,11 +197,11 @@ class OffsetFetchResponseGroup(Struct):
 class OffsetFetchResponse(Response):
     """Committed offset of each partition.
 
-    Versions 1 to 10, flexible 6 to 10.
+    Versions 0 to 10, flexible 6 to 10.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all. (versions 3 to 10, ignorable)
-    topics: Committed offsets by topic, up to version 7. (versions 1 to 7)
+    topics: Committed offsets by topic. (versions 0 to 7)
     error_code: Kafka error code; 0 for success. (versions 2 to 7, ignorable)
     groups: Groups, one entry each. (versions 8 to 10)
     """
@@ -209,7 +209,7 @@ class OffsetFetchResponse(Response):
     __slots__ = ("throttle_time_ms", "topics", "error_code", "groups")
 
     API_KEY = 9
-    VALID_VERSIONS = range(1, 11)
+    VALID_VERSIONS = range(0, 11)
     FLEXIBLE_VERSIONS = range(6, 11)
     LATEST_STABLE = 10
 

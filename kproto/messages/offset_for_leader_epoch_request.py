@@ -37,17 +37,16 @@ __all__ = [
 ]
 
 _INT32 = struct.Struct(">i")
-_INT32X3 = struct.Struct(">iii")
 
 
 class OffsetForLeaderPartition(Struct):
     """One partition and the epoch to look up.
 
-    Versions 2 to 4.
+    Versions 0 to 4.
 
     partition: Index of the partition.
     current_leader_epoch: Leader epoch that the sender knows; a broker at another epoch answers with
-        an error. -1 skips the check.
+        an error. -1 skips the check. (versions 2 to 4, ignorable)
     leader_epoch: Epoch whose end is wanted.
     """
 
@@ -69,7 +68,7 @@ class OffsetForLeaderPartition(Struct):
 class OffsetForLeaderTopic(Struct):
     """Partitions of one topic to look up.
 
-    Versions 2 to 4.
+    Versions 0 to 4.
 
     topic: Name of the topic.
     partitions: Partitions of the topic.
@@ -107,7 +106,7 @@ class OffsetForLeaderTopicCollection(KeyedList[OffsetForLeaderTopic]):
 class OffsetForLeaderEpochRequest(Request["OffsetForLeaderEpochResponse"]):
     """Asks where a leader epoch ends, to find a point at which logs differ.
 
-    Versions 2 to 4, flexible 4.
+    Versions 0 to 4, flexible 4.
 
     replica_id: Broker id of the follower that asks; -1 for a consumer, -2 for debugging. (versions
         3 to 4, ignorable)
@@ -117,7 +116,7 @@ class OffsetForLeaderEpochRequest(Request["OffsetForLeaderEpochResponse"]):
     __slots__ = ("replica_id", "topics")
 
     API_KEY = 23
-    VALID_VERSIONS = range(2, 5)
+    VALID_VERSIONS = range(0, 5)
     FLEXIBLE_VERSIONS = range(4, 5)
     LATEST_STABLE = 4
     LISTENERS = ("broker",)
@@ -177,12 +176,15 @@ def _read_offset_for_leader_partition(
     entries: list[OffsetForLeaderPartition] = []
     for _ in range(count):
         entry = OffsetForLeaderPartition.__new__(OffsetForLeaderPartition)
-        (
-            entry.partition,
-            entry.current_leader_epoch,
-            entry.leader_epoch,
-        ) = _INT32X3.unpack_from(data, pos)
-        pos += 12
+        (entry.partition,) = _INT32.unpack_from(data, pos)
+        pos += 4
+        if version >= 2:
+            (entry.current_leader_epoch,) = _INT32.unpack_from(data, pos)
+            pos += 4
+        else:
+            entry.current_leader_epoch = -1
+        (entry.leader_epoch,) = _INT32.unpack_from(data, pos)
+        pos += 4
         if version >= 4:
             if data[pos]:
                 entry._unknown_tags, pos = read_unknown_tags(data, pos)
@@ -199,7 +201,10 @@ def _write_offset_for_leader_partition(
     append: Append, entries: Iterable[OffsetForLeaderPartition], version: int
 ) -> None:
     for entry in entries:
-        append(_INT32X3.pack(entry.partition, entry.current_leader_epoch, entry.leader_epoch))
+        append(_INT32.pack(entry.partition))
+        if version >= 2:
+            append(_INT32.pack(entry.current_leader_epoch))
+        append(_INT32.pack(entry.leader_epoch))
         if version >= 4:
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)

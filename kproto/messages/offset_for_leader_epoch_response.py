@@ -33,18 +33,20 @@ __all__ = [
     "OffsetForLeaderTopicResultCollection",
 ]
 
-_INT16_INT32X2_INT64 = struct.Struct(">hiiq")
+_INT16_INT32 = struct.Struct(">hi")
 _INT32 = struct.Struct(">i")
+_INT64 = struct.Struct(">q")
 
 
 class EpochEndOffset(Struct):
     """A leader epoch and the offset at which it ends.
 
-    Versions 2 to 4.
+    Versions 0 to 4.
 
     error_code: Kafka error code; 0 for success.
     partition: Index of the partition.
     leader_epoch: Epoch asked for, or the largest one below it that the log has; -1 when not known.
+        (versions 1 to 4, ignorable)
     end_offset: Offset at which the epoch ends; -1 when not known.
     """
 
@@ -68,7 +70,7 @@ class EpochEndOffset(Struct):
 class OffsetForLeaderTopicResult(Struct):
     """Epoch ends in one topic.
 
-    Versions 2 to 4.
+    Versions 0 to 4.
 
     topic: Name of the topic.
     partitions: Partitions of the topic.
@@ -106,17 +108,17 @@ class OffsetForLeaderTopicResultCollection(KeyedList[OffsetForLeaderTopicResult]
 class OffsetForLeaderEpochResponse(Response):
     """End offset of the epoch asked for, or of the largest one before it.
 
-    Versions 2 to 4, flexible 4.
+    Versions 0 to 4, flexible 4.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+        quota, in ms; 0 for not at all. (versions 2 to 4, ignorable)
     topics: Topics, one entry each.
     """
 
     __slots__ = ("throttle_time_ms", "topics")
 
     API_KEY = 23
-    VALID_VERSIONS = range(2, 5)
+    VALID_VERSIONS = range(0, 5)
     FLEXIBLE_VERSIONS = range(4, 5)
     LATEST_STABLE = 4
 
@@ -133,8 +135,11 @@ class OffsetForLeaderEpochResponse(Response):
     @classmethod
     def _read_fields(cls, data: bytes, pos: int, version: int) -> tuple[Self, int]:
         message = cls.__new__(cls)
-        (message.throttle_time_ms,) = _INT32.unpack_from(data, pos)
-        pos += 4
+        if version >= 2:
+            (message.throttle_time_ms,) = _INT32.unpack_from(data, pos)
+            pos += 4
+        else:
+            message.throttle_time_ms = 0
         if version >= 4:
             length, pos = read_compact_array_length(data, pos)
             message.topics, pos = _read_offset_for_leader_topic_result(data, pos, length, version)
@@ -150,7 +155,8 @@ class OffsetForLeaderEpochResponse(Response):
         return message, pos
 
     def _write_fields(self, append: Append, version: int) -> None:
-        append(_INT32.pack(self.throttle_time_ms))
+        if version >= 2:
+            append(_INT32.pack(self.throttle_time_ms))
         if version >= 4:
             write_compact_array_length(append, len(self.topics))
             _write_offset_for_leader_topic_result(append, self.topics, version)
@@ -171,13 +177,15 @@ def _read_epoch_end_offset(
     entries: list[EpochEndOffset] = []
     for _ in range(count):
         entry = EpochEndOffset.__new__(EpochEndOffset)
-        (
-            entry.error_code,
-            entry.partition,
-            entry.leader_epoch,
-            entry.end_offset,
-        ) = _INT16_INT32X2_INT64.unpack_from(data, pos)
-        pos += 18
+        entry.error_code, entry.partition = _INT16_INT32.unpack_from(data, pos)
+        pos += 6
+        if version >= 1:
+            (entry.leader_epoch,) = _INT32.unpack_from(data, pos)
+            pos += 4
+        else:
+            entry.leader_epoch = -1
+        (entry.end_offset,) = _INT64.unpack_from(data, pos)
+        pos += 8
         if version >= 4:
             if data[pos]:
                 entry._unknown_tags, pos = read_unknown_tags(data, pos)
@@ -194,11 +202,10 @@ def _write_epoch_end_offset(
     append: Append, entries: Iterable[EpochEndOffset], version: int
 ) -> None:
     for entry in entries:
-        append(
-            _INT16_INT32X2_INT64.pack(
-                entry.error_code, entry.partition, entry.leader_epoch, entry.end_offset
-            )
-        )
+        append(_INT16_INT32.pack(entry.error_code, entry.partition))
+        if version >= 1:
+            append(_INT32.pack(entry.leader_epoch))
+        append(_INT64.pack(entry.end_offset))
         if version >= 4:
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)

@@ -34,7 +34,7 @@ class PartitionChangeRecord(Message):
 
     Versions 0 to 2, flexible 0 to 2.
 
-    partition_id: Index of the partition.
+    partition_id: Index of the partition; -1 when not set.
     topic_id: Id of the topic.
     isr: Broker ids of the in-sync replicas; null for no change. (nullable, tag 0)
     leader: Broker id of the new leader; -1 for none, -2 for no change. (tag 1)

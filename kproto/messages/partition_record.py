@@ -41,7 +41,7 @@ class PartitionRecord(Message):
 
     Versions 0 to 2, flexible 0 to 2.
 
-    partition_id: Index of the partition.
+    partition_id: Index of the partition; -1 when not set.
     topic_id: Id of the topic.
     replicas: Broker ids of all replicas, the preferred leader first.
     isr: Broker ids of the in-sync replicas.
@@ -50,7 +50,7 @@ class PartitionRecord(Message):
     leader: Broker id of the leader; -1 for none.
     leader_recovery_state: 1 while the leader recovers from an unclean election, else 0. (tag 0)
     leader_epoch: Epoch of the partition's leader, raised at each election; -1 when not known.
-    partition_epoch: Epoch of the partition's state, raised at each change of it.
+    partition_epoch: Epoch of the partition's state, raised at each change of it; -1 when not set.
     directories: Log directory id of each replica, in the order of Replicas. (versions 1 to 2)
     eligible_leader_replicas: Replicas outside the ISR that are sure to hold all committed records;
         null when none are known. (versions 2, nullable, tag 1)

@@ -53,7 +53,7 @@ _INT32 = struct.Struct(">i")
 class PartitionProduceData(Struct):
     """Records for one partition.
 
-    Versions 3 to 13.
+    Versions 0 to 13.
 
     index: Index of the partition.
     records: Record batches, as in the log; null or empty when there are none. (nullable)
@@ -75,9 +75,9 @@ class PartitionProduceData(Struct):
 class TopicProduceData(Struct):
     """Records for one topic.
 
-    Versions 3 to 13.
+    Versions 0 to 13.
 
-    name: Name of the topic. (versions 3 to 12, ignorable)
+    name: Name of the topic. (versions 0 to 12, ignorable)
     topic_id: Id of the topic. (versions 13, ignorable)
     partition_data: Partitions to write to, one entry each.
     """
@@ -116,9 +116,10 @@ class TopicProduceDataCollection(KeyedList[TopicProduceData]):
 class ProduceRequest(Request["ProduceResponse"]):
     """Appends record batches to partitions.
 
-    Versions 3 to 13, flexible 9 to 13.
+    Versions 0 to 13, flexible 9 to 13.
 
-    transactional_id: Transactional id of the producer; null outside transactions. (nullable)
+    transactional_id: Transactional id of the producer; null outside transactions. (versions 3 to
+        13, nullable)
     acks: Replicas that must have the records before the answer: 0 no answer at all, 1 the leader,
         -1 all in sync.
     timeout_ms: How long the leader waits for the replicas that Acks calls for, in ms.
@@ -128,7 +129,7 @@ class ProduceRequest(Request["ProduceResponse"]):
     __slots__ = ("transactional_id", "acks", "timeout_ms", "topic_data")
 
     API_KEY = 0
-    VALID_VERSIONS = range(3, 14)
+    VALID_VERSIONS = range(0, 14)
     FLEXIBLE_VERSIONS = range(9, 14)
     LATEST_STABLE = 13
     LISTENERS = ("broker",)
@@ -172,8 +173,15 @@ class ProduceRequest(Request["ProduceResponse"]):
             else:
                 message._unknown_tags = None
                 pos += 1
-        else:
+        elif version >= 3:
             message.transactional_id, pos = read_nullable_string(data, pos)
+            message.acks, message.timeout_ms = _INT16_INT32.unpack_from(data, pos)
+            pos += 6
+            length, pos = read_array_length(data, pos)
+            message.topic_data, pos = _read_topic_produce_data(data, pos, length, version)
+            message._unknown_tags = None
+        else:
+            message.transactional_id = None
             message.acks, message.timeout_ms = _INT16_INT32.unpack_from(data, pos)
             pos += 6
             length, pos = read_array_length(data, pos)
@@ -191,8 +199,16 @@ class ProduceRequest(Request["ProduceResponse"]):
                 write_tags(append, (), self._unknown_tags)
             else:
                 append(b"\0")
-        else:
+        elif version >= 3:
             write_nullable_string(append, self.transactional_id)
+            append(_INT16_INT32.pack(self.acks, self.timeout_ms))
+            write_array_length(append, len(self.topic_data))
+            _write_topic_produce_data(append, self.topic_data, version)
+            if self._unknown_tags:
+                raise WireFault
+        else:
+            if self.transactional_id is not None:
+                raise WireFault
             append(_INT16_INT32.pack(self.acks, self.timeout_ms))
             write_array_length(append, len(self.topic_data))
             _write_topic_produce_data(append, self.topic_data, version)

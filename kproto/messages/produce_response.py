@@ -47,6 +47,7 @@ __all__ = [
 
 _INT32 = struct.Struct(">i")
 _INT32X2 = struct.Struct(">ii")
+_INT32_INT16_INT64 = struct.Struct(">ihq")
 _INT32_INT16_INT64X2 = struct.Struct(">ihqq")
 _INT32_INT16_INT64X3 = struct.Struct(">ihqqq")
 
@@ -98,13 +99,13 @@ class LeaderIdAndEpoch(Struct):
 class PartitionProduceResponse(Struct):
     """Result of one partition.
 
-    Versions 3 to 13.
+    Versions 0 to 13.
 
     index: Index of the partition.
     error_code: Kafka error code; 0 for success.
     base_offset: Offset given to the first record; -1 when nothing was appended.
     log_append_time_ms: Time stamped by the broker, in ms since the Unix epoch; -1 when the topic
-        keeps the producer's times.
+        keeps the producer's times. (versions 2 to 13, ignorable)
     log_start_offset: First offset that the log still holds; -1 when not known. (versions 5 to 13,
         ignorable)
     record_errors: Records that made the broker refuse the batch. (versions 8 to 13, ignorable)
@@ -151,9 +152,9 @@ class PartitionProduceResponse(Struct):
 class TopicProduceResponse(Struct):
     """Result of one topic.
 
-    Versions 3 to 13.
+    Versions 0 to 13.
 
-    name: Name of the topic. (versions 3 to 12, ignorable)
+    name: Name of the topic. (versions 0 to 12, ignorable)
     topic_id: Id of the topic. (versions 13, ignorable)
     partition_responses: Result for each partition.
     """
@@ -236,18 +237,18 @@ class NodeEndpointCollection(KeyedList[NodeEndpoint]):
 class ProduceResponse(Response):
     """Offset that the records got in each partition, or why they were refused.
 
-    Versions 3 to 13, flexible 9 to 13.
+    Versions 0 to 13, flexible 9 to 13.
 
     responses: Results, one entry for each item of the request.
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+        quota, in ms; 0 for not at all. (versions 1 to 13, ignorable)
     node_endpoints: Addresses of the nodes that CurrentLeader names. (versions 10 to 13, tag 0)
     """
 
     __slots__ = ("responses", "throttle_time_ms", "node_endpoints")
 
     API_KEY = 0
-    VALID_VERSIONS = range(3, 14)
+    VALID_VERSIONS = range(0, 14)
     FLEXIBLE_VERSIONS = range(9, 14)
     LATEST_STABLE = 13
 
@@ -298,12 +299,18 @@ class ProduceResponse(Response):
             else:
                 message._unknown_tags = None
                 pos += 1
-        else:
+        elif version >= 1:
             length, pos = read_array_length(data, pos)
             message.responses, pos = _read_topic_produce_response(data, pos, length, version)
             message.node_endpoints = NodeEndpointCollection()
             (message.throttle_time_ms,) = _INT32.unpack_from(data, pos)
             pos += 4
+            message._unknown_tags = None
+        else:
+            length, pos = read_array_length(data, pos)
+            message.responses, pos = _read_topic_produce_response(data, pos, length, version)
+            message.throttle_time_ms = 0
+            message.node_endpoints = NodeEndpointCollection()
             message._unknown_tags = None
         return message, pos
 
@@ -323,12 +330,19 @@ class ProduceResponse(Response):
                 write_tags(append, (), self._unknown_tags)
             else:
                 append(b"\0")
-        else:
+        elif version >= 1:
             write_array_length(append, len(self.responses))
             _write_topic_produce_response(append, self.responses, version)
             if self.node_endpoints:
                 raise WireFault
             append(_INT32.pack(self.throttle_time_ms))
+            if self._unknown_tags:
+                raise WireFault
+        else:
+            write_array_length(append, len(self.responses))
+            _write_topic_produce_response(append, self.responses, version)
+            if self.node_endpoints:
+                raise WireFault
             if self._unknown_tags:
                 raise WireFault
 
@@ -520,7 +534,7 @@ def _read_partition_produce_response(
             pos += 30
             entry._unknown_tags = None
             entries.append(entry)
-    else:
+    elif version >= 2:
         for _ in range(count):
             entry = PartitionProduceResponse.__new__(PartitionProduceResponse)
             entry.log_start_offset = -1
@@ -534,6 +548,22 @@ def _read_partition_produce_response(
                 entry.log_append_time_ms,
             ) = _INT32_INT16_INT64X2.unpack_from(data, pos)
             pos += 22
+            entry._unknown_tags = None
+            entries.append(entry)
+    else:
+        for _ in range(count):
+            entry = PartitionProduceResponse.__new__(PartitionProduceResponse)
+            entry.log_append_time_ms = -1
+            entry.log_start_offset = -1
+            entry.record_errors = []
+            entry.error_message = None
+            entry.current_leader = LeaderIdAndEpoch()
+            (
+                entry.index,
+                entry.error_code,
+                entry.base_offset,
+            ) = _INT32_INT16_INT64.unpack_from(data, pos)
+            pos += 14
             entry._unknown_tags = None
             entries.append(entry)
     return entries, pos
@@ -627,7 +657,7 @@ def _write_partition_produce_response(
             )
             if entry._unknown_tags:
                 raise WireFault
-    else:
+    elif version >= 2:
         for entry in entries:
             if entry.current_leader != LeaderIdAndEpoch():
                 raise WireFault
@@ -636,6 +666,13 @@ def _write_partition_produce_response(
                     entry.index, entry.error_code, entry.base_offset, entry.log_append_time_ms
                 )
             )
+            if entry._unknown_tags:
+                raise WireFault
+    else:
+        for entry in entries:
+            if entry.current_leader != LeaderIdAndEpoch():
+                raise WireFault
+            append(_INT32_INT16_INT64.pack(entry.index, entry.error_code, entry.base_offset))
             if entry._unknown_tags:
                 raise WireFault
 

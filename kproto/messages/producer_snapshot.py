@@ -28,7 +28,7 @@ class ProducerEntry(Struct):
     Versions 1.
 
     producer_id: Id of the producer.
-    epoch: Current epoch of the producer.
+    epoch: Last epoch in which the producer has written.
     last_sequence: Sequence number of the producer's last record; -1 when it has written none.
     last_offset: Last offset that the producer has written.
     offset_delta: Last sequence number minus the first, in the producer's last batch.

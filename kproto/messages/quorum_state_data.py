@@ -59,8 +59,7 @@ class QuorumStateData(Message):
     voted_directory_id: Log directory id of the candidate voted for; zero when there was none.
         (versions 1)
     applied_offset: Offset up to which the replica had applied the log. (versions 0)
-    current_voters: Voters of the quorum, in version 0 only; null when not recorded. (versions 0,
-        nullable)
+    current_voters: Voters of the quorum; null when not recorded. (versions 0, nullable)
     """
 
     __slots__ = (

@@ -25,7 +25,7 @@ _INT64 = struct.Struct(">q")
 class RenewDelegationTokenRequest(Request["RenewDelegationTokenResponse"]):
     """Renews a delegation token before it expires.
 
-    Versions 1 to 2, flexible 2.
+    Versions 0 to 2, flexible 2.
 
     hmac: HMAC of the delegation token, which is its secret.
     renew_period_ms: How long the token shall stay valid from now on, in ms; below 0 for the
@@ -36,7 +36,7 @@ class RenewDelegationTokenRequest(Request["RenewDelegationTokenResponse"]):
     _SECRETS = frozenset({"hmac"})
 
     API_KEY = 39
-    VALID_VERSIONS = range(1, 3)
+    VALID_VERSIONS = range(0, 3)
     FLEXIBLE_VERSIONS = range(2, 3)
     LATEST_STABLE = 2
     LISTENERS = ("broker", "controller")

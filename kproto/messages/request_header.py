@@ -22,18 +22,18 @@ _INT16X2_INT32 = struct.Struct(">hhi")
 class RequestHeader(Message):
     """Stands before each request: API, version, correlation id and client id.
 
-    Versions 1 to 2, flexible 2.
+    Versions 0 to 2, flexible 2.
 
     request_api_key: Number of the API that is called.
     request_api_version: Version in which the request is written and the response is wanted.
     correlation_id: Number by which a response is matched to its request.
     client_id: Name that the client gives itself, for logs, metrics and quotas; null for none.
-        (nullable)
+        (versions 1 to 2, nullable, ignorable)
     """
 
     __slots__ = ("request_api_key", "request_api_version", "correlation_id", "client_id")
 
-    VALID_VERSIONS = range(1, 3)
+    VALID_VERSIONS = range(0, 3)
     FLEXIBLE_VERSIONS = range(2, 3)
     LATEST_STABLE = 2
 
@@ -60,7 +60,10 @@ class RequestHeader(Message):
             message.correlation_id,
         ) = _INT16X2_INT32.unpack_from(data, pos)
         pos += 8
-        message.client_id, pos = read_nullable_string(data, pos)
+        if version >= 1:
+            message.client_id, pos = read_nullable_string(data, pos)
+        else:
+            message.client_id = ""
         if version >= 2:
             if data[pos]:
                 message._unknown_tags, pos = read_unknown_tags(data, pos)
@@ -75,7 +78,8 @@ class RequestHeader(Message):
         append(
             _INT16X2_INT32.pack(self.request_api_key, self.request_api_version, self.correlation_id)
         )
-        write_nullable_string(append, self.client_id)
+        if version >= 1:
+            write_nullable_string(append, self.client_id)
         if version >= 2:
             if self._unknown_tags:
                 write_tags(append, (), self._unknown_tags)

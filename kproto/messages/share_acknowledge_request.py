@@ -45,7 +45,7 @@ _INT64X2 = struct.Struct(">qq")
 class AcknowledgementBatch(Struct):
     """A range of offsets and the fate of its records.
 
-    Versions 1 to 2.
+    Versions 0 to 2.
 
     first_offset: First offset of the range, included.
     last_offset: Last offset of the range, included.
@@ -71,7 +71,7 @@ class AcknowledgementBatch(Struct):
 class AcknowledgePartition(Struct):
     """Records of one partition that are acknowledged.
 
-    Versions 1 to 2.
+    Versions 0 to 2.
 
     partition_index: Index of the partition.
     acknowledgement_batches: Ranges of records that are acknowledged.
@@ -109,7 +109,7 @@ class AcknowledgePartitionCollection(KeyedList[AcknowledgePartition]):
 class AcknowledgeTopic(Struct):
     """Records of one topic that are acknowledged.
 
-    Versions 1 to 2.
+    Versions 0 to 2.
 
     topic_id: Id of the topic.
     partitions: Partitions of the topic.
@@ -147,10 +147,10 @@ class AcknowledgeTopicCollection(KeyedList[AcknowledgeTopic]):
 class ShareAcknowledgeRequest(Request["ShareAcknowledgeResponse"]):
     """Acknowledges records that a share group's member has acquired.
 
-    Versions 1 to 2, flexible 1 to 2.
+    Versions 0 to 2, flexible 0 to 2.
 
-    group_id: Id of the group. (nullable)
-    member_id: Id of the group member. (nullable)
+    group_id: Id of the group; null is allowed, but not used. (nullable)
+    member_id: Id of the group member; null is allowed, but not used. (nullable)
     share_session_epoch: Epoch of the share session, one more with each request; 0 opens a session,
         -1 closes it.
     is_renew_ack: True when an acknowledgement of type renew is among those sent. (versions 2)
@@ -160,8 +160,8 @@ class ShareAcknowledgeRequest(Request["ShareAcknowledgeResponse"]):
     __slots__ = ("group_id", "member_id", "share_session_epoch", "is_renew_ack", "topics")
 
     API_KEY = 79
-    VALID_VERSIONS = range(1, 3)
-    FLEXIBLE_VERSIONS = range(1, 3)
+    VALID_VERSIONS = range(0, 3)
+    FLEXIBLE_VERSIONS = range(0, 3)
     LATEST_STABLE = 2
     LISTENERS = ("broker",)
 

@@ -43,7 +43,7 @@ _INT32_INT16 = struct.Struct(">ih")
 class LeaderIdAndEpoch(Struct):
     """Leader of the partition and its epoch.
 
-    Versions 1 to 2.
+    Versions 0 to 2.
 
     leader_id: Broker id of the leader; -1 when not known.
     leader_epoch: Epoch of the partition's leader, raised at each election; -1 when not known.
@@ -65,7 +65,7 @@ class LeaderIdAndEpoch(Struct):
 class PartitionData(Struct):
     """Result of one partition.
 
-    Versions 1 to 2.
+    Versions 0 to 2.
 
     partition_index: Index of the partition.
     error_code: Kafka error code; 0 for success.
@@ -93,7 +93,7 @@ class PartitionData(Struct):
 class ShareAcknowledgeTopicResponse(Struct):
     """Result of one topic.
 
-    Versions 1 to 2.
+    Versions 0 to 2.
 
     topic_id: Id of the topic.
     partitions: Partitions of the topic.
@@ -131,7 +131,7 @@ class ShareAcknowledgeTopicResponseCollection(KeyedList[ShareAcknowledgeTopicRes
 class NodeEndpoint(Struct):
     """One node and how to reach it.
 
-    Versions 1 to 2.
+    Versions 0 to 2.
 
     node_id: Id of the node.
     host: Host name or IP address to connect to.
@@ -175,7 +175,7 @@ class NodeEndpointCollection(KeyedList[NodeEndpoint]):
 class ShareAcknowledgeResponse(Response):
     """Result of each acknowledgement.
 
-    Versions 1 to 2, flexible 1 to 2.
+    Versions 0 to 2, flexible 0 to 2.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.
@@ -197,8 +197,8 @@ class ShareAcknowledgeResponse(Response):
     )
 
     API_KEY = 79
-    VALID_VERSIONS = range(1, 3)
-    FLEXIBLE_VERSIONS = range(1, 3)
+    VALID_VERSIONS = range(0, 3)
+    FLEXIBLE_VERSIONS = range(0, 3)
     LATEST_STABLE = 2
 
     def __init__(

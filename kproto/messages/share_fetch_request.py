@@ -39,7 +39,8 @@ __all__ = [
 ]
 
 _INT32 = struct.Struct(">i")
-_INT32X6 = struct.Struct(">iiiiii")
+_INT32X2 = struct.Struct(">ii")
+_INT32X4 = struct.Struct(">iiii")
 _INT64X2 = struct.Struct(">qq")
 _INT8_BOOL = struct.Struct(">b?")
 
@@ -47,7 +48,7 @@ _INT8_BOOL = struct.Struct(">b?")
 class AcknowledgementBatch(Struct):
     """A range of offsets and the fate of its records.
 
-    Versions 1 to 2.
+    Versions 0 to 2.
 
     first_offset: First offset of the range, included.
     last_offset: Last offset of the range, included.
@@ -73,11 +74,11 @@ class AcknowledgementBatch(Struct):
 class FetchPartition(Struct):
     """One partition to fetch from.
 
-    Versions 1 to 2.
+    Versions 0 to 2.
 
     partition_index: Index of the partition.
-    partition_max_bytes: Size limit for this partition, in bytes (version 0); 0 to acknowledge
-        without fetching. (in no version)
+    partition_max_bytes: Size limit for this partition, in bytes; 0 to acknowledge without fetching.
+        (versions 0)
     acknowledgement_batches: Ranges of records that are acknowledged.
     """
 
@@ -115,7 +116,7 @@ class FetchPartitionCollection(KeyedList[FetchPartition]):
 class FetchTopic(Struct):
     """Partitions of one topic to fetch from.
 
-    Versions 1 to 2.
+    Versions 0 to 2.
 
     topic_id: Id of the topic.
     partitions: Partitions of the topic.
@@ -153,7 +154,7 @@ class FetchTopicCollection(KeyedList[FetchTopic]):
 class ForgottenTopic(Struct):
     """Partitions of one topic that leave the session.
 
-    Versions 1 to 2.
+    Versions 0 to 2.
 
     topic_id: Id of the topic.
     partitions: Partitions of the topic.
@@ -175,18 +176,19 @@ class ForgottenTopic(Struct):
 class ShareFetchRequest(Request["ShareFetchResponse"]):
     """Acquires records for a share group's member, and acknowledges earlier ones.
 
-    Versions 1 to 2, flexible 1 to 2.
+    Versions 0 to 2, flexible 0 to 2.
 
-    group_id: Id of the group. (nullable)
-    member_id: Id of the group member. (nullable)
+    group_id: Id of the group; null is allowed, but not used. (nullable)
+    member_id: Id of the group member; null is allowed, but not used. (nullable)
     share_session_epoch: Epoch of the share session, one more with each request; 0 opens a session,
         -1 closes it.
     max_wait_ms: How long to wait for MinBytes, in ms.
     min_bytes: Bytes to gather before answering, unless MaxWaitMs passes first.
     max_bytes: Size limit of the whole response, in bytes; a first batch larger than it is returned
         all the same.
-    max_records: Most records to return; whole batches may take it over the limit.
+    max_records: Most records to return; whole batches may take it over the limit. (versions 1 to 2)
     batch_size: Preferred number of records per range of acquired records and of acknowledgements.
+        (versions 1 to 2)
     share_acquire_mode: How MaxRecords is meant: 0 round up to whole batches, 1 as a strict limit.
         (versions 2, ignorable)
     is_renew_ack: True when an acknowledgement of type renew is among those sent. (versions 2)
@@ -210,8 +212,8 @@ class ShareFetchRequest(Request["ShareFetchResponse"]):
     )
 
     API_KEY = 78
-    VALID_VERSIONS = range(1, 3)
-    FLEXIBLE_VERSIONS = range(1, 3)
+    VALID_VERSIONS = range(0, 3)
+    FLEXIBLE_VERSIONS = range(0, 3)
     LATEST_STABLE = 2
     LISTENERS = ("broker",)
 
@@ -255,10 +257,14 @@ class ShareFetchRequest(Request["ShareFetchResponse"]):
             message.max_wait_ms,
             message.min_bytes,
             message.max_bytes,
-            message.max_records,
-            message.batch_size,
-        ) = _INT32X6.unpack_from(data, pos)
-        pos += 24
+        ) = _INT32X4.unpack_from(data, pos)
+        pos += 16
+        if version >= 1:
+            message.max_records, message.batch_size = _INT32X2.unpack_from(data, pos)
+            pos += 8
+        else:
+            message.max_records = 0
+            message.batch_size = 0
         if version >= 2:
             message.share_acquire_mode, message.is_renew_ack = _INT8_BOOL.unpack_from(data, pos)
             pos += 2
@@ -280,15 +286,17 @@ class ShareFetchRequest(Request["ShareFetchResponse"]):
         write_compact_nullable_string(append, self.group_id)
         write_compact_nullable_string(append, self.member_id)
         append(
-            _INT32X6.pack(
-                self.share_session_epoch,
-                self.max_wait_ms,
-                self.min_bytes,
-                self.max_bytes,
-                self.max_records,
-                self.batch_size,
+            _INT32X4.pack(
+                self.share_session_epoch, self.max_wait_ms, self.min_bytes, self.max_bytes
             )
         )
+        if version >= 1:
+            append(_INT32X2.pack(self.max_records, self.batch_size))
+        else:
+            if self.max_records != 0:
+                raise WireFault
+            if self.batch_size != 0:
+                raise WireFault
         if version >= 2:
             append(_INT8_BOOL.pack(self.share_acquire_mode, self.is_renew_ack))
         else:
@@ -342,9 +350,13 @@ def _read_fetch_partition(
     entries = FetchPartitionCollection()
     for _ in range(count):
         entry = FetchPartition.__new__(FetchPartition)
-        entry.partition_max_bytes = 0
         (entry.partition_index,) = _INT32.unpack_from(data, pos)
         pos += 4
+        if version >= 1:
+            entry.partition_max_bytes = 0
+        else:
+            (entry.partition_max_bytes,) = _INT32.unpack_from(data, pos)
+            pos += 4
         length, pos = read_compact_array_length(data, pos)
         entry.acknowledgement_batches, pos = _read_acknowledgement_batch(data, pos, length, version)
         if data[pos]:
@@ -358,9 +370,12 @@ def _read_fetch_partition(
 
 def _write_fetch_partition(append: Append, entries: Iterable[FetchPartition], version: int) -> None:
     for entry in entries:
-        if entry.partition_max_bytes != 0:
-            raise WireFault
         append(_INT32.pack(entry.partition_index))
+        if version >= 1:
+            if entry.partition_max_bytes != 0:
+                raise WireFault
+        else:
+            append(_INT32.pack(entry.partition_max_bytes))
         write_compact_array_length(append, len(entry.acknowledgement_batches))
         _write_acknowledgement_batch(append, entry.acknowledgement_batches, version)
         if entry._unknown_tags:

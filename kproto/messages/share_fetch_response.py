@@ -12,6 +12,7 @@ from ..wire.faults import WireFault
 from ..wire.reading import (
     read_compact_array_length,
     read_compact_bytes,
+    read_compact_nullable_bytes,
     read_compact_nullable_string,
     read_compact_string,
     read_unknown_tags,
@@ -21,6 +22,7 @@ from ..wire.writing import (
     Append,
     write_compact_array_length,
     write_compact_bytes,
+    write_compact_nullable_bytes,
     write_compact_nullable_string,
     write_compact_string,
     write_tags,
@@ -48,7 +50,7 @@ _INT64X2_INT16 = struct.Struct(">qqh")
 class LeaderIdAndEpoch(Struct):
     """Leader of the partition and its epoch.
 
-    Versions 1 to 2.
+    Versions 0 to 2.
 
     leader_id: Broker id of the leader; -1 when not known.
     leader_epoch: Epoch of the partition's leader, raised at each election; -1 when not known.
@@ -70,7 +72,7 @@ class LeaderIdAndEpoch(Struct):
 class AcquiredRecords(Struct):
     """A range of offsets that is locked for the member.
 
-    Versions 1 to 2.
+    Versions 0 to 2.
 
     first_offset: First offset of the range, included.
     last_offset: Last offset of the range, included.
@@ -95,7 +97,7 @@ class AcquiredRecords(Struct):
 class PartitionData(Struct):
     """What one partition returned, and the result of its acknowledgements.
 
-    Versions 1 to 2.
+    Versions 0 to 2.
 
     partition_index: Index of the partition.
     error_code: Kafka error code; 0 for success.
@@ -104,7 +106,7 @@ class PartitionData(Struct):
         success.
     acknowledge_error_message: Text for AcknowledgeErrorCode; null when there is none. (nullable)
     current_leader: Leader that the broker knows of, so that the client need not ask for metadata.
-    records: Record batches, as in the log; null or empty when there are none.
+    records: Record batches, as in the log; null or empty when there are none. (nullable in 0)
     acquired_records: Ranges of the returned records that are locked for this member.
     """
 
@@ -145,7 +147,7 @@ class PartitionData(Struct):
 class ShareFetchableTopicResponse(Struct):
     """What the partitions of one topic returned.
 
-    Versions 1 to 2.
+    Versions 0 to 2.
 
     topic_id: Id of the topic.
     partitions: Partitions of the topic.
@@ -183,7 +185,7 @@ class ShareFetchableTopicResponseCollection(KeyedList[ShareFetchableTopicRespons
 class NodeEndpoint(Struct):
     """One node and how to reach it.
 
-    Versions 1 to 2.
+    Versions 0 to 2.
 
     node_id: Id of the node.
     host: Host name or IP address to connect to.
@@ -227,13 +229,14 @@ class NodeEndpointCollection(KeyedList[NodeEndpoint]):
 class ShareFetchResponse(Response):
     """Records acquired for the member, and the result of its acknowledgements.
 
-    Versions 1 to 2, flexible 1 to 2.
+    Versions 0 to 2, flexible 0 to 2.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (nullable)
     acquisition_lock_timeout_ms: How long acquired records stay locked for the member, in ms.
+        (versions 1 to 2)
     responses: Results, one entry for each item of the request.
     node_endpoints: Addresses of the nodes that CurrentLeader names.
     """
@@ -248,8 +251,8 @@ class ShareFetchResponse(Response):
     )
 
     API_KEY = 78
-    VALID_VERSIONS = range(1, 3)
-    FLEXIBLE_VERSIONS = range(1, 3)
+    VALID_VERSIONS = range(0, 3)
+    FLEXIBLE_VERSIONS = range(0, 3)
     LATEST_STABLE = 2
 
     def __init__(
@@ -276,8 +279,11 @@ class ShareFetchResponse(Response):
         message.throttle_time_ms, message.error_code = _INT32_INT16.unpack_from(data, pos)
         pos += 6
         message.error_message, pos = read_compact_nullable_string(data, pos)
-        (message.acquisition_lock_timeout_ms,) = _INT32.unpack_from(data, pos)
-        pos += 4
+        if version >= 1:
+            (message.acquisition_lock_timeout_ms,) = _INT32.unpack_from(data, pos)
+            pos += 4
+        else:
+            message.acquisition_lock_timeout_ms = 0
         length, pos = read_compact_array_length(data, pos)
         message.responses, pos = _read_share_fetchable_topic_response(data, pos, length, version)
         length, pos = read_compact_array_length(data, pos)
@@ -292,7 +298,11 @@ class ShareFetchResponse(Response):
     def _write_fields(self, append: Append, version: int) -> None:
         append(_INT32_INT16.pack(self.throttle_time_ms, self.error_code))
         write_compact_nullable_string(append, self.error_message)
-        append(_INT32.pack(self.acquisition_lock_timeout_ms))
+        if version >= 1:
+            append(_INT32.pack(self.acquisition_lock_timeout_ms))
+        else:
+            if self.acquisition_lock_timeout_ms != 0:
+                raise WireFault
         write_compact_array_length(append, len(self.responses))
         _write_share_fetchable_topic_response(append, self.responses, version)
         write_compact_array_length(append, len(self.node_endpoints))
@@ -376,7 +386,10 @@ def _read_partition_data(
         pos += 2
         entry.acknowledge_error_message, pos = read_compact_nullable_string(data, pos)
         (entry.current_leader,), pos = _read_leader_id_and_epoch(data, pos, 1, version)
-        entry.records, pos = read_compact_bytes(data, pos)
+        if version >= 1:
+            entry.records, pos = read_compact_bytes(data, pos)
+        else:
+            entry.records, pos = read_compact_nullable_bytes(data, pos)
         length, pos = read_compact_array_length(data, pos)
         entry.acquired_records, pos = _read_acquired_records(data, pos, length, version)
         if data[pos]:
@@ -395,9 +408,12 @@ def _write_partition_data(append: Append, entries: Iterable[PartitionData], vers
         append(_INT16.pack(entry.acknowledge_error_code))
         write_compact_nullable_string(append, entry.acknowledge_error_message)
         _write_leader_id_and_epoch(append, (entry.current_leader,), version)
-        if entry.records is None:
-            raise WireFault
-        write_compact_bytes(append, entry.records)
+        if version >= 1:
+            if entry.records is None:
+                raise WireFault
+            write_compact_bytes(append, entry.records)
+        else:
+            write_compact_nullable_bytes(append, entry.records)
         write_compact_array_length(append, len(entry.acquired_records))
         _write_acquired_records(append, entry.acquired_records, version)
         if entry._unknown_tags:

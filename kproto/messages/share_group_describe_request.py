@@ -25,17 +25,17 @@ _BOOL = struct.Struct(">?")
 class ShareGroupDescribeRequest(Request["ShareGroupDescribeResponse"]):
     """Asks for the state of share groups.
 
-    Versions 1, flexible 1.
+    Versions 0 to 1, flexible 0 to 1.
 
-    group_ids: Ids of the groups to describe.
+    group_ids: Groups to describe, by id.
     include_authorized_operations: True to have AuthorizedOperations filled in.
     """
 
     __slots__ = ("group_ids", "include_authorized_operations")
 
     API_KEY = 77
-    VALID_VERSIONS = range(1, 2)
-    FLEXIBLE_VERSIONS = range(1, 2)
+    VALID_VERSIONS = range(0, 2)
+    FLEXIBLE_VERSIONS = range(0, 2)
     LATEST_STABLE = 1
     LISTENERS = ("broker",)
 

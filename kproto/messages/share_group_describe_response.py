@@ -45,7 +45,7 @@ _INT32X2 = struct.Struct(">ii")
 class TopicPartitions(Struct):
     """Partitions of one topic.
 
-    Versions 1.
+    Versions 0 to 1.
 
     topic_id: Id of the topic.
     topic_name: Name of the topic.
@@ -70,7 +70,7 @@ class TopicPartitions(Struct):
 class Assignment(Struct):
     """What one member is assigned.
 
-    Versions 1.
+    Versions 0 to 1.
 
     topic_partitions: Partitions, by topic.
     """
@@ -89,7 +89,7 @@ class Assignment(Struct):
 class Member(Struct):
     """One member of the group.
 
-    Versions 1.
+    Versions 0 to 1.
 
     member_id: Id of the group member.
     rack_id: Rack of the member; null when it has none. (nullable)
@@ -135,7 +135,7 @@ class Member(Struct):
 class DescribedGroup(Struct):
     """One group and its members.
 
-    Versions 1.
+    Versions 0 to 1.
 
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (nullable)
@@ -189,7 +189,7 @@ class DescribedGroup(Struct):
 class ShareGroupDescribeResponse(Response):
     """State of share groups: epochs, members and assignments.
 
-    Versions 1, flexible 1.
+    Versions 0 to 1, flexible 0 to 1.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.
@@ -199,8 +199,8 @@ class ShareGroupDescribeResponse(Response):
     __slots__ = ("throttle_time_ms", "groups")
 
     API_KEY = 77
-    VALID_VERSIONS = range(1, 2)
-    FLEXIBLE_VERSIONS = range(1, 2)
+    VALID_VERSIONS = range(0, 2)
+    FLEXIBLE_VERSIONS = range(0, 2)
     LATEST_STABLE = 1
 
     def __init__(

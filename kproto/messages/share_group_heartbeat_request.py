@@ -38,7 +38,7 @@ _INT32 = struct.Struct(">i")
 class ShareGroupHeartbeatRequest(Request["ShareGroupHeartbeatResponse"]):
     """Joins, stays in or leaves a share group.
 
-    Versions 1, flexible 1.
+    Versions 0 to 1, flexible 0 to 1.
 
     group_id: Id of the group.
     member_id: Id that the member has made up for its lifetime.
@@ -51,8 +51,8 @@ class ShareGroupHeartbeatRequest(Request["ShareGroupHeartbeatResponse"]):
     __slots__ = ("group_id", "member_id", "member_epoch", "rack_id", "subscribed_topic_names")
 
     API_KEY = 76
-    VALID_VERSIONS = range(1, 2)
-    FLEXIBLE_VERSIONS = range(1, 2)
+    VALID_VERSIONS = range(0, 2)
+    FLEXIBLE_VERSIONS = range(0, 2)
     LATEST_STABLE = 1
     LISTENERS = ("broker",)
 

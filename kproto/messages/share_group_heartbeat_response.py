@@ -38,7 +38,7 @@ _INT32_INT16 = struct.Struct(">ih")
 class TopicPartitions(Struct):
     """Partitions of one topic.
 
-    Versions 1.
+    Versions 0 to 1.
 
     topic_id: Id of the topic.
     partitions: Partitions of the topic.
@@ -60,7 +60,7 @@ class TopicPartitions(Struct):
 class Assignment(Struct):
     """What one member is assigned.
 
-    Versions 1.
+    Versions 0 to 1.
 
     topic_partitions: Partitions, by topic.
     """
@@ -79,7 +79,7 @@ class Assignment(Struct):
 class ShareGroupHeartbeatResponse(Response):
     """Tells a share group's member its epoch and, when it changes, its assignment.
 
-    Versions 1, flexible 1.
+    Versions 0 to 1, flexible 0 to 1.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.
@@ -102,8 +102,8 @@ class ShareGroupHeartbeatResponse(Response):
     )
 
     API_KEY = 76
-    VALID_VERSIONS = range(1, 2)
-    FLEXIBLE_VERSIONS = range(1, 2)
+    VALID_VERSIONS = range(0, 2)
+    FLEXIBLE_VERSIONS = range(0, 2)
     LATEST_STABLE = 1
 
     def __init__(

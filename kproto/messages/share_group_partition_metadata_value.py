@@ -85,7 +85,7 @@ class ShareGroupPartitionMetadataValue(Message):
     Versions 0, flexible 0.
 
     initialized_topics: Topics and partitions that have share state.
-    deleting_topics: Topics whose share state is being deleted.
+    deleting_topics: Topics whose share state is going away.
     """
 
     __slots__ = ("initialized_topics", "deleting_topics")

@@ -46,7 +46,7 @@ _INT64 = struct.Struct(">q")
 
 
 class StopReplicaPartitionV0(Struct):
-    """One partition to stop, version 0.
+    """One partition to stop, with its topic.
 
     Versions 0.
 
@@ -68,7 +68,7 @@ class StopReplicaPartitionV0(Struct):
 
 
 class StopReplicaTopicV1(Struct):
-    """Partitions of one topic to stop, versions 1 and 2.
+    """Partitions of one topic to stop, by index.
 
     Versions 1 to 2.
 
@@ -149,8 +149,7 @@ class StopReplicaRequest(Request["StopReplicaResponse"]):
         ignorable)
     delete_partitions: True to delete the replicas from disk, false only to stop them. (versions 0
         to 2)
-    ungrouped_partitions: Partitions to stop, with the topic in the same entry; version 0 only.
-        (versions 0)
+    ungrouped_partitions: Partitions to stop, each with the topic in the same entry. (versions 0)
     topics: Topics, one entry each. (versions 1 to 2)
     topic_states: State of each topic's partitions. (versions 3 to 4)
     """

@@ -53,7 +53,7 @@ class TaskIds(Struct):
         *,
         subtopology_id: str = "",
         partitions: Iterable[int] = (),
-        assignment_epochs: Iterable[int] | None = None,
+        assignment_epochs: Iterable[int] | None = (),
     ) -> None:
         self.subtopology_id = subtopology_id
         self.partitions = list(partitions)
@@ -177,7 +177,7 @@ def _read_task_ids(data: bytes, pos: int, count: int, version: int) -> tuple[lis
         entry.subtopology_id, pos = read_compact_string(data, pos)
         length, pos = read_compact_array_length(data, pos)
         entry.partitions, pos = read_numbers(data, pos, length, "i")
-        entry.assignment_epochs = None
+        entry.assignment_epochs = []
         if data[pos]:
             pos = _read_task_ids_tags(entry, data, pos, version)
         else:
@@ -216,10 +216,13 @@ def _write_task_ids(append: Append, entries: Iterable[TaskIds], version: int) ->
 
 def _write_task_ids_tags(out: Append, entry: TaskIds, version: int) -> None:
     tagged: list[RawTaggedField] = []
-    if entry.assignment_epochs is not None:
+    if entry.assignment_epochs is None or len(entry.assignment_epochs) > 0:
         pieces: list[bytes] = []
         append = pieces.append
-        write_compact_array_length(append, len(entry.assignment_epochs))
-        write_numbers(append, entry.assignment_epochs, "i")
+        if entry.assignment_epochs is None:
+            append(b"\0")
+        else:
+            write_compact_array_length(append, len(entry.assignment_epochs))
+            write_numbers(append, entry.assignment_epochs, "i")
         tagged.append(RawTaggedField(0, b"".join(pieces)))
     write_tags(out, tagged, entry._unknown_tags)

@@ -28,7 +28,7 @@ class StreamsGroupDescribeRequest(Request["StreamsGroupDescribeResponse"]):
 
     Versions 0 to 1, flexible 0 to 1.
 
-    group_ids: Ids of the groups to describe.
+    group_ids: Groups to describe, by id.
     include_authorized_operations: True to have AuthorizedOperations filled in.
     include_topology_description: True to have the group's topology description returned. (versions
         1)

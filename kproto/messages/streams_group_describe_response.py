@@ -113,10 +113,10 @@ class Subtopology(Struct):
     Versions 0 to 1.
 
     subtopology_id: Id of the subtopology, unique in its topology.
-    source_topics: Topics that the subtopology reads from.
-    repartition_sink_topics: Repartition topics that the subtopology writes to.
+    source_topics: Names of the subtopology's input topics.
+    repartition_sink_topics: Names of the repartition topics that the subtopology fills.
     state_changelog_topics: Changelog topics of the subtopology's state stores.
-    repartition_source_topics: Repartition topics that the subtopology reads from.
+    repartition_source_topics: Repartition topics among the subtopology's input.
     """
 
     __slots__ = (
@@ -405,7 +405,7 @@ class TopologyDescriptionGlobalStore(Struct):
     Versions 1.
 
     source: Source node that the global store is fed from.
-    processor: Processor node that fills the global store.
+    processor: Node that writes what the source delivers into the global store.
     """
 
     __slots__ = ("source", "processor")

@@ -132,11 +132,11 @@ class Subtopology(Struct):
     Versions 0 to 1.
 
     subtopology_id: Id of the subtopology, unique in its topology.
-    source_topics: Topics that the subtopology reads from.
-    source_topic_regex: Regular expressions over topics that the subtopology reads from.
+    source_topics: Names of the subtopology's input topics.
+    source_topic_regex: Regular expressions that name further input topics of the subtopology.
     state_changelog_topics: Changelog topics of the subtopology's state stores.
-    repartition_sink_topics: Repartition topics that the subtopology writes to.
-    repartition_source_topics: Repartition topics that the subtopology reads from.
+    repartition_sink_topics: Names of the repartition topics that the subtopology fills.
+    repartition_source_topics: Repartition topics among the subtopology's input.
     copartition_groups: Sets of input topics whose partition counts must agree.
     """
 

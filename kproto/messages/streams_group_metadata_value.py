@@ -88,7 +88,7 @@ class StreamsGroupMetadataValue(Message):
         epoch: int = 0,
         metadata_hash: int = 0,
         validated_topology_epoch: int = -1,
-        last_assignment_configs: Iterable[LastAssignmentConfig] | None = None,
+        last_assignment_configs: Iterable[LastAssignmentConfig] | None = (),
         stored_description_topology_epoch: int = -1,
         failed_description_topology_epoch: int = -1,
     ) -> None:
@@ -106,7 +106,7 @@ class StreamsGroupMetadataValue(Message):
     def _read_fields(cls, data: bytes, pos: int, version: int) -> tuple[Self, int]:
         message = cls.__new__(cls)
         message.validated_topology_epoch = -1
-        message.last_assignment_configs = None
+        message.last_assignment_configs = []
         message.stored_description_topology_epoch = -1
         message.failed_description_topology_epoch = -1
         message.epoch, message.metadata_hash = _INT32_INT64.unpack_from(data, pos)
@@ -193,11 +193,14 @@ def _write_streams_group_metadata_value_tags(
         append = pieces.append
         append(_INT32.pack(message.validated_topology_epoch))
         tagged.append(RawTaggedField(0, b"".join(pieces)))
-    if message.last_assignment_configs is not None:
+    if message.last_assignment_configs is None or len(message.last_assignment_configs) > 0:
         pieces = []
         append = pieces.append
-        write_compact_array_length(append, len(message.last_assignment_configs))
-        _write_last_assignment_config(append, message.last_assignment_configs, version)
+        if message.last_assignment_configs is None:
+            append(b"\0")
+        else:
+            write_compact_array_length(append, len(message.last_assignment_configs))
+            _write_last_assignment_config(append, message.last_assignment_configs, version)
         tagged.append(RawTaggedField(1, b"".join(pieces)))
     if message.stored_description_topology_epoch != -1:
         pieces = []

@@ -106,7 +106,7 @@ class TopologyDescriptionGlobalStore(Struct):
     Versions 0.
 
     source: Source node that the global store is fed from.
-    processor: Processor node that fills the global store.
+    processor: Node that writes what the source delivers into the global store.
     """
 
     __slots__ = ("source", "processor")

@@ -35,8 +35,8 @@ class FeatureUpdateKey(Struct):
 
     feature: Name of the feature.
     max_version_level: Level that the feature shall have; below 1 to switch it off.
-    allow_downgrade: True to allow a lower level than the finalized one; UpgradeType replaces it
-        from version 1 on. (versions 0)
+    allow_downgrade: True to allow a lower level than the finalized one; UpgradeType has replaced
+        it. (versions 0)
     upgrade_type: Kind of change: 1 upgrade, 2 downgrade that loses nothing, 3 downgrade that may
         lose metadata. (versions 1 to 2)
     """

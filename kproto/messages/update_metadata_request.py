@@ -59,8 +59,7 @@ class UpdateMetadataPartitionState(Struct):
 
     Versions 0 to 8.
 
-    topic_name: Name of the topic; within a partition's state up to version 4 only. (versions 0 to
-        4, ignorable)
+    topic_name: Name of the topic. (versions 0 to 4, ignorable)
     partition_index: Index of the partition.
     controller_epoch: Epoch of the controller, raised at each controller election.
     leader: Broker id of the leader; -1 for none, -2 when the topic is being deleted.
@@ -113,7 +112,7 @@ class UpdateMetadataTopicState(Struct):
 
     Versions 5 to 8.
 
-    topic_name: Name of the topic; within a partition's state up to version 4 only.
+    topic_name: Name of the topic.
     topic_id: Id of the topic. (versions 7 to 8, ignorable)
     partition_states: State of each partition of the topic.
     """
@@ -167,8 +166,8 @@ class UpdateMetadataBroker(Struct):
     Versions 0 to 8.
 
     id: Id of the broker.
-    v0_host: Host name of the broker; version 0 only. (versions 0, ignorable)
-    v0_port: TCP port of the broker; version 0 only. (versions 0, ignorable)
+    v0_host: Host name of the broker's one address. (versions 0, ignorable)
+    v0_port: TCP port of the broker's one address. (versions 0, ignorable)
     endpoints: Addresses at which the node listens. (versions 1 to 8, ignorable)
     rack: Rack of the broker; null when it has none. (versions 2 to 8, nullable, ignorable)
     """

@@ -8,17 +8,22 @@ import struct
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Self
 
+from ..wire.faults import WireFault
 from ..wire.reading import (
+    read_array_length,
     read_compact_array_length,
     read_compact_string,
     read_numbers,
+    read_string,
     read_unknown_tags,
 )
 from ..wire.writing import (
     Append,
+    write_array_length,
     write_compact_array_length,
     write_compact_string,
     write_numbers,
+    write_string,
     write_tags,
 )
 from .base import Request, Struct
@@ -40,7 +45,7 @@ _INT8 = struct.Struct(">b")
 class WritableTxnMarkerTopic(Struct):
     """Partitions of one topic to write the marker to.
 
-    Versions 1 to 2.
+    Versions 0 to 2.
 
     name: Name of the topic.
     partition_indexes: Indexes of the partitions.
@@ -62,7 +67,7 @@ class WritableTxnMarkerTopic(Struct):
 class WritableTxnMarker(Struct):
     """One producer's marker and the partitions to write it to.
 
-    Versions 1 to 2.
+    Versions 0 to 2.
 
     producer_id: Id of an idempotent or transactional producer.
     producer_epoch: Epoch of the producer id; a lower one is fenced off.
@@ -104,7 +109,7 @@ class WritableTxnMarker(Struct):
 class WriteTxnMarkersRequest(Request["WriteTxnMarkersResponse"]):
     """Writes commit and abort markers to partitions; sent from broker to broker.
 
-    Versions 1 to 2, flexible 1 to 2.
+    Versions 0 to 2, flexible 1 to 2.
 
     markers: Transaction markers, one entry for each producer.
     """
@@ -112,7 +117,7 @@ class WriteTxnMarkersRequest(Request["WriteTxnMarkersResponse"]):
     __slots__ = ("markers",)
 
     API_KEY = 27
-    VALID_VERSIONS = range(1, 3)
+    VALID_VERSIONS = range(0, 3)
     FLEXIBLE_VERSIONS = range(1, 3)
     LATEST_STABLE = 2
     LISTENERS = ("broker",)
@@ -128,22 +133,33 @@ class WriteTxnMarkersRequest(Request["WriteTxnMarkersResponse"]):
     @classmethod
     def _read_fields(cls, data: bytes, pos: int, version: int) -> tuple[Self, int]:
         message = cls.__new__(cls)
-        length, pos = read_compact_array_length(data, pos)
-        message.markers, pos = _read_writable_txn_marker(data, pos, length, version)
-        if data[pos]:
-            message._unknown_tags, pos = read_unknown_tags(data, pos)
+        if version >= 1:
+            length, pos = read_compact_array_length(data, pos)
+            message.markers, pos = _read_writable_txn_marker(data, pos, length, version)
+            if data[pos]:
+                message._unknown_tags, pos = read_unknown_tags(data, pos)
+            else:
+                message._unknown_tags = None
+                pos += 1
         else:
+            length, pos = read_array_length(data, pos)
+            message.markers, pos = _read_writable_txn_marker(data, pos, length, version)
             message._unknown_tags = None
-            pos += 1
         return message, pos
 
     def _write_fields(self, append: Append, version: int) -> None:
-        write_compact_array_length(append, len(self.markers))
-        _write_writable_txn_marker(append, self.markers, version)
-        if self._unknown_tags:
-            write_tags(append, (), self._unknown_tags)
+        if version >= 1:
+            write_compact_array_length(append, len(self.markers))
+            _write_writable_txn_marker(append, self.markers, version)
+            if self._unknown_tags:
+                write_tags(append, (), self._unknown_tags)
+            else:
+                append(b"\0")
         else:
-            append(b"\0")
+            write_array_length(append, len(self.markers))
+            _write_writable_txn_marker(append, self.markers, version)
+            if self._unknown_tags:
+                raise WireFault
 
 
 def _read_writable_txn_marker_topic(
@@ -152,14 +168,20 @@ def _read_writable_txn_marker_topic(
     entries: list[WritableTxnMarkerTopic] = []
     for _ in range(count):
         entry = WritableTxnMarkerTopic.__new__(WritableTxnMarkerTopic)
-        entry.name, pos = read_compact_string(data, pos)
-        length, pos = read_compact_array_length(data, pos)
-        entry.partition_indexes, pos = read_numbers(data, pos, length, "i")
-        if data[pos]:
-            entry._unknown_tags, pos = read_unknown_tags(data, pos)
+        if version >= 1:
+            entry.name, pos = read_compact_string(data, pos)
+            length, pos = read_compact_array_length(data, pos)
+            entry.partition_indexes, pos = read_numbers(data, pos, length, "i")
+            if data[pos]:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+            else:
+                entry._unknown_tags = None
+                pos += 1
         else:
+            entry.name, pos = read_string(data, pos)
+            length, pos = read_array_length(data, pos)
+            entry.partition_indexes, pos = read_numbers(data, pos, length, "i")
             entry._unknown_tags = None
-            pos += 1
         entries.append(entry)
     return entries, pos
 
@@ -168,13 +190,20 @@ def _write_writable_txn_marker_topic(
     append: Append, entries: Iterable[WritableTxnMarkerTopic], version: int
 ) -> None:
     for entry in entries:
-        write_compact_string(append, entry.name)
-        write_compact_array_length(append, len(entry.partition_indexes))
-        write_numbers(append, entry.partition_indexes, "i")
-        if entry._unknown_tags:
-            write_tags(append, (), entry._unknown_tags)
+        if version >= 1:
+            write_compact_string(append, entry.name)
+            write_compact_array_length(append, len(entry.partition_indexes))
+            write_numbers(append, entry.partition_indexes, "i")
+            if entry._unknown_tags:
+                write_tags(append, (), entry._unknown_tags)
+            else:
+                append(b"\0")
         else:
-            append(b"\0")
+            write_string(append, entry.name)
+            write_array_length(append, len(entry.partition_indexes))
+            write_numbers(append, entry.partition_indexes, "i")
+            if entry._unknown_tags:
+                raise WireFault
 
 
 def _read_writable_txn_marker(
@@ -189,8 +218,12 @@ def _read_writable_txn_marker(
             entry.transaction_result,
         ) = _INT64_INT16_BOOL.unpack_from(data, pos)
         pos += 11
-        length, pos = read_compact_array_length(data, pos)
-        entry.topics, pos = _read_writable_txn_marker_topic(data, pos, length, version)
+        if version >= 1:
+            length, pos = read_compact_array_length(data, pos)
+            entry.topics, pos = _read_writable_txn_marker_topic(data, pos, length, version)
+        else:
+            length, pos = read_array_length(data, pos)
+            entry.topics, pos = _read_writable_txn_marker_topic(data, pos, length, version)
         (entry.coordinator_epoch,) = _INT32.unpack_from(data, pos)
         pos += 4
         if version >= 2:
@@ -198,11 +231,14 @@ def _read_writable_txn_marker(
             pos += 1
         else:
             entry.transaction_version = 0
-        if data[pos]:
-            entry._unknown_tags, pos = read_unknown_tags(data, pos)
+        if version >= 1:
+            if data[pos]:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+            else:
+                entry._unknown_tags = None
+                pos += 1
         else:
             entry._unknown_tags = None
-            pos += 1
         entries.append(entry)
     return entries, pos
 
@@ -216,12 +252,20 @@ def _write_writable_txn_marker(
                 entry.producer_id, entry.producer_epoch, entry.transaction_result
             )
         )
-        write_compact_array_length(append, len(entry.topics))
-        _write_writable_txn_marker_topic(append, entry.topics, version)
+        if version >= 1:
+            write_compact_array_length(append, len(entry.topics))
+            _write_writable_txn_marker_topic(append, entry.topics, version)
+        else:
+            write_array_length(append, len(entry.topics))
+            _write_writable_txn_marker_topic(append, entry.topics, version)
         append(_INT32.pack(entry.coordinator_epoch))
         if version == 2:
             append(_INT8.pack(entry.transaction_version))
-        if entry._unknown_tags:
-            write_tags(append, (), entry._unknown_tags)
+        if version >= 1:
+            if entry._unknown_tags:
+                write_tags(append, (), entry._unknown_tags)
+            else:
+                append(b"\0")
         else:
-            append(b"\0")
+            if entry._unknown_tags:
+                raise WireFault

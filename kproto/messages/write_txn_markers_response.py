@@ -8,8 +8,22 @@ import struct
 from collections.abc import Iterable
 from typing import Self
 
-from ..wire.reading import read_compact_array_length, read_compact_string, read_unknown_tags
-from ..wire.writing import Append, write_compact_array_length, write_compact_string, write_tags
+from ..wire.faults import WireFault
+from ..wire.reading import (
+    read_array_length,
+    read_compact_array_length,
+    read_compact_string,
+    read_string,
+    read_unknown_tags,
+)
+from ..wire.writing import (
+    Append,
+    write_array_length,
+    write_compact_array_length,
+    write_compact_string,
+    write_string,
+    write_tags,
+)
 from .base import Response, Struct
 
 __all__ = [
@@ -26,7 +40,7 @@ _INT64 = struct.Struct(">q")
 class WritableTxnMarkerPartitionResult(Struct):
     """Result of one partition.
 
-    Versions 1 to 2.
+    Versions 0 to 2.
 
     partition_index: Index of the partition.
     error_code: Kafka error code; 0 for success.
@@ -48,7 +62,7 @@ class WritableTxnMarkerPartitionResult(Struct):
 class WritableTxnMarkerTopicResult(Struct):
     """Result of one topic.
 
-    Versions 1 to 2.
+    Versions 0 to 2.
 
     name: Name of the topic.
     partitions: Partitions of the topic.
@@ -70,7 +84,7 @@ class WritableTxnMarkerTopicResult(Struct):
 class WritableTxnMarkerResult(Struct):
     """Result of one producer's marker.
 
-    Versions 1 to 2.
+    Versions 0 to 2.
 
     producer_id: Id of an idempotent or transactional producer.
     topics: Result for each topic.
@@ -92,7 +106,7 @@ class WritableTxnMarkerResult(Struct):
 class WriteTxnMarkersResponse(Response):
     """Result of each marker that was to be written.
 
-    Versions 1 to 2, flexible 1 to 2.
+    Versions 0 to 2, flexible 1 to 2.
 
     markers: Result for each producer.
     """
@@ -100,7 +114,7 @@ class WriteTxnMarkersResponse(Response):
     __slots__ = ("markers",)
 
     API_KEY = 27
-    VALID_VERSIONS = range(1, 3)
+    VALID_VERSIONS = range(0, 3)
     FLEXIBLE_VERSIONS = range(1, 3)
     LATEST_STABLE = 2
 
@@ -115,22 +129,33 @@ class WriteTxnMarkersResponse(Response):
     @classmethod
     def _read_fields(cls, data: bytes, pos: int, version: int) -> tuple[Self, int]:
         message = cls.__new__(cls)
-        length, pos = read_compact_array_length(data, pos)
-        message.markers, pos = _read_writable_txn_marker_result(data, pos, length, version)
-        if data[pos]:
-            message._unknown_tags, pos = read_unknown_tags(data, pos)
+        if version >= 1:
+            length, pos = read_compact_array_length(data, pos)
+            message.markers, pos = _read_writable_txn_marker_result(data, pos, length, version)
+            if data[pos]:
+                message._unknown_tags, pos = read_unknown_tags(data, pos)
+            else:
+                message._unknown_tags = None
+                pos += 1
         else:
+            length, pos = read_array_length(data, pos)
+            message.markers, pos = _read_writable_txn_marker_result(data, pos, length, version)
             message._unknown_tags = None
-            pos += 1
         return message, pos
 
     def _write_fields(self, append: Append, version: int) -> None:
-        write_compact_array_length(append, len(self.markers))
-        _write_writable_txn_marker_result(append, self.markers, version)
-        if self._unknown_tags:
-            write_tags(append, (), self._unknown_tags)
+        if version >= 1:
+            write_compact_array_length(append, len(self.markers))
+            _write_writable_txn_marker_result(append, self.markers, version)
+            if self._unknown_tags:
+                write_tags(append, (), self._unknown_tags)
+            else:
+                append(b"\0")
         else:
-            append(b"\0")
+            write_array_length(append, len(self.markers))
+            _write_writable_txn_marker_result(append, self.markers, version)
+            if self._unknown_tags:
+                raise WireFault
 
 
 def _read_writable_txn_marker_partition_result(
@@ -141,11 +166,14 @@ def _read_writable_txn_marker_partition_result(
         entry = WritableTxnMarkerPartitionResult.__new__(WritableTxnMarkerPartitionResult)
         entry.partition_index, entry.error_code = _INT32_INT16.unpack_from(data, pos)
         pos += 6
-        if data[pos]:
-            entry._unknown_tags, pos = read_unknown_tags(data, pos)
+        if version >= 1:
+            if data[pos]:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+            else:
+                entry._unknown_tags = None
+                pos += 1
         else:
             entry._unknown_tags = None
-            pos += 1
         entries.append(entry)
     return entries, pos
 
@@ -155,10 +183,14 @@ def _write_writable_txn_marker_partition_result(
 ) -> None:
     for entry in entries:
         append(_INT32_INT16.pack(entry.partition_index, entry.error_code))
-        if entry._unknown_tags:
-            write_tags(append, (), entry._unknown_tags)
+        if version >= 1:
+            if entry._unknown_tags:
+                write_tags(append, (), entry._unknown_tags)
+            else:
+                append(b"\0")
         else:
-            append(b"\0")
+            if entry._unknown_tags:
+                raise WireFault
 
 
 def _read_writable_txn_marker_topic_result(
@@ -167,16 +199,24 @@ def _read_writable_txn_marker_topic_result(
     entries: list[WritableTxnMarkerTopicResult] = []
     for _ in range(count):
         entry = WritableTxnMarkerTopicResult.__new__(WritableTxnMarkerTopicResult)
-        entry.name, pos = read_compact_string(data, pos)
-        length, pos = read_compact_array_length(data, pos)
-        entry.partitions, pos = _read_writable_txn_marker_partition_result(
-            data, pos, length, version
-        )
-        if data[pos]:
-            entry._unknown_tags, pos = read_unknown_tags(data, pos)
+        if version >= 1:
+            entry.name, pos = read_compact_string(data, pos)
+            length, pos = read_compact_array_length(data, pos)
+            entry.partitions, pos = _read_writable_txn_marker_partition_result(
+                data, pos, length, version
+            )
+            if data[pos]:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+            else:
+                entry._unknown_tags = None
+                pos += 1
         else:
+            entry.name, pos = read_string(data, pos)
+            length, pos = read_array_length(data, pos)
+            entry.partitions, pos = _read_writable_txn_marker_partition_result(
+                data, pos, length, version
+            )
             entry._unknown_tags = None
-            pos += 1
         entries.append(entry)
     return entries, pos
 
@@ -185,13 +225,20 @@ def _write_writable_txn_marker_topic_result(
     append: Append, entries: Iterable[WritableTxnMarkerTopicResult], version: int
 ) -> None:
     for entry in entries:
-        write_compact_string(append, entry.name)
-        write_compact_array_length(append, len(entry.partitions))
-        _write_writable_txn_marker_partition_result(append, entry.partitions, version)
-        if entry._unknown_tags:
-            write_tags(append, (), entry._unknown_tags)
+        if version >= 1:
+            write_compact_string(append, entry.name)
+            write_compact_array_length(append, len(entry.partitions))
+            _write_writable_txn_marker_partition_result(append, entry.partitions, version)
+            if entry._unknown_tags:
+                write_tags(append, (), entry._unknown_tags)
+            else:
+                append(b"\0")
         else:
-            append(b"\0")
+            write_string(append, entry.name)
+            write_array_length(append, len(entry.partitions))
+            _write_writable_txn_marker_partition_result(append, entry.partitions, version)
+            if entry._unknown_tags:
+                raise WireFault
 
 
 def _read_writable_txn_marker_result(
@@ -202,13 +249,18 @@ def _read_writable_txn_marker_result(
         entry = WritableTxnMarkerResult.__new__(WritableTxnMarkerResult)
         (entry.producer_id,) = _INT64.unpack_from(data, pos)
         pos += 8
-        length, pos = read_compact_array_length(data, pos)
-        entry.topics, pos = _read_writable_txn_marker_topic_result(data, pos, length, version)
-        if data[pos]:
-            entry._unknown_tags, pos = read_unknown_tags(data, pos)
+        if version >= 1:
+            length, pos = read_compact_array_length(data, pos)
+            entry.topics, pos = _read_writable_txn_marker_topic_result(data, pos, length, version)
+            if data[pos]:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+            else:
+                entry._unknown_tags = None
+                pos += 1
         else:
+            length, pos = read_array_length(data, pos)
+            entry.topics, pos = _read_writable_txn_marker_topic_result(data, pos, length, version)
             entry._unknown_tags = None
-            pos += 1
         entries.append(entry)
     return entries, pos
 
@@ -218,9 +270,15 @@ def _write_writable_txn_marker_result(
 ) -> None:
     for entry in entries:
         append(_INT64.pack(entry.producer_id))
-        write_compact_array_length(append, len(entry.topics))
-        _write_writable_txn_marker_topic_result(append, entry.topics, version)
-        if entry._unknown_tags:
-            write_tags(append, (), entry._unknown_tags)
+        if version >= 1:
+            write_compact_array_length(append, len(entry.topics))
+            _write_writable_txn_marker_topic_result(append, entry.topics, version)
+            if entry._unknown_tags:
+                write_tags(append, (), entry._unknown_tags)
+            else:
+                append(b"\0")
         else:
-            append(b"\0")
+            write_array_length(append, len(entry.topics))
+            _write_writable_txn_marker_topic_result(append, entry.topics, version)
+            if entry._unknown_tags:
+                raise WireFault

@@ -12,7 +12,6 @@ import base64
 import binascii
 import math
 import struct
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -38,8 +37,7 @@ def to_json(message: MessageSpec, version: int, value: object) -> dict[str, Any]
 
 def _struct_to_json(shape: StructLayout, value: object) -> dict[str, Any]:
     out: dict[str, Any] = {}
-    present = {field.spec: field for field in shape.all_fields()}
-    for field in sorted(present.values(), key=lambda entry: entry.tag is not None):
+    for field in shape.all_fields():
         held = getattr(value, field.attribute)
         if field.tag is not None and is_default(field.spec, held):
             continue
@@ -67,14 +65,14 @@ def _value_to_json(kind: WireType, value: Any) -> Any:
             return value
 
 
-def from_json(message: MessageSpec, version: int, node: object, cls: type[object]) -> object:
-    """Read plain JSON data into an instance of `cls`, the class of `message`.
+def from_json(
+    message: MessageSpec, version: int, node: object, classes: Mapping[str, Any]
+) -> object:
+    """Read plain JSON data into an instance of the class of `message`, one of `classes` by name.
 
     Raises DecodeError, which names the field, on data that Kafka's converter would refuse.
     """
-    module = sys.modules[cls.__module__]
-    reader = _Reader(message, version, vars(module))
-    return reader.struct(layout(message, version), node, "")
+    return _Reader(message, version, classes).struct(layout(message, version), node, "")
 
 
 class _Reader:

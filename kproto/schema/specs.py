@@ -138,7 +138,7 @@ class FieldSpec:
             versions=Versions.parse(node["versions"]) if "versions" in node else tagged,
             fields=tuple(cls.from_json(child) for child in node.get("fields", ())),
             nullable_versions=Versions.parse(node.get("nullableVersions", "none")),
-            default=_default_text(node["default"]) if "default" in node else None,
+            default=_default_text(node.get("default")),
             ignorable=_flag(node.get("ignorable", False)),
             map_key=_flag(node.get("mapKey", False)),
             tag=None if tag is None else int(tag),
@@ -309,10 +309,10 @@ def _flag(value: object) -> bool:
     return value is True or value == "true"
 
 
-def _default_text(value: object) -> str:
-    """A default as the text that Kafka's generator sees; JSON null, true and 5 are text there."""
+def _default_text(value: object) -> str | None:
+    """A default as the text that Kafka's generator sees: a JSON null there says nothing."""
     if value is None:
-        return "null"
+        return None
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)

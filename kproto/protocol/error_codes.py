@@ -1,0 +1,41 @@
+"""What an error code of a response means. A code that no release knows is no exception."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from ..wire.errors import BrokerResponseError
+from .error_table import ERROR_TABLE
+
+__all__ = ["ERRORS", "ErrorCode", "code_of", "error_code", "raise_for_code"]
+
+
+class ErrorCode(NamedTuple):
+    """One of Kafka's error codes; `retriable` when the same request may succeed later."""
+
+    code: int
+    name: str
+    retriable: bool
+
+
+#: Every known error code.
+ERRORS: Final[dict[int, ErrorCode]] = {entry[0]: ErrorCode(*entry) for entry in ERROR_TABLE}
+
+_CODES: Final[dict[str, int]] = {entry.name: entry.code for entry in ERRORS.values()}
+
+
+def error_code(code: int) -> ErrorCode:
+    """The error code; one that is not known is called UNKNOWN_CODE_<n> and is not retriable."""
+    return ERRORS.get(code) or ErrorCode(code, f"UNKNOWN_CODE_{code}", retriable=False)
+
+
+def code_of(name: str) -> int:
+    """The code of an error by its name, such as NOT_LEADER_OR_FOLLOWER. Raises KeyError."""
+    return _CODES[name]
+
+
+def raise_for_code(code: int, detail: str) -> None:
+    """Raise BrokerResponseError unless `code` is 0; `detail` says what was asked of whom."""
+    if code:
+        known = error_code(code)
+        raise BrokerResponseError(code, known.name, detail, retriable=known.retriable)
