@@ -1,0 +1,73 @@
+"""CloudEvents for Kafka records, exact and lossless.
+
+A record is plain data: key, value, and headers `(str, bytes | None)` in their order. The package
+imports the standard library alone and opens no socket, so that it goes with any Kafka client.
+
+    from kproto_cloudevents import CloudEvent, from_kafka, to_kafka
+
+    record = to_kafka(CloudEvent(id="1", source="/shop", type="order.placed", data={"total": 12}))
+    event = from_kafka(record.key, record.value, record.headers)
+
+`from_kafka` gives a `CloudEvent`, an `OpaqueEvent` (to be forwarded, not read) or `NotAnEvent`;
+whatever is wrong with a record that claims to be an event is a `CloudEventError`.
+"""
+
+from __future__ import annotations
+
+from .data import JSON_NULL, JsonNull
+from .errors import CloudEventError, CloudEventWarning, UnknownVersionError
+from .event import CloudEvent
+from .formats import JSON_FORMAT, EventFormat, register_format
+from .json_format import from_json, from_json_batch, to_json, to_json_batch
+from .kafka import (
+    DEFAULT,
+    LENIENT,
+    STRICT,
+    Header,
+    KafkaRecord,
+    KeyMapper,
+    Mode,
+    NotAnEvent,
+    OpaqueEvent,
+    Profile,
+    from_kafka,
+    kafka_record,
+    partition_key,
+    to_kafka,
+)
+from .types import AttributeInput, AttributeValue, Timestamp, Uri, UriReference
+
+__all__ = [
+    "DEFAULT",
+    "JSON_FORMAT",
+    "JSON_NULL",
+    "LENIENT",
+    "STRICT",
+    "AttributeInput",
+    "AttributeValue",
+    "CloudEvent",
+    "CloudEventError",
+    "CloudEventWarning",
+    "EventFormat",
+    "Header",
+    "JsonNull",
+    "KafkaRecord",
+    "KeyMapper",
+    "Mode",
+    "NotAnEvent",
+    "OpaqueEvent",
+    "Profile",
+    "Timestamp",
+    "UnknownVersionError",
+    "Uri",
+    "UriReference",
+    "from_json",
+    "from_json_batch",
+    "from_kafka",
+    "kafka_record",
+    "partition_key",
+    "register_format",
+    "to_json",
+    "to_json_batch",
+    "to_kafka",
+]

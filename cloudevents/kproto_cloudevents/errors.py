@@ -1,0 +1,69 @@
+"""The errors and the warning of this package.
+
+Everything that a bad record, document, attribute or setting causes is a `CloudEventError`. Its
+message says where, what is wrong, and which clause is broken:
+
+    ce_time: "tomorrow" is not RFC 3339 (Kafka binding 3.2.3, CloudEvents 1.0 "Timestamp")
+
+Event data never appears in a message, and a long attribute value is cut.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "MAX_SHOWN",
+    "CloudEventError",
+    "CloudEventWarning",
+    "UnknownVersionError",
+    "quoted",
+]
+
+#: The most characters of an attribute value that a message or a repr shows: enough for a UUID, a
+#: time or a short URI, too few to copy a whole payload into a log.
+MAX_SHOWN = 48
+
+
+class CloudEventError(ValueError):
+    """A record, document, attribute or setting that breaks a rule.
+
+    `reason` is what is wrong, `where` the header, member or attribute (None when it is the whole),
+    `clauses` the places in the specifications that say so.
+    """
+
+    def __init__(
+        self, reason: str, *, where: str | None = None, clauses: tuple[str, ...] = ()
+    ) -> None:
+        self.reason = reason
+        self.where = where
+        self.clauses = clauses
+        place = "" if where is None else f"{where}: "
+        source = f" ({', '.join(clauses)})" if clauses else ""
+        super().__init__(f"{place}{reason}{source}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.reason, self.where, self.clauses)
+
+
+class UnknownVersionError(CloudEventError):
+    """A specversion that has no table here: the event can be forwarded, not read."""
+
+
+class CloudEventWarning(UserWarning):
+    """Something that the specification advises against (SHOULD NOT) but does not forbid."""
+
+
+def quoted(value: str) -> str:
+    """The value between double quotes, control characters escaped, cut at `MAX_SHOWN`."""
+    shown = value if len(value) <= MAX_SHOWN else value[:MAX_SHOWN] + "…"
+    escaped = "".join(
+        c if c.isprintable() and c not in '"\\' else c.encode("unicode_escape").decode("ascii")
+        for c in shown
+    )
+    return f'"{escaped}"'
+
+
+def _rebuild(
+    kind: type[CloudEventError], reason: str, where: str | None, clauses: tuple[str, ...]
+) -> CloudEventError:
+    """What unpickling calls: the keyword arguments cannot travel otherwise."""
+    return kind(reason, where=where, clauses=clauses)

@@ -1,0 +1,54 @@
+"""Event formats by media type: what structured mode can read and write.
+
+JSON is always there. Others are registered by whoever brings them; a media type that is not
+registered is an event that can be forwarded, not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from .errors import CloudEventError, quoted
+from .event import CloudEvent
+from .json_format import from_json, to_json
+from .media_type import CLOUDEVENTS_JSON, parse_media_type
+
+__all__ = ["JSON_FORMAT", "EventFormat", "find_format", "register_format"]
+
+
+class EventFormat(NamedTuple):
+    """One event format: its media type in lower case, without parameters, and its two directions.
+
+    `read` raises CloudEventError for bad input. It may keep the document in the event, as the
+    JSON format does.
+    """
+
+    media_type: str
+    read: Callable[[bytes], CloudEvent]
+    write: Callable[[CloudEvent], bytes]
+
+
+JSON_FORMAT = EventFormat(CLOUDEVENTS_JSON, from_json, to_json)
+
+_FORMATS = {JSON_FORMAT.media_type: JSON_FORMAT}
+
+
+def register_format(added: EventFormat) -> None:
+    """Make a format known; replaces one of the same media type.
+
+    Raises CloudEventError for a media type that is not `application/cloudevents+…`.
+    """
+    media_type = parse_media_type(added.media_type)
+    if media_type is None or not media_type.is_event_format or media_type.parameters:
+        raise CloudEventError(
+            f"{quoted(added.media_type)} is no media type of an event format: "
+            "name it application/cloudevents+…",
+            clauses=('CloudEvents 1.0 "Event Format"',),
+        )
+    _FORMATS[media_type.essence] = added
+
+
+def find_format(media_type: str) -> EventFormat | None:
+    """The format of a media type (`type/subtype` in lower case), or None."""
+    return _FORMATS.get(media_type)

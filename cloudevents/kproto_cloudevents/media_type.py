@@ -1,0 +1,82 @@
+"""Media types: parsing, and what a media type says about events and data (RFC 2045, RFC 2046).
+
+Type, subtype and parameter names are case-insensitive and come out in lower case; parameter
+values keep their case. This module knows no header and no event.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+__all__ = ["CLOUDEVENTS_BATCH_JSON", "CLOUDEVENTS_JSON", "MediaType", "parse_media_type"]
+
+#: The media type of the JSON event format and of the JSON batch format.
+CLOUDEVENTS_JSON = "application/cloudevents+json"
+CLOUDEVENTS_BATCH_JSON = "application/cloudevents-batch+json"
+
+_TOKEN = r"[!#$%&'*+\-.0-9A-Z^_`a-z{|}~]+"  # noqa: S105 - the grammar's word, no secret
+_TYPE = re.compile(rf"[ \t]*({_TOKEN})/({_TOKEN})[ \t]*")
+_PARAMETER = re.compile(
+    rf';[ \t]*(?:({_TOKEN})=(?:({_TOKEN})|"((?:[^"\\\x00-\x08\x0a-\x1f\x7f]|\\.)*)")[ \t]*)?'
+)
+_QUOTED_PAIR = re.compile(r"\\(.)")
+
+
+class MediaType(NamedTuple):
+    """A parsed media type: `application/json; charset=UTF-8`."""
+
+    type: str
+    subtype: str
+    parameters: tuple[tuple[str, str], ...]
+
+    @property
+    def essence(self) -> str:
+        """`type/subtype` in lower case, without parameters."""
+        return f"{self.type}/{self.subtype}"
+
+    @property
+    def charset(self) -> str | None:
+        """The charset parameter as it was written, or None."""
+        return next((value for name, value in self.parameters if name == "charset"), None)
+
+    @property
+    def declares_json(self) -> bool:
+        """True for `*/json` and `*/*+json` (JSON format 3.1.1)."""
+        return self.subtype == "json" or self.subtype.endswith("+json")
+
+    @property
+    def is_event_format(self) -> bool:
+        """True for `application/cloudevents` and `application/cloudevents+…`: one whole event."""
+        return self.type == "application" and (
+            self.subtype == "cloudevents" or self.subtype.startswith("cloudevents+")
+        )
+
+    @property
+    def is_batch_format(self) -> bool:
+        """True for `application/cloudevents-batch` and `application/cloudevents-batch+…`."""
+        return self.type == "application" and (
+            self.subtype == "cloudevents-batch" or self.subtype.startswith("cloudevents-batch+")
+        )
+
+
+def parse_media_type(text: str) -> MediaType | None:
+    """Parse a media type with its parameters; None when the text is not one.
+
+    Blanks around `;` and an empty parameter (`text/plain;`) are accepted, as HTTP does.
+    """
+    match = _TYPE.match(text)
+    if match is None:
+        return None
+    position = match.end()
+    parameters = []
+    while position < len(text):
+        parameter = _PARAMETER.match(text, position)
+        if parameter is None:
+            return None
+        name, token, quoted_text = parameter.groups()
+        if name is not None:
+            value = token if token is not None else _QUOTED_PAIR.sub(r"\1", quoted_text)
+            parameters.append((name.lower(), value))
+        position = parameter.end()
+    return MediaType(match[1].lower(), match[2].lower(), tuple(parameters))

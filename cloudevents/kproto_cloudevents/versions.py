@@ -1,0 +1,250 @@
+"""The versions of CloudEvents, each as a table of its attributes and its rules for names.
+
+What differs between versions stands here as data; no other module asks for a version by name.
+An event whose specversion is in no table can be forwarded but not read (`UnknownVersionError`).
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from . import types
+from .errors import CloudEventError, CloudEventWarning, UnknownVersionError, quoted
+from .media_type import parse_media_type
+from .types import AttributeType
+
+__all__ = [
+    "V1_0",
+    "VERSIONS",
+    "AttributeSpec",
+    "Fault",
+    "SpecVersion",
+    "spec_version",
+]
+
+#: What is wrong with a value, and the section of the specification that says so.
+Fault = tuple[str, str]
+
+#: Names longer than this are advised against (CloudEvents 1.0 "Naming Conventions").
+ADVISED_NAME_LENGTH: Final = 20
+
+
+class AttributeSpec(NamedTuple):
+    """One attribute: its name, type, and `fault(text)`, which checks type and constraints."""
+
+    name: str
+    type: AttributeType
+    required: bool
+    fault: Callable[[str], Fault | None]
+
+
+class SpecVersion:
+    """One version of CloudEvents: its attributes, its names for the common roles, its name rule.
+
+    `id`, `source`, `type`, `time` and so on are the names which this version gives to the
+    attributes that 1.0 calls so; None where it has none.
+    """
+
+    __slots__ = (
+        "attributes",
+        "content_type",
+        "data_encoding",
+        "data_schema",
+        "id",
+        "label",
+        "name_pattern",
+        "name_rule",
+        "required",
+        "source",
+        "specversion",
+        "subject",
+        "time",
+        "type",
+    )
+
+    def __init__(
+        self,
+        label: str,
+        attributes: tuple[AttributeSpec, ...],
+        *,
+        name_pattern: str,
+        name_rule: str,
+        specversion: str = "specversion",
+        id: str = "id",  # noqa: A002 - the specification's own name
+        source: str = "source",
+        type: str = "type",  # noqa: A002 - the specification's own name
+        subject: str | None = None,
+        time: str = "time",
+        content_type: str = "datacontenttype",
+        data_schema: str = "dataschema",
+        data_encoding: str | None = None,
+    ) -> None:
+        self.label = label
+        self.attributes = {spec.name: spec for spec in attributes}
+        self.required = tuple(spec.name for spec in attributes if spec.required)
+        self.name_pattern = re.compile(name_pattern)
+        self.name_rule = name_rule
+        self.specversion = specversion
+        self.id = id
+        self.source = source
+        self.type = type
+        self.subject = subject
+        self.time = time
+        self.content_type = content_type
+        self.data_schema = data_schema
+        self.data_encoding = data_encoding
+
+    def __repr__(self) -> str:
+        return f"SpecVersion({self.label!r})"
+
+    def clause(self, section: str) -> str:
+        """How an error names a section of this version: `CloudEvents 1.0 "Timestamp"`."""
+        return f'CloudEvents {self.label} "{section}"'
+
+    def check_name(
+        self, name: str, *, where: str | None = None, clauses: tuple[str, ...] = ()
+    ) -> None:
+        """Refuse a name that no attribute may have; warn of one that is advised against."""
+        where = where or quoted(name)
+        clauses = (*clauses, self.clause("Naming Conventions"))
+        if name == "data":
+            raise CloudEventError("no attribute may be called data", where=where, clauses=clauses)
+        if self.name_pattern.fullmatch(name) is None:
+            raise CloudEventError(self.name_rule, where=where, clauses=clauses)
+        if len(name) > ADVISED_NAME_LENGTH and name not in self.attributes:
+            warnings.warn(
+                f"{where}: the name has {len(name)} characters, more than "
+                f"{ADVISED_NAME_LENGTH} should be avoided ({', '.join(clauses)})",
+                CloudEventWarning,
+                stacklevel=2,
+            )
+        elif name[0].isdigit():
+            warnings.warn(
+                f"{where}: a name that starts with a digit is no identifier in most languages",
+                CloudEventWarning,
+                stacklevel=2,
+            )
+
+    def check_text(
+        self, name: str, text: str, *, where: str, clauses: tuple[str, ...] = ()
+    ) -> None:
+        """Refuse a text that the attribute `name` may not have; extensions are Strings."""
+        spec = self.attributes.get(name)
+        fault = self.extension_fault(text) if spec is None else spec.fault(text)
+        if fault is not None:
+            raise self.fault_error(fault, text, where=where, clauses=clauses)
+
+    def extension_fault(self, text: str) -> Fault | None:
+        """What is wrong with the text of an extension; without a declaration it is a String."""
+        return _string(text)
+
+    def fault_error(
+        self, fault: Fault, text: str, *, where: str, clauses: tuple[str, ...] = ()
+    ) -> CloudEventError:
+        """The error for a fault: what was written, why that is wrong, who says so."""
+        reason, section = fault
+        return CloudEventError(
+            f"{quoted(text)} {reason}", where=where, clauses=(*clauses, self.clause(section))
+        )
+
+    def missing_error(self, where: str, clauses: tuple[str, ...] = ()) -> CloudEventError:
+        """The error for a required attribute that is unset."""
+        return CloudEventError(
+            "the required attribute is missing",
+            where=where,
+            clauses=(*clauses, self.clause("REQUIRED Attributes")),
+        )
+
+
+def spec_version(label: str, *, where: str, clauses: tuple[str, ...] = ()) -> SpecVersion:
+    """The table of a version. Raises UnknownVersionError for one that is not known."""
+    known = VERSIONS.get(label)
+    if known is not None:
+        return known
+    raise UnknownVersionError(
+        f"{quoted(label)} is no version known here ({', '.join(VERSIONS)}): "
+        "forward the event as it is",
+        where=where,
+        clauses=(*clauses, 'CloudEvents 1.0 "specversion"'),
+    )
+
+
+# --- constraints --------------------------------------------------------------------------------
+
+
+def _string(text: str) -> Fault | None:
+    reason = types.STRING.fault(text)
+    return None if reason is None else (reason, "String")
+
+
+def _of_type(attribute_type: AttributeType) -> Callable[[str], Fault | None]:
+    check, section = attribute_type.fault, attribute_type.name
+
+    def fault(text: str) -> Fault | None:
+        reason = check(text)
+        return None if reason is None else (reason, section)
+
+    return fault
+
+
+def _non_empty(name: str, attribute_type: AttributeType) -> Callable[[str], Fault | None]:
+    check, section = attribute_type.fault, attribute_type.name
+
+    def fault(text: str) -> Fault | None:
+        if not text:
+            return "must not be empty", name
+        reason = check(text)
+        return None if reason is None else (reason, section)
+
+    return fault
+
+
+def _media_type(name: str) -> Callable[[str], Fault | None]:
+    def fault(text: str) -> Fault | None:
+        if parse_media_type(text) is None:
+            return "is no media type (RFC 2046)", name
+        return _string(text)
+
+    return fault
+
+
+def _required(name: str, attribute_type: AttributeType) -> AttributeSpec:
+    return AttributeSpec(name, attribute_type, True, _non_empty(name, attribute_type))
+
+
+def _optional(name: str, attribute_type: AttributeType) -> AttributeSpec:
+    return AttributeSpec(name, attribute_type, False, _non_empty(name, attribute_type))
+
+
+def _content_type(name: str) -> AttributeSpec:
+    return AttributeSpec(name, types.STRING, False, _media_type(name))
+
+
+def _time(name: str) -> AttributeSpec:
+    return AttributeSpec(name, types.TIMESTAMP, False, _of_type(types.TIMESTAMP))
+
+
+# --- the tables ---------------------------------------------------------------------------------
+
+V1_0: Final = SpecVersion(
+    "1.0",
+    (
+        _required("specversion", types.STRING),
+        _required("id", types.STRING),
+        _required("source", types.URI_REFERENCE),
+        _required("type", types.STRING),
+        _content_type("datacontenttype"),
+        _optional("dataschema", types.URI),
+        _optional("subject", types.STRING),
+        _time("time"),
+    ),
+    name_pattern="[a-z0-9]+",
+    name_rule="an attribute name has only lower-case letters a to z and digits",
+    subject="subject",
+)
+
+#: Every version that can be read, by the value of its version attribute.
+VERSIONS: Final = {version.label: version for version in (V1_0,)}
