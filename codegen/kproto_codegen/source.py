@@ -37,7 +37,13 @@ def _broken(line: str) -> list[str]:
         places = [f"{margin}    {target}," for target in targets.split(", ")]
         return [f"{margin}(", *places, f"{margin}) = {value}"]
     if equals and " if " in value and " else " in value:
-        return [f"{margin}{targets} = (", f"{margin}    {value}", f"{margin})"]
+        inner = f"{margin}    "
+        parts = [inner + value]
+        if len(parts[0]) > WIDTH:
+            then, test = value.split(" if ")
+            test, otherwise = test.split(" else ")
+            parts = [f"{inner}{then}", f"{inner}if {test}", f"{inner}else {otherwise}"]
+        return [f"{margin}{targets} = (", *parts, f"{margin})"]
     opening = line.index("(", line.index(" = ") if equals else 0)
     closing = _matching(line, opening)
     head, inner, tail = line[: opening + 1], line[opening + 1 : closing], margin + line[closing:]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy as copying
 import sys
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, SupportsIndex, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, SupportsIndex, TypeVar
 
 from ..wire.errors import DecodeError, EncodeError
 from ..wire.faults import READ_FAULTS, WRITE_FAULTS, WireFault

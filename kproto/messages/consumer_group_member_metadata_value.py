@@ -142,7 +142,9 @@ class ConsumerGroupMemberMetadataValue(Message):
         self.rebalance_timeout_ms = rebalance_timeout_ms
         self.server_assignor = server_assignor
         self.classic_member_metadata = (
-            ClassicMemberMetadata() if classic_member_metadata is DEFAULT else classic_member_metadata
+            ClassicMemberMetadata()
+            if classic_member_metadata is DEFAULT
+            else classic_member_metadata
         )
         self._unknown_tags = None
 
