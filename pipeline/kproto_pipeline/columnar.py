@@ -1,0 +1,537 @@
+"""Record batches to columns: a whole fetch response at a time, without a loop over fields.
+
+Owns the way from the `records` bytes of a fetch response to Arrow arrays. One tight loop walks
+the length varints of the records, which is the only thing that must be done one after the other;
+every other field is read in lockstep, one numpy step for that field of all records. Keys, values
+and headers stay where they are in the buffer: an Arrow array is laid over the buffer with
+interleaved offsets (start, end, start, end, …) and only then compacted with `take`.
+
+Knows nothing of sockets, of Spark or of CloudEvents. Layout of a record: Kafka's record format,
+magic 2 (KIP-98).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from kproto.wire.errors import CorruptBatchError
+
+from .batches import MAX_CHUNK_BYTES, BatchSection, batch_sections
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    Int64s = NDArray[np.int64]
+    Bools = NDArray[np.bool_]
+    Bytes = NDArray[np.uint8]
+
+__all__ = [
+    "HEADERS_TYPE",
+    "RECORD_FIELDS",
+    "ByteRanges",
+    "RecordColumns",
+    "binary_array",
+    "decode_records",
+    "record_array",
+    "record_batch",
+]
+
+HEADERS_TYPE: Final = pa.list_(
+    pa.field(
+        "element",
+        pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]),
+    )
+)
+
+# The columns of Spark's JVM connector for Kafka, by name, in its order.
+RECORD_FIELDS: Final[dict[str, pa.DataType]] = {
+    "key": pa.binary(),
+    "value": pa.binary(),
+    "topic": pa.string(),
+    "partition": pa.int32(),
+    "offset": pa.int64(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestampType": pa.int32(),
+    "headers": HEADERS_TYPE,
+}
+
+_MAX_TIMESTAMP_MS: Final = (2**63 - 1) // 1000
+
+
+@dataclass(slots=True)
+class ByteRanges:
+    """One byte string a row, as positions in a shared buffer; ascending, never overlapping.
+
+    `null` marks rows that have no bytes at all (their range is empty); None means no row is null.
+    """
+
+    starts: Int64s
+    ends: Int64s
+    null: Bools | None = None
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def at(self, buffer: bytes, row: int) -> bytes | None:
+        """The bytes of one row."""
+        if self.null is not None and self.null[row]:
+            return None
+        return buffer[self.starts[row] : self.ends[row]]
+
+
+@dataclass(slots=True)
+class RecordColumns:
+    """The records of some batches, one array a field; `timestamps` are ms since the epoch.
+
+    Row r's headers are the rows `header_offsets[r]` to `header_offsets[r + 1]` of
+    `header_keys` and `header_values`. All ranges point into `buffer`.
+    """
+
+    buffer: bytes
+    offsets: Int64s
+    timestamps: Int64s
+    log_append_time: Bools
+    keys: ByteRanges
+    values: ByteRanges
+    header_offsets: Int64s
+    header_keys: ByteRanges
+    header_values: ByteRanges
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def key(self, row: int) -> bytes | None:
+        """The key of one record."""
+        return self.keys.at(self.buffer, row)
+
+    def value(self, row: int) -> bytes | None:
+        """The value of one record."""
+        return self.values.at(self.buffer, row)
+
+    def headers(self, row: int) -> list[tuple[str, bytes | None]]:
+        """The headers of one record, in their order.
+
+        Raises:
+            CorruptBatchError: a header key is not UTF-8.
+        """
+        found = []
+        for header in range(self.header_offsets[row], self.header_offsets[row + 1]):
+            key = self.header_keys.at(self.buffer, header)
+            assert key is not None
+            try:
+                name = key.decode()
+            except UnicodeDecodeError:
+                raise CorruptBatchError("a header key is not UTF-8") from None
+            found.append((name, self.header_values.at(self.buffer, header)))
+        return found
+
+
+def decode_records(
+    records: bytes,
+    *,
+    start: int = 0,
+    end: int | None = None,
+    chunk_bytes: int = MAX_CHUNK_BYTES,
+) -> Iterator[RecordColumns]:
+    """The data records of a fetch response with `start <= offset < end`, as columns.
+
+    Control batches are left out, as is a last batch that was cut short. Usually one chunk comes
+    out; more where decompressed batches pass `chunk_bytes`. Chunks before a broken batch are
+    yielded before it raises.
+
+    Raises:
+        CorruptBatchError: a batch or a record in it is broken.
+        MissingCodecError: a batch is compressed with a codec that is not installed.
+    """
+    group: list[BatchSection] = []
+    size = 0
+    sections = batch_sections(records, start=start, end=end)
+    while True:
+        try:
+            section = next(sections, None)
+        except Exception:
+            yield from _decode_group(group, start, end)
+            raise
+        if section is None:
+            break
+        if group and size + section.size > chunk_bytes:
+            yield from _decode_group(group, start, end)
+            group, size = [], 0
+        group.append(section)
+        size += section.size
+    yield from _decode_group(group, start, end)
+
+
+def _decode_group(
+    group: Sequence[BatchSection], start: int, end: int | None
+) -> Iterator[RecordColumns]:
+    """The columns of batches that fit one chunk; on a broken one, what stands before it."""
+    if not group:
+        return
+    try:
+        columns = _decode_sections(group, start, end)
+    except CorruptBatchError:
+        for section in group:
+            columns = _decode_sections([section], start, end)
+            if len(columns):
+                yield columns
+        raise
+    if len(columns):
+        yield columns
+
+
+def _decode_sections(
+    sections: Sequence[BatchSection], start: int, end: int | None
+) -> RecordColumns:
+    """All records of the sections, field by field.
+
+    Reads are clipped to the buffer and lengths are checked not to be negative, so positions only
+    grow; if the last one is the record's end then each before it was inside the record. That
+    one comparison stands for all bounds checks.
+    """
+    buffer, sections = _one_buffer(sections)
+    first = sections[0]
+    u8 = np.frombuffer(buffer, dtype=np.uint8)
+    ends = _record_ends(buffer, u8, sections)
+    counts = np.array([section.count for section in sections], dtype=np.int64)
+
+    # A record begins where the one before it ends; the first of a section where that begins.
+    begins = np.empty_like(ends)
+    begins[1:] = ends[:-1]
+    firsts = np.cumsum(counts) - counts
+    filled = counts > 0
+    begins[firsts[filled]] = np.array([section.start for section in sections])[filled]
+
+    length, position = _varints(u8, begins, 5)
+    _require(bool((length >= 0).all()), "a record has a negative length", first)
+    _require(bool((position + length == ends).all()), "a record's length is broken", first)
+    position = position + 1  # attributes: none are defined
+    timestamp_delta, position = _varints(u8, position, 10)
+    offset_delta, position = _varints(u8, position, 5)
+
+    base_offsets = np.array([section.base_offset for section in sections], dtype=np.int64)
+    offsets = np.repeat(base_offsets, counts) + offset_delta
+    log_append = np.repeat(
+        np.array([section.log_append_time for section in sections], dtype=np.bool_), counts
+    )
+    # With log append time the broker's timestamp stands in the batch's maximum alone.
+    timestamps = np.repeat(
+        np.array([section.timestamp for section in sections], dtype=np.int64), counts
+    )
+    timestamps += np.where(log_append, 0, timestamp_delta)
+
+    wanted = offsets >= start
+    if end is not None:
+        wanted &= offsets < end
+    if not wanted.all():
+        offsets, timestamps, log_append = offsets[wanted], timestamps[wanted], log_append[wanted]
+        position, ends = position[wanted], ends[wanted]
+
+    keys, position = _byte_ranges(u8, position, first)
+    values, position = _byte_ranges(u8, position, first)
+    header_count, position = _varints(u8, position, 5)
+    # A header takes two bytes at least: the count is checked before anything is allocated.
+    fits = (header_count >= 0) & (header_count * 2 <= ends - position)
+    _require(bool(fits.all()), "a record's header count does not fit", first)
+    header_keys, header_values, position = _headers(u8, position, header_count, first)
+    _require(bool((position == ends).all()), "a record's fields do not fill its length", first)
+
+    header_offsets = np.zeros(len(offsets) + 1, dtype=np.int64)
+    np.cumsum(header_count, out=header_offsets[1:])
+    return RecordColumns(
+        buffer=buffer,
+        offsets=offsets,
+        timestamps=timestamps,
+        log_append_time=log_append,
+        keys=keys,
+        values=values,
+        header_offsets=header_offsets,
+        header_keys=header_keys,
+        header_values=header_values,
+    )
+
+
+def _one_buffer(
+    sections: Sequence[BatchSection],
+) -> tuple[bytes, Sequence[BatchSection]]:
+    """The sections over one buffer: the fetch response itself unless one was decompressed."""
+    buffer = sections[0].data
+    if all(section.data is buffer for section in sections):
+        return buffer, sections
+    moved: list[BatchSection] = []
+    parts: list[bytes] = []
+    size = 0
+    for section in sections:
+        parts.append(section.data[section.start : section.end])
+        moved.append(section.moved(b"", size))
+        size += section.size
+    return b"".join(parts), moved
+
+
+def _record_ends(buffer: bytes, u8: Bytes, sections: Sequence[BatchSection]) -> Int64s:
+    """Where each record ends, from the length varints alone.
+
+    Lengths are taken as they come: a negative one gives a wrong end, which the lockstep pass
+    over the fields then finds.
+    """
+    if len(sections) < _LOCKSTEP_SECTIONS:
+        return _record_ends_one_by_one(buffer, sections)
+    return _record_ends_in_lockstep(u8, sections)
+
+
+# From this many batches on, stepping through all of them at once is faster than the plain loop
+# (measured: 72 against 190 ns a record with 500 batches of 60 records; about equal at 30).
+_LOCKSTEP_SECTIONS: Final = 32
+
+
+def _record_ends_one_by_one(buffer: bytes, sections: Sequence[BatchSection]) -> Int64s:
+    """The one loop that runs once a record; for few and large batches."""
+    ends: list[int] = []
+    append = ends.append
+    for section in sections:
+        position = section.start
+        try:
+            for _ in range(section.count):
+                if (low := buffer[position]) < 0x80:
+                    position += (low >> 1) + 1
+                elif (high := buffer[position + 1]) < 0x80:
+                    # Two bytes: ((low & 0x7F) | high << 7) >> 1, and 2 for the varint itself.
+                    position += (low >> 1) + (high << 6) - 62
+                else:
+                    position = _after_long_length(buffer, position)
+                append(position)
+        except IndexError:
+            raise section.corrupt("a record reaches beyond its batch") from None
+        if position != section.end:
+            raise _unfilled(section, position)
+    return np.array(ends, dtype=np.int64)
+
+
+def _record_ends_in_lockstep(u8: Bytes, sections: Sequence[BatchSection]) -> Int64s:
+    """The same for many batches: step i finds the end of record i in each batch that has one.
+
+    Batches are taken by falling record count, so that those still going are always the first.
+    """
+    counts = np.array([section.count for section in sections], dtype=np.int64)
+    order = np.argsort(-counts, kind="stable")
+    position = np.array([section.start for section in sections], dtype=np.int64)[order]
+    first_record = (np.cumsum(counts) - counts)[order]
+    falling = counts[order]
+    ends = np.empty(int(counts.sum()), dtype=np.int64)
+    for step in range(int(falling[0])):
+        going = int(np.searchsorted(-falling, -step, side="left"))
+        length, after = _varints(u8, position[:going], 5)
+        # A length that leads backwards or far out is stopped here, before it is added up.
+        position[:going] = after + np.clip(length, 0, len(u8))
+        ends[first_record[:going] + step] = position[:going]
+    filled = position == np.array([section.end for section in sections], dtype=np.int64)[order]
+    if not filled.all():
+        wrong = int(order[int(np.argmin(filled))])
+        raise _unfilled(sections[wrong], int(position[int(np.argmin(filled))]))
+    return ends
+
+
+def _unfilled(section: BatchSection, position: int) -> CorruptBatchError:
+    return section.corrupt(
+        f"its {section.count} records take {position - section.start} bytes of {section.size}"
+    )
+
+
+def _after_long_length(buffer: bytes, position: int) -> int:
+    """The end of a record whose length takes three bytes or more."""
+    length = shift = 0
+    while True:
+        byte = buffer[position]
+        position += 1
+        length |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80 or shift == 35:
+            return position + ((length & 0xFFFFFFFF) >> 1)
+
+
+# What a varint of one byte means, zigzag undone.
+_ZIGZAG_BYTE: Final = np.array([(n >> 1) ^ -(n & 1) for n in range(256)], dtype=np.int64)
+
+
+def _varints(u8: Bytes, position: Int64s, max_bytes: int) -> tuple[Int64s, Int64s]:
+    """One zigzag varint a row, and the positions after them."""
+    byte = u8.take(position, mode="clip")
+    longer = byte >= 0x80
+    if not longer.any():
+        return _ZIGZAG_BYTE.take(byte), position + 1
+    second = u8.take(position + 1, mode="clip")
+    raw = (byte & 0x7F).astype(np.uint64)
+    raw |= np.where(longer, (second & 0x7F).astype(np.uint64) << np.uint64(7), np.uint64(0))
+    after = position + 1 + longer
+    rows = np.flatnonzero(longer & (second >= 0x80))
+    shift = 14
+    while len(rows):
+        if shift == 7 * max_bytes:
+            raise CorruptBatchError(f"a varint takes more than {max_bytes} bytes")
+        byte = u8.take(after[rows], mode="clip")
+        raw[rows] |= (byte & 0x7F).astype(np.uint64) << np.uint64(shift)
+        after[rows] += 1
+        rows = rows[byte >= 0x80]
+        shift += 7
+    if max_bytes == 5:
+        raw &= np.uint64(0xFFFFFFFF)
+    value = (raw >> np.uint64(1)).view(np.int64) ^ -(raw & np.uint64(1)).view(np.int64)
+    return value, after
+
+
+def _byte_ranges(u8: Bytes, position: Int64s, section: BatchSection) -> tuple[ByteRanges, Int64s]:
+    """One nullable byte string a row (length varint, then bytes), and the positions after."""
+    length, begin = _varints(u8, position, 5)
+    if len(length) == 0 or length.min() >= 0:
+        end = begin + length
+        return ByteRanges(begin, end), end
+    _require(bool((length >= -1).all()), "a length is below -1", section)
+    null = length < 0
+    end = begin + np.where(null, 0, length)
+    return ByteRanges(begin, end, null), end
+
+
+def _headers(
+    u8: Bytes, position: Int64s, counts: Int64s, section: BatchSection
+) -> tuple[ByteRanges, ByteRanges, Int64s]:
+    """The headers of all rows, in row order, and the positions after them.
+
+    Step i reads header i of every row that has one.
+    """
+    total = int(counts.sum())
+    first_of_row = np.cumsum(counts) - counts
+    bounds = np.empty((4, total), dtype=np.int64)
+    nulls: Bools | None = None
+    most = int(counts.max(initial=0))
+    uniform = most * len(counts) == total
+    position = position.copy()
+    for index in range(most):
+        if uniform:
+            rows = slice(None)
+            target: slice | Int64s = slice(index, None, most)
+        else:
+            rows = np.flatnonzero(counts > index)
+            target = first_of_row[rows] + index
+        keys, after = _byte_ranges(u8, position[rows], section)
+        _require(keys.null is None, "a header has no key", section)
+        values, after = _byte_ranges(u8, after, section)
+        position[rows] = after
+        bounds[0, target], bounds[1, target] = keys.starts, keys.ends
+        bounds[2, target], bounds[3, target] = values.starts, values.ends
+        if values.null is not None:
+            if nulls is None:
+                nulls = np.zeros(total, dtype=np.bool_)
+            nulls[target] = values.null
+    return (
+        ByteRanges(bounds[0], bounds[1]),
+        ByteRanges(bounds[2], bounds[3], nulls),
+        position,
+    )
+
+
+def _require(condition: bool, what: str, section: BatchSection) -> None:
+    if not condition:
+        raise section.corrupt(what)
+
+
+def binary_array(buffer: pa.Buffer, ranges: ByteRanges, rows: Int64s | None = None) -> pa.Array:
+    """The byte strings of `ranges` as a compact Arrow binary array.
+
+    `rows` picks and orders rows; -1 in it gives null.
+    """
+    count = len(ranges)
+    if count == 0:
+        return pa.nulls(0 if rows is None else len(rows), pa.binary())
+    bounds = np.empty(2 * count, dtype=np.int32)
+    bounds[0::2] = ranges.starts
+    bounds[1::2] = ranges.ends
+    # Even elements are the wanted bytes, odd ones what lies between two of them.
+    spread = pa.Array.from_buffers(pa.binary(), 2 * count - 1, [None, pa.py_buffer(bounds), buffer])
+    if rows is None:
+        picked = np.arange(0, 2 * count, 2, dtype=np.int64)
+        null = ranges.null
+    else:
+        picked = rows * 2
+        null = rows < 0
+        if ranges.null is not None:
+            null |= ranges.null[rows]
+    return spread.take(pa.array(picked, mask=null))
+
+
+def header_arrays(columns: RecordColumns, buffer: pa.Buffer) -> tuple[pa.Array, pa.Array]:
+    """All header keys (string) and header values (binary), in row order.
+
+    Raises:
+        CorruptBatchError: a header key is not UTF-8.
+    """
+    keys = binary_array(buffer, columns.header_keys)
+    try:
+        names = keys.cast(pa.string())
+    except pa.ArrowInvalid:
+        raise CorruptBatchError("a header key is not UTF-8") from None
+    return names, binary_array(buffer, columns.header_values)
+
+
+def timestamp_array(timestamps: Int64s) -> pa.Array:
+    """Milliseconds as Arrow timestamps in microseconds, UTC.
+
+    One that microseconds in 64 bits cannot hold (about 292,000 years) becomes null.
+    """
+    beyond = (timestamps > _MAX_TIMESTAMP_MS) | (timestamps < -_MAX_TIMESTAMP_MS)
+    mask = beyond if beyond.any() else None
+    micros = np.where(beyond, 0, timestamps) * 1000
+    return pa.array(micros, mask=mask).cast(RECORD_FIELDS["timestamp"])
+
+
+def record_batch(
+    columns: RecordColumns,
+    *,
+    topic: str,
+    partition: int,
+    names: Sequence[str] = tuple(RECORD_FIELDS),
+) -> pa.RecordBatch:
+    """The columns called `names` (of `RECORD_FIELDS`) as an Arrow record batch.
+
+    Columns that are not asked for cost nothing.
+    """
+    buffer = pa.py_buffer(columns.buffer)
+    arrays = [record_array(name, columns, buffer, topic, partition) for name in names]
+    schema = pa.schema([pa.field(name, RECORD_FIELDS[name]) for name in names])
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def record_array(
+    name: str, columns: RecordColumns, buffer: pa.Buffer, topic: str, partition: int
+) -> pa.Array:
+    count = len(columns)
+    match name:
+        case "key":
+            return binary_array(buffer, columns.keys)
+        case "value":
+            return binary_array(buffer, columns.values)
+        case "topic":
+            return pa.repeat(topic, count)
+        case "partition":
+            return pa.array(np.full(count, partition, dtype=np.int32))
+        case "offset":
+            return pa.array(columns.offsets)
+        case "timestamp":
+            return timestamp_array(columns.timestamps)
+        case "timestampType":
+            return pa.array(columns.log_append_time.astype(np.int32))
+        case "headers":
+            names, values = header_arrays(columns, buffer)
+            entries = pa.StructArray.from_arrays(
+                [names, values], fields=list(HEADERS_TYPE.value_type)
+            )
+            return pa.ListArray.from_arrays(
+                pa.array(columns.header_offsets.astype(np.int32)), entries, type=HEADERS_TYPE
+            )
+        case _:
+            raise KeyError(name)

@@ -1,0 +1,211 @@
+"""The options of the `kproto` data source: their names, values and errors.
+
+Names and meanings are those of Spark's JVM connector for Kafka, so that a job moves over by
+changing `format("kafka")` to `format("kproto")`; those of our own stand in `_OWN`. Knows
+nothing of Spark and opens nothing. An error names the option, never the value of a secret.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kproto.wire.errors import ConfigurationError
+
+from .offsets import EARLIEST, LATEST, OffsetSpec, TopicPartition, parse_offset_spec
+
+__all__ = ["OptionError", "ReadOptions", "Selection", "parse_read_options"]
+
+
+class OptionError(ConfigurationError):
+    """An option of the data source that is unknown, missing or wrong; the message names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What to read: topics by name, single partitions, or topics by pattern; exactly one is set."""
+
+    topics: tuple[str, ...] = ()
+    partitions: tuple[TopicPartition, ...] = ()
+    pattern: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """Everything a batch read needs to know."""
+
+    bootstrap_servers: str
+    selection: Selection
+    starting: OffsetSpec = EARLIEST
+    ending: OffsetSpec = LATEST
+    include_headers: bool = False
+    cloud_events: bool = False
+    fail_on_data_loss: bool = True
+    min_partitions: int | None = None
+    max_records_per_partition: int | None = None
+    client_id: str = "kproto-spark"
+    fetch_max_bytes: int = 8 << 20
+    buffer_bytes: int = 32 << 20
+    fetch_wait_ms: int = 500
+    request_timeout_ms: int = 30_000
+
+
+def _boolean(name: str, text: str) -> bool:
+    match text.strip().lower():
+        case "true":
+            return True
+        case "false":
+            return False
+    raise OptionError(f"option {name} is {text!r}; it must be true or false")
+
+
+def _positive(name: str, text: str) -> int:
+    digits = text.strip()
+    if digits.isascii() and digits.isdigit() and 0 < int(digits) < 2**31:
+        return int(digits)
+    raise OptionError(f"option {name} is {text!r}; it must be a whole number from 1 on")
+
+
+def _text(name: str, text: str) -> str:
+    if not text.strip():
+        raise OptionError(f"option {name} is empty")
+    return text.strip()
+
+
+def _servers(name: str, text: str) -> str:
+    servers = [server.strip() for server in text.split(",")]
+    for server in servers:
+        host, colon, port = server.rpartition(":")
+        if not (colon and host and port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+            raise OptionError(f"option {name}: {server!r} is not host:port")
+    return ",".join(servers)
+
+
+def _topics(name: str, text: str) -> Selection:
+    topics = tuple(dict.fromkeys(topic.strip() for topic in text.split(",")))
+    if not all(topics):
+        raise OptionError(f"option {name} is {text!r}; it must be topic names with commas between")
+    return Selection(topics=topics)
+
+
+def _assigned(name: str, text: str) -> Selection:
+    wrong = OptionError(f'option {name} is {text!r}; it must be JSON such as {{"topic": [0, 1]}}')
+    try:
+        parsed = json.loads(text)
+    except ValueError:
+        raise wrong from None
+    if not isinstance(parsed, dict) or not parsed:
+        raise wrong
+    partitions: list[TopicPartition] = []
+    for topic, numbers in parsed.items():
+        if not isinstance(numbers, list) or not numbers:
+            raise wrong
+        for number in numbers:
+            if type(number) is not int or number < 0:
+                raise wrong
+            partitions.append((topic, number))
+    return Selection(partitions=tuple(dict.fromkeys(partitions)))
+
+
+def _pattern(name: str, text: str) -> Selection:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise OptionError(f"option {name}: {text!r} is no regular expression: {error}") from None
+    return Selection(pattern=text)
+
+
+def _starting(name: str, text: str) -> OffsetSpec:
+    return _offsets(name, text, refused="latest")
+
+
+def _ending(name: str, text: str) -> OffsetSpec:
+    return _offsets(name, text, refused="earliest")
+
+
+def _offsets(name: str, text: str, refused: str) -> OffsetSpec:
+    try:
+        return parse_offset_spec(f"option {name}", text, refused=refused)
+    except ConfigurationError as error:
+        raise OptionError(str(error)) from None
+
+
+# Option -> (field of ReadOptions, how to read it).
+_FIELDS: Final[Mapping[str, tuple[str, Callable[[str, str], Any]]]] = {
+    "kafka.bootstrap.servers": ("bootstrap_servers", _servers),
+    "kafka.client.id": ("client_id", _text),
+    "startingOffsets": ("starting", _starting),
+    "endingOffsets": ("ending", _ending),
+    "includeHeaders": ("include_headers", _boolean),
+    "failOnDataLoss": ("fail_on_data_loss", _boolean),
+    "minPartitions": ("min_partitions", _positive),
+    "maxRecordsPerPartition": ("max_records_per_partition", _positive),
+    "kafka.request.timeout.ms": ("request_timeout_ms", _positive),
+    "kafka.fetch.max.wait.ms": ("fetch_wait_ms", _positive),
+    # The most that one fetch brings: a response is one chunk of columns, some ten thousand rows.
+    "kafka.max.partition.fetch.bytes": ("fetch_max_bytes", _positive),
+    # Ours: CloudEvents columns in place of the record's.
+    "cloudEvents": ("cloud_events", _boolean),
+    # Ours: how many fetched bytes may wait for Spark in each task before fetching pauses.
+    "bufferBytes": ("buffer_bytes", _positive),
+}
+
+# The three ways to say what to read.
+_SELECTIONS: Final[Mapping[str, Callable[[str, str], Selection]]] = {
+    "subscribe": _topics,
+    "assign": _assigned,
+    "subscribePattern": _pattern,
+}
+
+# Options of the JVM connector that have no counterpart in a batch read of ours.
+_NOT_SUPPORTED: Final = (
+    "startingTimestamp",
+    "endingTimestamp",
+    "startingOffsetsByTimestamp",
+    "endingOffsetsByTimestamp",
+    "startingOffsetsByTimestampStrategy",
+    "maxOffsetsPerTrigger",
+    "minOffsetsPerTrigger",
+    "maxTriggerDelay",
+    "kafkaConsumer.pollTimeoutMs",
+    "fetchOffset.numRetries",
+    "fetchOffset.retryIntervalMs",
+    "groupIdPrefix",
+)
+
+_CANONICAL: Final = {name.lower(): name for name in (*_FIELDS, *_SELECTIONS, *_NOT_SUPPORTED)}
+
+
+def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
+    """The options of a batch read; names are taken in any case, as Spark hands them over.
+
+    Raises:
+        OptionError: naming the first option that is unknown, unsupported, missing or wrong.
+    """
+    given: dict[str, str] = {}
+    for key, value in options.items():
+        name = _CANONICAL.get(key.lower())
+        if name is None:
+            raise OptionError(
+                f"option {key} is not known to kproto; it knows "
+                f"{', '.join((*_SELECTIONS, *_FIELDS))}"
+            )
+        if name in _NOT_SUPPORTED:
+            raise OptionError(f"option {name} is not supported in a batch read of kproto")
+        given[name] = value
+    if "kafka.bootstrap.servers" not in given:
+        raise OptionError("option kafka.bootstrap.servers is missing; set it to host:port")
+    chosen = [name for name in _SELECTIONS if name in given]
+    if len(chosen) != 1:
+        raise OptionError(
+            f"exactly one of the options {', '.join(_SELECTIONS)} says what to read; "
+            f"given: {', '.join(chosen) or 'none'}"
+        )
+    selection = _SELECTIONS[chosen[0]](chosen[0], given[chosen[0]])
+    fields = {
+        field: parse(name, given[name]) for name, (field, parse) in _FIELDS.items() if name in given
+    }
+    return ReadOptions(selection=selection, **fields)
