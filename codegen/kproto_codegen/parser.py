@@ -354,7 +354,8 @@ class _FormReader:
             return None
         if isinstance(node.value, dict | list):
             raise self.error(f"default should be a scalar, not {node.kind}", node.line, path)
-        return node.text
+        is_bool = members["type"].text == "bool"
+        return node.text.lower() if is_bool else node.text
 
     def listeners(self, members: Mapping[str, JsonNode]) -> tuple[str, ...]:
         nodes = self.array(members, "listeners", "", "names")

@@ -1,53 +1,78 @@
-"""The rules of Kafka's message generator: what a definition must keep, one function a rule.
+"""The rules of Kafka's message generator: the table of all, and how their findings are taken.
 
-Knows no JSON and no folder: a rule looks at a parsed Definition and yields what it finds.
+The rules themselves, one function each, stand in `message_rules`, `struct_rules` and
+`field_rules`. They look at a parsed Definition; what a definition must have to be read at all is
+for `parser`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from enum import Enum
-from typing import Final, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from kproto.schema.specs import MessageSpec
 
+from . import field_rules, message_rules, struct_rules
 from .errors import DefinitionError
+from .finding import Finding, Profile, Rule
 from .parser import Definition
 
-__all__ = ["Finding", "Profile", "check_definition", "check_messages", "checked_spec"]
+__all__ = [
+    "DEFINITION_RULES",
+    "LEGACY_EXCEPTIONS",
+    "Finding",
+    "Profile",
+    "check_definition",
+    "check_messages",
+    "checked_spec",
+]
 
+#: Every rule that looks at one definition.
+DEFINITION_RULES: Final[Sequence[Rule]] = (
+    message_rules.repeated_keys,
+    message_rules.trailing_content,
+    message_rules.message_name,
+    message_rules.rpc_name,
+    message_rules.api_key_range,
+    message_rules.valid_versions_closed,
+    message_rules.flexible_versions_stated,
+    message_rules.flexible_versions_open,
+    message_rules.deprecated_versions_valid,
+    message_rules.listeners_of_request,
+    message_rules.unstable_request,
+    message_rules.coordinator_record,
+    struct_rules.struct_defined_once,
+    struct_rules.struct_name,
+    struct_rules.field_names,
+    struct_rules.no_recursion,
+    field_rules.field_versions_used,
+    field_rules.nested_versions,
+    field_rules.nullable_type,
+    field_rules.known_type,
+    field_rules.fields_of_struct,
+    field_rules.default_fits,
+    field_rules.entity_type,
+    field_rules.zero_copy_bytes,
+    field_rules.field_flexible_versions,
+    field_rules.map_key_place,
+    field_rules.tag_numbers,
+    field_rules.tag_and_tagged_versions,
+    field_rules.tagged_versions_range,
+    field_rules.tagged_null,
+    field_rules.tagged_records,
+)
 
-class Profile(Enum):
-    """How strictly a definition is taken."""
-
-    STRICT = "strict"
-    LEGACY = "legacy"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What a rule found. One that is `accepted` is odd, and no reason to refuse."""
-
-    error: DefinitionError
-    accepted: bool = False
-
-
-Rule: TypeAlias = Callable[[Definition], Iterator[Finding]]
-
-
-def repeated_keys(definition: Definition) -> Iterator[Finding]:
-    """A key that stands twice with the same value is odd; with another, the reader refuses it."""
-    for error in definition.repeated:
-        yield Finding(error, accepted=True)
-
-
-DEFINITION_RULES: Final[Sequence[Rule]] = (repeated_keys,)
+#: Rules whose findings the legacy profile only reports.
+LEGACY_EXCEPTIONS: Final[frozenset[Rule]] = frozenset({message_rules.flexible_versions_stated})
 
 
 def check_definition(definition: Definition, *, profile: Profile = Profile.STRICT) -> list[Finding]:
-    """What the rules find in one definition."""
-    return [finding for rule in DEFINITION_RULES for finding in rule(definition)]
+    """What the rules find in one definition, in the order of the lines."""
+    found = []
+    for rule in DEFINITION_RULES:
+        lenient = profile is Profile.LEGACY and rule in LEGACY_EXCEPTIONS
+        found += [Finding(entry.error, entry.accepted or lenient) for entry in rule(definition)]
+    return sorted(found, key=lambda finding: finding.error.line or 0)
 
 
 def checked_spec(definition: Definition, *, profile: Profile = Profile.STRICT) -> MessageSpec:
@@ -59,6 +84,33 @@ def checked_spec(definition: Definition, *, profile: Profile = Profile.STRICT) -
     return definition.spec
 
 
+# Between the messages of one release
+
+
 def check_messages(messages: Iterable[MessageSpec], *, file: str) -> list[DefinitionError]:
-    """What is wrong between the messages of one release."""
-    return []
+    """What is wrong between the messages of one release: names and api keys that stand twice.
+
+    `file` is the folder, or whatever else tells the user which release it is.
+    """
+    names: dict[str, str] = {}
+    keys: dict[tuple[str, str, int], str] = {}
+    faults = []
+    for message in messages:
+        module = message.module or "the same folder"
+        if message.name in names:
+            reason = (
+                f"two messages are called {message.name}: in {names[message.name]} and {module}"
+            )
+            faults.append(DefinitionError(reason, file=file))
+        names.setdefault(message.name, module)
+        if message.api_key is None:
+            continue
+        key = (message.module, message.type, message.api_key)
+        if key in keys and keys[key] != message.name:
+            reason = (
+                f"{keys[key]} and {message.name} are both the {message.type} "
+                f"of api key {message.api_key} in {module}"
+            )
+            faults.append(DefinitionError(reason, file=file))
+        keys.setdefault(key, message.name)
+    return faults

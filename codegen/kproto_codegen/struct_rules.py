@@ -1,0 +1,144 @@
+"""Rules about structs: their names, those of their fields, how they stand in each other.
+
+One function a rule; `rules` has the table of all. The message itself counts as a struct here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from kproto.schema.naming import attribute_name
+from kproto.schema.specs import PRIMITIVE_TYPES
+
+from .finding import Finding, defining_places, field_groups, field_places, of_message, of_place
+from .parser import Definition, Place
+
+__all__ = ["MAX_EXPANDED_FIELDS", "MAX_STRUCT_DEPTH"]
+
+#: How deep structs may stand in structs. Kafka's deepest message has 5 levels; code that walks
+#: a message, here or in Kafka's classes, calls itself once a level.
+MAX_STRUCT_DEPTH: Final = 32
+
+#: How many fields a message may have with every use of a struct counted anew. Kafka's largest
+#: has fewer than 100; common structs that hold each other twice grow without bound else.
+MAX_EXPANDED_FIELDS: Final = 10_000
+
+_FIELD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*", re.ASCII)
+_STRUCT_NAME = re.compile(r"[A-Z][A-Za-z0-9]*", re.ASCII)
+
+
+def struct_defined_once(definition: Definition) -> Iterator[Finding]:
+    """A struct is defined in one place: among the common ones, or with one field."""
+    first: dict[str, int] = {}
+    places = [(place, place.spec.name) for place in definition.structs()]
+    places += [
+        (place, field.element_type) for place, field in field_places(definition) if field.fields
+    ]
+    for place, name in places:
+        if name in PRIMITIVE_TYPES:
+            continue
+        if name in first:
+            yield of_place(
+                definition,
+                place,
+                "fields",
+                f"the struct {name} is defined twice, first on line {first[name]}",
+            )
+        else:
+            first[name] = place.line
+
+
+def struct_name(definition: Definition) -> Iterator[Finding]:
+    """A struct's name becomes the name of a class beside the message's."""
+    for place in definition.structs():
+        name = place.spec.name
+        if _STRUCT_NAME.fullmatch(name) is None:
+            reason = "use ASCII letters and digits, a capital first"
+            yield of_place(definition, place, "name", f"{name!r} is no name of a struct: {reason}")
+    for name, place in defining_places(definition):
+        if name == definition.spec.name:
+            yield of_place(
+                definition, place, "type", f"the struct {name} has the name of its message"
+            )
+
+
+def field_names(definition: Definition) -> Iterator[Finding]:
+    """Names are ASCII letters and digits, and no two of one struct are the same in Python."""
+    for group in field_groups(definition):
+        seen: dict[str, str] = {}
+        for place, field in group:
+            if _FIELD_NAME.fullmatch(field.name) is None:
+                reason = "use ASCII letters and digits, a letter first"
+                yield of_place(
+                    definition, place, "name", f"{field.name!r} is no name of a field: {reason}"
+                )
+                continue
+            attribute = attribute_name(field.name, of_message=not place.parents)
+            if attribute in seen:
+                first = seen[attribute]
+                reason = "" if first == field.name else f", as {attribute} in Python"
+                yield of_place(
+                    definition, place, "name", f"is the name of the field {first} too{reason}"
+                )
+            seen.setdefault(attribute, field.name)
+
+
+def no_recursion(definition: Definition) -> Iterator[Finding]:
+    """A struct does not hold itself, and structs nest and multiply within bounds."""
+    children = {name: list(_struct_fields(place)) for name, place in defining_places(definition)}
+    places = dict(defining_places(definition))
+    sizes: dict[str, tuple[int, int]] = {}
+    for start in children:
+        cycle = _measure(start, children, sizes)
+        if cycle is not None:
+            way = " holds ".join(cycle)
+            yield of_place(definition, places[start], "fields", f"is recursive: {way}")
+            return
+    own = [field.element_type for field in definition.spec.fields]
+    depth = max((sizes.get(name, (0, 0))[0] for name in own), default=0)
+    count = len(own) + sum(sizes.get(name, (0, 0))[1] for name in own)
+    if depth > MAX_STRUCT_DEPTH:
+        yield of_message(
+            definition, "fields", f"structs are nested {depth} deep; at most {MAX_STRUCT_DEPTH}"
+        )
+    if count > MAX_EXPANDED_FIELDS:
+        yield of_message(
+            definition,
+            "fields",
+            f"the message has {count} fields, those of structs counted at each use; "
+            f"at most {MAX_EXPANDED_FIELDS}",
+        )
+
+
+def _struct_fields(place: Place) -> Iterator[str]:
+    return (field.element_type for field in place.spec.fields)
+
+
+def _measure(
+    start: str, children: dict[str, list[str]], sizes: dict[str, tuple[int, int]]
+) -> list[str] | None:
+    """Put depth and number of fields of `start` and all below into `sizes`; or return a cycle.
+
+    Without recursion of its own, since what it measures may be deeper than the stack.
+    """
+    path: list[str] = []
+    todo = [(start, False)]
+    while todo:
+        name, done = todo.pop()
+        inner = children.get(name)
+        if inner is None or (name in sizes and not done):
+            continue
+        if done:
+            path.pop()
+            below = [sizes[child] for child in inner if child in sizes]
+            depth = 1 + max((size[0] for size in below), default=0)
+            sizes[name] = (depth, len(inner) + sum(size[1] for size in below))
+            continue
+        if name in path:
+            return [*path[path.index(name) :], name]
+        path.append(name)
+        todo.append((name, True))
+        todo += [(child, False) for child in inner]
+    return None
