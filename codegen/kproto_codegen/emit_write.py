@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kproto.schema.layout import FORMATS, FieldForm, Presence
 from kproto.schema.specs import PRIMITIVE_TYPES
+from kproto.schema.versions import Versions
 
 from .imports import Imports
 from .plan import FieldPlan, Form, Run, StructPlan, TagsForm
 from .source import chain, indent, version_test
 
 __all__ = ["write_functions", "write_method", "write_tags_function"]
+
+#: Types of fixed width by what they are packed as. A bool is packed as a number, because the
+#: struct module's own bool takes any object, None too, for true or false.
+_PACKED: Final = {kind: "uint8" if kind == "bool" else kind for kind in FORMATS}
 
 
 def write_method(plan: StructPlan, imports: Imports, *, straight: bool) -> list[str]:
@@ -64,10 +71,31 @@ def write_tags_function(plan: StructPlan, imports: Imports) -> list[str]:
             *indent(value),
             f'    tagged.append(RawTaggedField({field.spec.tag}, b"".join(pieces)))',
         ]
-    body.append(f"write_tags(out, tagged, {target}._unknown_tags)")
+    choice = _known_tags(plan, flexible)
+    known = "known"
+    if len(choice) == 1:
+        known = choice.pop().removeprefix("known = ")
+    elif choice:
+        choice.insert(0, "known: tuple[int, ...]")
+    body += [*choice, f"write_tags(out, tagged, {target}._unknown_tags, {known})"]
     parameters = f"out: Append, {target}: {plan.class_name}, version: int"
     head = f"def _write_{plan.snake}_tags({parameters}"
     return [f"{head}) -> None:", *indent(body)]
+
+
+def _known_tags(plan: StructPlan, flexible: Versions) -> list[str]:
+    """Lines that set `known` to the tags that are fields of the version.
+
+    In versions without any the function is not called, so those do not count.
+    """
+    blocks = []
+    for version in flexible:
+        tags = [field.spec.tag for field in plan.tagged if version in plan.tagged_versions(field)]
+        if tags:
+            numbers = ", ".join(str(tag) for tag in tags)
+            literal = f"({numbers},)" if len(tags) == 1 else f"({numbers})"
+            blocks.append((Versions.single(version), [f"known = {literal}"]))
+    return chain(blocks, Versions(blocks[0][0].lowest, blocks[-1][0].highest))
 
 
 def _tagged_value(plan: StructPlan, field: FieldPlan, place: str, imports: Imports) -> list[str]:
@@ -151,7 +179,7 @@ def _block(
 def _numbers(fields: list[FieldPlan], target: str, imports: Imports) -> list[str]:
     if not fields:
         return []
-    types = [field.spec.type for field in fields]
+    types = [_PACKED[field.spec.type] for field in fields]
     places = [f"{target}.{field.attribute}" for field in fields]
     name, _ = imports.shape(types)
     return [f"append({name}.pack({', '.join(places)}))"]
@@ -190,7 +218,7 @@ def _value(
         imports.wire("faults", "WireFault")
         return [f"if len({place}) != 16:", "    raise WireFault", f"append({place})"]
     if spec.type in FORMATS:
-        name, _ = imports.shape([spec.type])
+        name, _ = imports.shape([_PACKED[spec.type]])
         return [f"append({name}.pack({place}))"]
     lines = _refuse_null(field, form, place, imports)
     kind = "string" if spec.type == "string" else "bytes"
@@ -260,7 +288,8 @@ def _elements(field: FieldPlan, form: FieldForm, place: str, imports: Imports) -
     elif element == "uuid":
         function = "write_uuids"
     elif element in FORMATS:
-        function, extra = "write_numbers", f', "{FORMATS[element]}"'
+        letter = "B" if element == "bool" else FORMATS[element]
+        function, extra = "write_numbers", f', "{letter}"'
     else:
         raise ValueError(f"arrays of {element} are not generated")
     imports.wire("writing", function)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from itertools import groupby
+from typing import Final
 
 from kproto.schema.layout import FORMATS
 from kproto.schema.naming import snake_case
@@ -11,6 +12,8 @@ from kproto.schema.naming import snake_case
 from .plan import FieldPlan
 
 __all__ = ["Imports"]
+
+_LETTERS: Final = {**FORMATS, "uint8": "B"}
 
 
 class Imports:
@@ -39,7 +42,7 @@ class Imports:
             count = len(list(group))
             words.append(kind.upper() + (f"X{count}" if count > 1 else ""))
         name = "_" + "_".join(words)
-        letters = ">" + "".join(FORMATS[kind] for kind in types)
+        letters = ">" + "".join(_LETTERS[kind] for kind in types)
         self._shapes[name] = letters
         return name, struct.calcsize(letters)
 

@@ -101,20 +101,19 @@ class FieldPlan:
         return self._scalar(value)
 
     def is_not_default(self, value: str) -> str:
-        """Source of the test that `value`, the source of an attribute, is not the default."""
+        """Source of the test that `value`, the source of an attribute, is not the default.
+
+        It never takes None for a default that is merely empty: null must not vanish.
+        """
         default = self.spec.default_value()
         if default is None:
             return f"{value} is not None"
         if self.spec.is_struct:
             return f"{value} != {class_name(self.spec.type)}()"
         if self.spec.is_array:
-            return f"{value} is None or len({value}) > 0" if self.nullable else f"{value}"
-        if default is False:
-            return value
-        if default is True:
-            return f"not {value}"
-        if default in ("", b"") and not self.nullable:
-            return value
+            return f"{value} is None or len({value}) > 0" if self.nullable else f"len({value}) > 0"
+        if isinstance(default, bool):
+            return f"{value} is not {default}"
         return f"{value} != {self._scalar(default)}"
 
     def fresh_default(self) -> str:

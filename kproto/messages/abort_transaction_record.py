@@ -81,4 +81,4 @@ def _write_abort_transaction_record_tags(
         append = pieces.append
         write_compact_nullable_string(append, message.reason)
         tagged.append(RawTaggedField(0, b"".join(pieces)))
-    write_tags(out, tagged, message._unknown_tags)
+    write_tags(out, tagged, message._unknown_tags, (0,))

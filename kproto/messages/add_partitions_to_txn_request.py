@@ -41,6 +41,7 @@ __all__ = [
 
 _INT64_INT16 = struct.Struct(">qh")
 _INT64_INT16_BOOL = struct.Struct(">qh?")
+_INT64_INT16_UINT8 = struct.Struct(">qhB")
 
 
 class AddPartitionsToTxnTopic(Struct):
@@ -222,10 +223,10 @@ class AddPartitionsToTxnRequest(Request["AddPartitionsToTxnResponse"]):
             write_compact_array_length(append, len(self.transactions))
             _write_add_partitions_to_txn_transaction(append, self.transactions, version)
         else:
-            if self.transactions:
+            if len(self.transactions) > 0:
                 raise WireFault
         if version >= 4:
-            if self.v3_and_below_transactional_id:
+            if self.v3_and_below_transactional_id != "":
                 raise WireFault
         elif version >= 3:
             write_compact_string(append, self.v3_and_below_transactional_id)
@@ -241,7 +242,7 @@ class AddPartitionsToTxnRequest(Request["AddPartitionsToTxnResponse"]):
                 _INT64_INT16.pack(self.v3_and_below_producer_id, self.v3_and_below_producer_epoch)
             )
         if version >= 4:
-            if self.v3_and_below_topics:
+            if len(self.v3_and_below_topics) > 0:
                 raise WireFault
         elif version >= 3:
             write_compact_array_length(append, len(self.v3_and_below_topics))
@@ -332,7 +333,7 @@ def _write_add_partitions_to_txn_transaction(
 ) -> None:
     for entry in entries:
         write_compact_string(append, entry.transactional_id)
-        append(_INT64_INT16_BOOL.pack(entry.producer_id, entry.producer_epoch, entry.verify_only))
+        append(_INT64_INT16_UINT8.pack(entry.producer_id, entry.producer_epoch, entry.verify_only))
         write_compact_array_length(append, len(entry.topics))
         _write_add_partitions_to_txn_topic(append, entry.topics, version)
         if entry._unknown_tags:

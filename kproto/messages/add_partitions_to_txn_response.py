@@ -241,10 +241,10 @@ class AddPartitionsToTxnResponse(Response):
             write_compact_array_length(append, len(self.results_by_transaction))
             _write_add_partitions_to_txn_result(append, self.results_by_transaction, version)
         else:
-            if self.results_by_transaction:
+            if len(self.results_by_transaction) > 0:
                 raise WireFault
         if version >= 4:
-            if self.results_by_topic_v3_and_below:
+            if len(self.results_by_topic_v3_and_below) > 0:
                 raise WireFault
         elif version >= 3:
             write_compact_array_length(append, len(self.results_by_topic_v3_and_below))

@@ -34,9 +34,9 @@ __all__ = [
     "ListenerCollection",
 ]
 
-_BOOL = struct.Struct(">?")
 _INT32X2 = struct.Struct(">ii")
 _UINT16 = struct.Struct(">H")
+_UINT8 = struct.Struct(">B")
 
 
 class Listener(Struct):
@@ -158,9 +158,9 @@ class AddRaftVoterRequest(Request["AddRaftVoterResponse"]):
         write_compact_array_length(append, len(self.listeners))
         _write_listener(append, self.listeners, version)
         if version >= 1:
-            append(_BOOL.pack(self.ack_when_committed))
+            append(_UINT8.pack(self.ack_when_committed))
         else:
-            if not self.ack_when_committed:
+            if self.ack_when_committed is not True:
                 raise WireFault
         if self._unknown_tags:
             write_tags(append, (), self._unknown_tags)

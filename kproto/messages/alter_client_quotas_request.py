@@ -40,8 +40,9 @@ __all__ = [
     "OpData",
 ]
 
-_BOOL = struct.Struct(">?")
 _FLOAT64_BOOL = struct.Struct(">d?")
+_FLOAT64_UINT8 = struct.Struct(">dB")
+_UINT8 = struct.Struct(">B")
 
 
 class EntityData(Struct):
@@ -168,7 +169,7 @@ class AlterClientQuotasRequest(Request["AlterClientQuotasResponse"]):
         else:
             write_array_length(append, len(self.entries))
             _write_entry_data(append, self.entries, version)
-        append(_BOOL.pack(self.validate_only))
+        append(_UINT8.pack(self.validate_only))
         if version >= 1:
             if self._unknown_tags:
                 write_tags(append, (), self._unknown_tags)
@@ -245,7 +246,7 @@ def _write_op_data(append: Append, entries: Iterable[OpData], version: int) -> N
             write_compact_string(append, entry.key)
         else:
             write_string(append, entry.key)
-        append(_FLOAT64_BOOL.pack(entry.value, entry.remove))
+        append(_FLOAT64_UINT8.pack(entry.value, entry.remove))
         if version >= 1:
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)

@@ -41,8 +41,8 @@ __all__ = [
     "AlterableConfigCollection",
 ]
 
-_BOOL = struct.Struct(">?")
 _INT8 = struct.Struct(">b")
+_UINT8 = struct.Struct(">B")
 
 
 class AlterableConfig(Struct):
@@ -185,7 +185,7 @@ class AlterConfigsRequest(Request["AlterConfigsResponse"]):
         else:
             write_array_length(append, len(self.resources))
             _write_alter_configs_resource(append, self.resources, version)
-        append(_BOOL.pack(self.validate_only))
+        append(_UINT8.pack(self.validate_only))
         if version >= 2:
             if self._unknown_tags:
                 write_tags(append, (), self._unknown_tags)

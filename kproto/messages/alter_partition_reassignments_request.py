@@ -34,8 +34,8 @@ __all__ = [
     "ReassignableTopic",
 ]
 
-_BOOL = struct.Struct(">?")
 _INT32 = struct.Struct(">i")
+_UINT8 = struct.Struct(">B")
 
 
 class ReassignablePartition(Struct):
@@ -136,9 +136,9 @@ class AlterPartitionReassignmentsRequest(Request["AlterPartitionReassignmentsRes
     def _write_fields(self, append: Append, version: int) -> None:
         append(_INT32.pack(self.timeout_ms))
         if version >= 1:
-            append(_BOOL.pack(self.allow_replication_factor_change))
+            append(_UINT8.pack(self.allow_replication_factor_change))
         else:
-            if not self.allow_replication_factor_change:
+            if self.allow_replication_factor_change is not True:
                 raise WireFault
         write_compact_array_length(append, len(self.topics))
         _write_reassignable_topic(append, self.topics, version)

@@ -29,10 +29,10 @@ __all__ = [
     "ReassignableTopicResponse",
 ]
 
-_BOOL = struct.Struct(">?")
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT32_INT16 = struct.Struct(">ih")
+_UINT8 = struct.Struct(">B")
 
 
 class ReassignablePartitionResponse(Struct):
@@ -150,7 +150,7 @@ class AlterPartitionReassignmentsResponse(Response):
     def _write_fields(self, append: Append, version: int) -> None:
         append(_INT32.pack(self.throttle_time_ms))
         if version == 1:
-            append(_BOOL.pack(self.allow_replication_factor_change))
+            append(_UINT8.pack(self.allow_replication_factor_change))
         append(_INT16.pack(self.error_code))
         write_compact_nullable_string(append, self.error_message)
         write_compact_array_length(append, len(self.responses))

@@ -249,14 +249,14 @@ def _write_partition_data(append: Append, entries: Iterable[PartitionData], vers
     for entry in entries:
         append(_INT32X2.pack(entry.partition_index, entry.leader_epoch))
         if version >= 3:
-            if entry.new_isr:
+            if len(entry.new_isr) > 0:
                 raise WireFault
             write_compact_array_length(append, len(entry.new_isr_with_epochs))
             _write_broker_state(append, entry.new_isr_with_epochs, version)
         else:
             write_compact_array_length(append, len(entry.new_isr))
             write_numbers(append, entry.new_isr, "i")
-            if entry.new_isr_with_epochs:
+            if len(entry.new_isr_with_epochs) > 0:
                 raise WireFault
         if version >= 1:
             append(_INT8.pack(entry.leader_recovery_state))

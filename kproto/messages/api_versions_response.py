@@ -43,6 +43,7 @@ _INT16X2 = struct.Struct(">hh")
 _INT16X3 = struct.Struct(">hhh")
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
+_UINT8 = struct.Struct(">B")
 
 
 class ApiVersion(Struct):
@@ -446,7 +447,7 @@ def _write_api_versions_response_tags(
     out: Append, message: ApiVersionsResponse, version: int
 ) -> None:
     tagged: list[RawTaggedField] = []
-    if message.supported_features:
+    if len(message.supported_features) > 0:
         pieces: list[bytes] = []
         append = pieces.append
         write_compact_array_length(append, len(message.supported_features))
@@ -457,15 +458,15 @@ def _write_api_versions_response_tags(
         append = pieces.append
         append(_INT64.pack(message.finalized_features_epoch))
         tagged.append(RawTaggedField(1, b"".join(pieces)))
-    if message.finalized_features:
+    if len(message.finalized_features) > 0:
         pieces = []
         append = pieces.append
         write_compact_array_length(append, len(message.finalized_features))
         _write_finalized_feature_key(append, message.finalized_features, version)
         tagged.append(RawTaggedField(2, b"".join(pieces)))
-    if message.zk_migration_ready:
+    if message.zk_migration_ready is not False:
         pieces = []
         append = pieces.append
-        append(_BOOL.pack(message.zk_migration_ready))
+        append(_UINT8.pack(message.zk_migration_ready))
         tagged.append(RawTaggedField(3, b"".join(pieces)))
-    write_tags(out, tagged, message._unknown_tags)
+    write_tags(out, tagged, message._unknown_tags, (0, 1, 2, 3))

@@ -192,7 +192,7 @@ class BeginQuorumEpochResponse(Response):
         else:
             write_array_length(append, len(self.topics))
             _write_topic_data(append, self.topics, version)
-            if self.node_endpoints:
+            if len(self.node_endpoints) > 0:
                 raise WireFault
             if self._unknown_tags:
                 raise WireFault
@@ -335,10 +335,10 @@ def _write_begin_quorum_epoch_response_tags(
     out: Append, message: BeginQuorumEpochResponse, version: int
 ) -> None:
     tagged: list[RawTaggedField] = []
-    if message.node_endpoints:
+    if len(message.node_endpoints) > 0:
         pieces: list[bytes] = []
         append = pieces.append
         write_compact_array_length(append, len(message.node_endpoints))
         _write_node_endpoint(append, message.node_endpoints, version)
         tagged.append(RawTaggedField(0, b"".join(pieces)))
-    write_tags(out, tagged, message._unknown_tags)
+    write_tags(out, tagged, message._unknown_tags, (0,))

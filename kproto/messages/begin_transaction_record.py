@@ -82,4 +82,4 @@ def _write_begin_transaction_record_tags(
         append = pieces.append
         write_compact_nullable_string(append, message.name)
         tagged.append(RawTaggedField(0, b"".join(pieces)))
-    write_tags(out, tagged, message._unknown_tags)
+    write_tags(out, tagged, message._unknown_tags, (0,))

@@ -29,6 +29,7 @@ __all__ = [
 ]
 
 _INT32_INT64X2_BOOLX2 = struct.Struct(">iqq??")
+_INT32_INT64X2_UINT8X2 = struct.Struct(">iqqBB")
 
 
 class BrokerHeartbeatRequest(Request["BrokerHeartbeatResponse"]):
@@ -111,7 +112,7 @@ class BrokerHeartbeatRequest(Request["BrokerHeartbeatResponse"]):
 
     def _write_fields(self, append: Append, version: int) -> None:
         append(
-            _INT32_INT64X2_BOOLX2.pack(
+            _INT32_INT64X2_UINT8X2.pack(
                 self.broker_id,
                 self.broker_epoch,
                 self.current_metadata_offset,
@@ -120,7 +121,7 @@ class BrokerHeartbeatRequest(Request["BrokerHeartbeatResponse"]):
             )
         )
         if version == 0:
-            if self.offline_log_dirs:
+            if len(self.offline_log_dirs) > 0:
                 raise WireFault
         if version <= 1:
             if self.cordoned_log_dirs is not None:
@@ -162,7 +163,7 @@ def _write_broker_heartbeat_request_tags(
     out: Append, message: BrokerHeartbeatRequest, version: int
 ) -> None:
     tagged: list[RawTaggedField] = []
-    if version >= 1 and message.offline_log_dirs:
+    if version >= 1 and len(message.offline_log_dirs) > 0:
         pieces: list[bytes] = []
         append = pieces.append
         write_compact_array_length(append, len(message.offline_log_dirs))
@@ -174,4 +175,9 @@ def _write_broker_heartbeat_request_tags(
         write_compact_array_length(append, len(message.cordoned_log_dirs))
         write_uuids(append, message.cordoned_log_dirs)
         tagged.append(RawTaggedField(1, b"".join(pieces)))
-    write_tags(out, tagged, message._unknown_tags)
+    known: tuple[int, ...]
+    if version >= 2:
+        known = (0, 1)
+    else:
+        known = (0,)
+    write_tags(out, tagged, message._unknown_tags, known)

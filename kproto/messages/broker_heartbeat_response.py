@@ -16,6 +16,7 @@ __all__ = [
 ]
 
 _INT32_INT16_BOOLX3 = struct.Struct(">ih???")
+_INT32_INT16_UINT8X3 = struct.Struct(">ihBBB")
 
 
 class BrokerHeartbeatResponse(Response):
@@ -74,7 +75,7 @@ class BrokerHeartbeatResponse(Response):
 
     def _write_fields(self, append: Append, version: int) -> None:
         append(
-            _INT32_INT16_BOOLX3.pack(
+            _INT32_INT16_UINT8X3.pack(
                 self.throttle_time_ms,
                 self.error_code,
                 self.is_caught_up,

@@ -97,7 +97,7 @@ class BrokerRegistrationChangeRecord(Message):
             if self.in_controlled_shutdown != 0:
                 raise WireFault
         if version <= 1:
-            if self.log_dirs:
+            if len(self.log_dirs) > 0:
                 raise WireFault
         if version <= 2:
             if self.cordoned_log_dirs is not None:
@@ -149,7 +149,7 @@ def _write_broker_registration_change_record_tags(
         append = pieces.append
         append(_INT8.pack(message.in_controlled_shutdown))
         tagged.append(RawTaggedField(1, b"".join(pieces)))
-    if version >= 2 and message.log_dirs:
+    if version >= 2 and len(message.log_dirs) > 0:
         pieces = []
         append = pieces.append
         write_compact_array_length(append, len(message.log_dirs))
@@ -161,4 +161,13 @@ def _write_broker_registration_change_record_tags(
         write_compact_array_length(append, len(message.cordoned_log_dirs))
         write_uuids(append, message.cordoned_log_dirs)
         tagged.append(RawTaggedField(3, b"".join(pieces)))
-    write_tags(out, tagged, message._unknown_tags)
+    known: tuple[int, ...]
+    if version >= 3:
+        known = (0, 1, 2, 3)
+    elif version >= 2:
+        known = (0, 1, 2)
+    elif version >= 1:
+        known = (0, 1)
+    else:
+        known = (0,)
+    write_tags(out, tagged, message._unknown_tags, known)

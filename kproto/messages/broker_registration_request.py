@@ -38,11 +38,11 @@ __all__ = [
     "ListenerCollection",
 ]
 
-_BOOL = struct.Struct(">?")
 _INT16X2 = struct.Struct(">hh")
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
 _UINT16_INT16 = struct.Struct(">Hh")
+_UINT8 = struct.Struct(">B")
 
 
 class Listener(Struct):
@@ -237,9 +237,9 @@ class BrokerRegistrationRequest(Request["BrokerRegistrationResponse"]):
         _write_feature(append, self.features, version)
         write_compact_nullable_string(append, self.rack)
         if version >= 1:
-            append(_BOOL.pack(self.is_migrating_zk_broker))
+            append(_UINT8.pack(self.is_migrating_zk_broker))
         else:
-            if self.is_migrating_zk_broker:
+            if self.is_migrating_zk_broker is not False:
                 raise WireFault
         if version >= 2:
             write_compact_array_length(append, len(self.log_dirs))

@@ -29,6 +29,7 @@ __all__ = [
 ]
 
 _FLOAT64_BOOL = struct.Struct(">d?")
+_FLOAT64_UINT8 = struct.Struct(">dB")
 
 
 class EntityData(Struct):
@@ -104,7 +105,7 @@ class ClientQuotaRecord(Message):
         write_compact_array_length(append, len(self.entity))
         _write_entity_data(append, self.entity, version)
         write_compact_string(append, self.key)
-        append(_FLOAT64_BOOL.pack(self.value, self.remove))
+        append(_FLOAT64_UINT8.pack(self.value, self.remove))
         if self._unknown_tags:
             write_tags(append, (), self._unknown_tags)
         else:

@@ -279,4 +279,4 @@ def _write_consumer_group_member_metadata_value_tags(
             append(b"\x01")
             _write_classic_member_metadata(append, (message.classic_member_metadata,), version)
         tagged.append(RawTaggedField(0, b"".join(pieces)))
-    write_tags(out, tagged, message._unknown_tags)
+    write_tags(out, tagged, message._unknown_tags, (0,))

@@ -93,4 +93,4 @@ def _write_consumer_group_metadata_value_tags(
         append = pieces.append
         append(_INT64.pack(message.metadata_hash))
         tagged.append(RawTaggedField(0, b"".join(pieces)))
-    write_tags(out, tagged, message._unknown_tags)
+    write_tags(out, tagged, message._unknown_tags, (0,))

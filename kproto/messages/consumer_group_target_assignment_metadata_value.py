@@ -95,4 +95,4 @@ def _write_consumer_group_target_assignment_metadata_value_tags(
         append = pieces.append
         append(_INT64.pack(message.assignment_timestamp))
         tagged.append(RawTaggedField(0, b"".join(pieces)))
-    write_tags(out, tagged, message._unknown_tags)
+    write_tags(out, tagged, message._unknown_tags, (0,))

@@ -25,10 +25,10 @@ __all__ = [
     "ListenerCollection",
 ]
 
-_BOOL = struct.Struct(">?")
 _INT16X2 = struct.Struct(">hh")
 _INT32 = struct.Struct(">i")
 _UINT16_INT16 = struct.Struct(">Hh")
+_UINT8 = struct.Struct(">B")
 
 
 class Listener(Struct):
@@ -177,7 +177,7 @@ class ControllerRegistrationRequest(Request["ControllerRegistrationResponse"]):
         if len(self.incarnation_id) != 16:
             raise WireFault
         append(self.incarnation_id)
-        append(_BOOL.pack(self.zk_migration_ready))
+        append(_UINT8.pack(self.zk_migration_ready))
         write_compact_array_length(append, len(self.listeners))
         _write_listener(append, self.listeners, version)
         write_compact_array_length(append, len(self.features))

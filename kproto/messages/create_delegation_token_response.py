@@ -154,9 +154,9 @@ class CreateDelegationTokenResponse(Response):
             write_compact_string(append, self.token_requester_principal_type)
             write_compact_string(append, self.token_requester_principal_name)
         else:
-            if self.token_requester_principal_type:
+            if self.token_requester_principal_type != "":
                 raise WireFault
-            if self.token_requester_principal_name:
+            if self.token_requester_principal_name != "":
                 raise WireFault
         append(
             _INT64X3.pack(self.issue_timestamp_ms, self.expiry_timestamp_ms, self.max_timestamp_ms)

@@ -42,6 +42,7 @@ __all__ = [
 
 _INT32 = struct.Struct(">i")
 _INT32_BOOL = struct.Struct(">i?")
+_INT32_UINT8 = struct.Struct(">iB")
 
 
 class CreatePartitionsAssignment(Struct):
@@ -162,7 +163,7 @@ class CreatePartitionsRequest(Request["CreatePartitionsResponse"]):
         else:
             write_array_length(append, len(self.topics))
             _write_create_partitions_topic(append, self.topics, version)
-        append(_INT32_BOOL.pack(self.timeout_ms, self.validate_only))
+        append(_INT32_UINT8.pack(self.timeout_ms, self.validate_only))
         if version >= 2:
             if self._unknown_tags:
                 write_tags(append, (), self._unknown_tags)

@@ -45,9 +45,9 @@ __all__ = [
     "CreateTopicsRequest",
 ]
 
-_BOOL = struct.Struct(">?")
 _INT32 = struct.Struct(">i")
 _INT32_INT16 = struct.Struct(">ih")
+_UINT8 = struct.Struct(">B")
 
 
 class CreatableReplicaAssignment(Struct):
@@ -239,9 +239,9 @@ class CreateTopicsRequest(Request["CreateTopicsResponse"]):
             _write_creatable_topic(append, self.topics, version)
         append(_INT32.pack(self.timeout_ms))
         if version >= 1:
-            append(_BOOL.pack(self.validate_only))
+            append(_UINT8.pack(self.validate_only))
         else:
-            if self.validate_only:
+            if self.validate_only is not False:
                 raise WireFault
         if version >= 5:
             if self._unknown_tags:

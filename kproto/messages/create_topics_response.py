@@ -45,6 +45,7 @@ _BOOL_INT8_BOOL = struct.Struct(">?b?")
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT32_INT16 = struct.Struct(">ih")
+_UINT8_INT8_UINT8 = struct.Struct(">BbB")
 
 
 class CreatableTopicConfigs(Struct):
@@ -244,7 +245,7 @@ def _write_creatable_topic_configs(
     for entry in entries:
         write_compact_string(append, entry.name)
         write_compact_nullable_string(append, entry.value)
-        append(_BOOL_INT8_BOOL.pack(entry.read_only, entry.config_source, entry.is_sensitive))
+        append(_UINT8_INT8_UINT8.pack(entry.read_only, entry.config_source, entry.is_sensitive))
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)
         else:
@@ -355,4 +356,4 @@ def _write_creatable_topic_result_tags(
         append = pieces.append
         append(_INT16.pack(entry.topic_config_error_code))
         tagged.append(RawTaggedField(0, b"".join(pieces)))
-    write_tags(out, tagged, entry._unknown_tags)
+    write_tags(out, tagged, entry._unknown_tags, (0,))

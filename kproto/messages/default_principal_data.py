@@ -15,7 +15,7 @@ __all__ = [
     "DefaultPrincipalData",
 ]
 
-_BOOL = struct.Struct(">?")
+_UINT8 = struct.Struct(">B")
 
 
 class DefaultPrincipalData(Message):
@@ -63,7 +63,7 @@ class DefaultPrincipalData(Message):
     def _write_fields(self, append: Append, version: int) -> None:
         write_compact_string(append, self.type)
         write_compact_string(append, self.name)
-        append(_BOOL.pack(self.token_authenticated))
+        append(_UINT8.pack(self.token_authenticated))
         if self._unknown_tags:
             write_tags(append, (), self._unknown_tags)
         else:

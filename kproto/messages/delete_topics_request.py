@@ -125,7 +125,7 @@ class DeleteTopicsRequest(Request["DeleteTopicsResponse"]):
             write_compact_array_length(append, len(self.topics))
             _write_delete_topic_state(append, self.topics, version)
         else:
-            if self.topics:
+            if len(self.topics) > 0:
                 raise WireFault
         if 4 <= version <= 5:
             write_compact_array_length(append, len(self.topic_names))

@@ -38,8 +38,8 @@ __all__ = [
     "DescribeClientQuotasRequest",
 ]
 
-_BOOL = struct.Struct(">?")
 _INT8 = struct.Struct(">b")
+_UINT8 = struct.Struct(">B")
 
 
 class ComponentData(Struct):
@@ -122,7 +122,7 @@ class DescribeClientQuotasRequest(Request["DescribeClientQuotasResponse"]):
         else:
             write_array_length(append, len(self.components))
             _write_component_data(append, self.components, version)
-        append(_BOOL.pack(self.strict))
+        append(_UINT8.pack(self.strict))
         if version >= 1:
             if self._unknown_tags:
                 write_tags(append, (), self._unknown_tags)

@@ -30,10 +30,10 @@ __all__ = [
     "DescribeClusterResponse",
 ]
 
-_BOOL = struct.Struct(">?")
 _INT32 = struct.Struct(">i")
 _INT32_INT16 = struct.Struct(">ih")
 _INT8 = struct.Struct(">b")
+_UINT8 = struct.Struct(">B")
 
 
 class DescribeClusterBroker(Struct):
@@ -218,9 +218,9 @@ def _write_describe_cluster_broker(
         append(_INT32.pack(entry.port))
         write_compact_nullable_string(append, entry.rack)
         if version >= 2:
-            append(_BOOL.pack(entry.is_fenced))
+            append(_UINT8.pack(entry.is_fenced))
         else:
-            if entry.is_fenced:
+            if entry.is_fenced is not False:
                 raise WireFault
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)

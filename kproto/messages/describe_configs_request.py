@@ -40,8 +40,8 @@ __all__ = [
     "DescribeConfigsResource",
 ]
 
-_BOOL = struct.Struct(">?")
 _INT8 = struct.Struct(">b")
+_UINT8 = struct.Struct(">B")
 
 
 class DescribeConfigsResource(Struct):
@@ -138,14 +138,14 @@ class DescribeConfigsRequest(Request["DescribeConfigsResponse"]):
             write_array_length(append, len(self.resources))
             _write_describe_configs_resource(append, self.resources, version)
         if version >= 1:
-            append(_BOOL.pack(self.include_synonyms))
+            append(_UINT8.pack(self.include_synonyms))
         else:
-            if self.include_synonyms:
+            if self.include_synonyms is not False:
                 raise WireFault
         if version >= 3:
-            append(_BOOL.pack(self.include_documentation))
+            append(_UINT8.pack(self.include_documentation))
         else:
-            if self.include_documentation:
+            if self.include_documentation is not False:
                 raise WireFault
         if version >= 4:
             if self._unknown_tags:

@@ -37,10 +37,10 @@ __all__ = [
     "DescribeConfigsSynonym",
 ]
 
-_BOOL = struct.Struct(">?")
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT8 = struct.Struct(">b")
+_UINT8 = struct.Struct(">B")
 
 
 class DescribeConfigsSynonym(Struct):
@@ -331,14 +331,14 @@ def _write_describe_configs_resource_result(
         else:
             write_string(append, entry.name)
             write_nullable_string(append, entry.value)
-        append(_BOOL.pack(entry.read_only))
+        append(_UINT8.pack(entry.read_only))
         if version >= 1:
-            if entry.is_default:
+            if entry.is_default is not False:
                 raise WireFault
             append(_INT8.pack(entry.config_source))
         else:
-            append(_BOOL.pack(entry.is_default))
-        append(_BOOL.pack(entry.is_sensitive))
+            append(_UINT8.pack(entry.is_default))
+        append(_UINT8.pack(entry.is_sensitive))
         if version == 4:
             write_compact_array_length(append, len(entry.synonyms))
             _write_describe_configs_synonym(append, entry.synonyms, version)

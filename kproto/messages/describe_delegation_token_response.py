@@ -295,9 +295,9 @@ def _write_described_delegation_token(
             write_compact_string(append, entry.token_requester_principal_type)
             write_compact_string(append, entry.token_requester_principal_name)
         else:
-            if entry.token_requester_principal_type:
+            if entry.token_requester_principal_type != "":
                 raise WireFault
-            if entry.token_requester_principal_name:
+            if entry.token_requester_principal_name != "":
                 raise WireFault
         append(_INT64X3.pack(entry.issue_timestamp, entry.expiry_timestamp, entry.max_timestamp))
         if version >= 2:

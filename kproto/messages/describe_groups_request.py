@@ -33,7 +33,7 @@ __all__ = [
     "DescribeGroupsRequest",
 ]
 
-_BOOL = struct.Struct(">?")
+_UINT8 = struct.Struct(">B")
 
 
 class DescribeGroupsRequest(Request["DescribeGroupsResponse"]):
@@ -95,9 +95,9 @@ class DescribeGroupsRequest(Request["DescribeGroupsResponse"]):
             write_array_length(append, len(self.groups))
             write_strings(append, self.groups)
         if version >= 3:
-            append(_BOOL.pack(self.include_authorized_operations))
+            append(_UINT8.pack(self.include_authorized_operations))
         else:
-            if self.include_authorized_operations:
+            if self.include_authorized_operations is not False:
                 raise WireFault
         if version >= 5:
             if self._unknown_tags:

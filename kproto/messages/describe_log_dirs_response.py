@@ -33,11 +33,12 @@ __all__ = [
     "DescribeLogDirsTopic",
 ]
 
-_BOOL = struct.Struct(">?")
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT32_INT64X2_BOOL = struct.Struct(">iqq?")
+_INT32_INT64X2_UINT8 = struct.Struct(">iqqB")
 _INT64X2 = struct.Struct(">qq")
+_UINT8 = struct.Struct(">B")
 
 
 class DescribeLogDirsPartition(Struct):
@@ -229,7 +230,7 @@ def _write_describe_log_dirs_partition(
 ) -> None:
     for entry in entries:
         append(
-            _INT32_INT64X2_BOOL.pack(
+            _INT32_INT64X2_UINT8.pack(
                 entry.partition_index, entry.partition_size, entry.offset_lag, entry.is_future_key
             )
         )
@@ -342,7 +343,7 @@ def _write_describe_log_dirs_result(
         if version >= 4:
             append(_INT64X2.pack(entry.total_bytes, entry.usable_bytes))
         if version == 5:
-            append(_BOOL.pack(entry.is_cordoned))
+            append(_UINT8.pack(entry.is_cordoned))
         if version >= 2:
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)

@@ -301,7 +301,7 @@ class DescribeQuorumResponse(Response):
             write_compact_array_length(append, len(self.nodes))
             _write_node(append, self.nodes, version)
         else:
-            if self.nodes:
+            if len(self.nodes) > 0:
                 raise WireFault
         if self._unknown_tags:
             write_tags(append, (), self._unknown_tags)

@@ -36,10 +36,10 @@ __all__ = [
     "DescribeTopicPartitionsResponseTopicCollection",
 ]
 
-_BOOL = struct.Struct(">?")
 _INT16 = struct.Struct(">h")
 _INT16_INT32X3 = struct.Struct(">hiii")
 _INT32 = struct.Struct(">i")
+_UINT8 = struct.Struct(">B")
 
 
 class DescribeTopicPartitionsResponsePartition(Struct):
@@ -355,7 +355,7 @@ def _write_describe_topic_partitions_response_topic(
         if len(entry.topic_id) != 16:
             raise WireFault
         append(entry.topic_id)
-        append(_BOOL.pack(entry.is_internal))
+        append(_UINT8.pack(entry.is_internal))
         write_compact_array_length(append, len(entry.partitions))
         _write_describe_topic_partitions_response_partition(append, entry.partitions, version)
         append(_INT32.pack(entry.topic_authorized_operations))

@@ -20,6 +20,7 @@ __all__ = [
 ]
 
 _INT64_INT16_BOOL = struct.Struct(">qh?")
+_INT64_INT16_UINT8 = struct.Struct(">qhB")
 
 
 class EndTxnRequest(Request["EndTxnResponse"]):
@@ -83,7 +84,7 @@ class EndTxnRequest(Request["EndTxnResponse"]):
             write_compact_string(append, self.transactional_id)
         else:
             write_string(append, self.transactional_id)
-        append(_INT64_INT16_BOOL.pack(self.producer_id, self.producer_epoch, self.committed))
+        append(_INT64_INT16_UINT8.pack(self.producer_id, self.producer_epoch, self.committed))
         if version >= 3:
             if self._unknown_tags:
                 write_tags(append, (), self._unknown_tags)

@@ -535,7 +535,7 @@ class FetchRequest(Request["FetchResponse"]):
             )
             write_array_length(append, len(self.topics))
             _write_fetch_topic(append, self.topics, version)
-            if self.forgotten_topics_data:
+            if len(self.forgotten_topics_data) > 0:
                 raise WireFault
             if self._unknown_tags:
                 raise WireFault
@@ -545,7 +545,7 @@ class FetchRequest(Request["FetchResponse"]):
             append(_INT32X4.pack(self.replica_id, self.max_wait_ms, self.min_bytes, self.max_bytes))
             write_array_length(append, len(self.topics))
             _write_fetch_topic(append, self.topics, version)
-            if self.forgotten_topics_data:
+            if len(self.forgotten_topics_data) > 0:
                 raise WireFault
             if self._unknown_tags:
                 raise WireFault
@@ -555,7 +555,7 @@ class FetchRequest(Request["FetchResponse"]):
             append(_INT32X3.pack(self.replica_id, self.max_wait_ms, self.min_bytes))
             write_array_length(append, len(self.topics))
             _write_fetch_topic(append, self.topics, version)
-            if self.forgotten_topics_data:
+            if len(self.forgotten_topics_data) > 0:
                 raise WireFault
             if self._unknown_tags:
                 raise WireFault
@@ -787,7 +787,12 @@ def _write_fetch_partition_tags(out: Append, entry: FetchPartition, version: int
         append = pieces.append
         append(_INT64.pack(entry.high_watermark))
         tagged.append(RawTaggedField(1, b"".join(pieces)))
-    write_tags(out, tagged, entry._unknown_tags)
+    known: tuple[int, ...]
+    if version >= 18:
+        known = (0, 1)
+    else:
+        known = (0,)
+    write_tags(out, tagged, entry._unknown_tags, known)
 
 
 def _read_fetch_topic(
@@ -1003,4 +1008,9 @@ def _write_fetch_request_tags(out: Append, message: FetchRequest, version: int) 
         append = pieces.append
         _write_replica_state(append, (message.replica_state,), version)
         tagged.append(RawTaggedField(1, b"".join(pieces)))
-    write_tags(out, tagged, message._unknown_tags)
+    known: tuple[int, ...]
+    if version >= 15:
+        known = (0, 1)
+    else:
+        known = (0,)
+    write_tags(out, tagged, message._unknown_tags, known)

@@ -407,7 +407,7 @@ class FetchResponse(Response):
             append(_INT32_INT16_INT32.pack(self.throttle_time_ms, self.error_code, self.session_id))
             write_compact_array_length(append, len(self.responses))
             _write_fetchable_topic_response(append, self.responses, version)
-            if self.node_endpoints:
+            if len(self.node_endpoints) > 0:
                 raise WireFault
             if self._unknown_tags:
                 write_tags(append, (), self._unknown_tags)
@@ -417,7 +417,7 @@ class FetchResponse(Response):
             append(_INT32_INT16_INT32.pack(self.throttle_time_ms, self.error_code, self.session_id))
             write_array_length(append, len(self.responses))
             _write_fetchable_topic_response(append, self.responses, version)
-            if self.node_endpoints:
+            if len(self.node_endpoints) > 0:
                 raise WireFault
             if self._unknown_tags:
                 raise WireFault
@@ -427,7 +427,7 @@ class FetchResponse(Response):
             append(_INT32.pack(self.throttle_time_ms))
             write_array_length(append, len(self.responses))
             _write_fetchable_topic_response(append, self.responses, version)
-            if self.node_endpoints:
+            if len(self.node_endpoints) > 0:
                 raise WireFault
             if self._unknown_tags:
                 raise WireFault
@@ -436,7 +436,7 @@ class FetchResponse(Response):
                 raise WireFault
             write_array_length(append, len(self.responses))
             _write_fetchable_topic_response(append, self.responses, version)
-            if self.node_endpoints:
+            if len(self.node_endpoints) > 0:
                 raise WireFault
             if self._unknown_tags:
                 raise WireFault
@@ -864,7 +864,7 @@ def _write_partition_data_tags(out: Append, entry: PartitionData, version: int) 
         append = pieces.append
         _write_snapshot_id(append, (entry.snapshot_id,), version)
         tagged.append(RawTaggedField(2, b"".join(pieces)))
-    write_tags(out, tagged, entry._unknown_tags)
+    write_tags(out, tagged, entry._unknown_tags, (0, 1, 2))
 
 
 def _read_fetchable_topic_response(
@@ -1027,10 +1027,10 @@ def _read_fetch_response_tags(message: FetchResponse, data: bytes, pos: int, ver
 
 def _write_fetch_response_tags(out: Append, message: FetchResponse, version: int) -> None:
     tagged: list[RawTaggedField] = []
-    if version >= 16 and message.node_endpoints:
+    if version >= 16 and len(message.node_endpoints) > 0:
         pieces: list[bytes] = []
         append = pieces.append
         write_compact_array_length(append, len(message.node_endpoints))
         _write_node_endpoint(append, message.node_endpoints, version)
         tagged.append(RawTaggedField(0, b"".join(pieces)))
-    write_tags(out, tagged, message._unknown_tags)
+    write_tags(out, tagged, message._unknown_tags, (0,))

@@ -277,7 +277,7 @@ def _write_partition_snapshot_tags(out: Append, entry: PartitionSnapshot, versio
             raise WireFault
         append(entry.replica_directory_id)
         tagged.append(RawTaggedField(0, b"".join(pieces)))
-    write_tags(out, tagged, entry._unknown_tags)
+    write_tags(out, tagged, entry._unknown_tags, (0,))
 
 
 def _read_topic_snapshot(
@@ -335,4 +335,4 @@ def _write_fetch_snapshot_request_tags(
         append = pieces.append
         write_compact_nullable_string(append, message.cluster_id)
         tagged.append(RawTaggedField(0, b"".join(pieces)))
-    write_tags(out, tagged, message._unknown_tags)
+    write_tags(out, tagged, message._unknown_tags, (0,))

@@ -261,7 +261,7 @@ class FetchSnapshotResponse(Response):
         if version >= 1:
             _write_fetch_snapshot_response_tags(append, self, version)
         else:
-            if self.node_endpoints:
+            if len(self.node_endpoints) > 0:
                 raise WireFault
             if self._unknown_tags:
                 write_tags(append, (), self._unknown_tags)
@@ -380,7 +380,7 @@ def _write_partition_snapshot_tags(out: Append, entry: PartitionSnapshot, versio
         append = pieces.append
         _write_leader_id_and_epoch(append, (entry.current_leader,), version)
         tagged.append(RawTaggedField(0, b"".join(pieces)))
-    write_tags(out, tagged, entry._unknown_tags)
+    write_tags(out, tagged, entry._unknown_tags, (0,))
 
 
 def _read_topic_snapshot(
@@ -465,10 +465,10 @@ def _write_fetch_snapshot_response_tags(
     out: Append, message: FetchSnapshotResponse, version: int
 ) -> None:
     tagged: list[RawTaggedField] = []
-    if version == 1 and message.node_endpoints:
+    if version == 1 and len(message.node_endpoints) > 0:
         pieces: list[bytes] = []
         append = pieces.append
         write_compact_array_length(append, len(message.node_endpoints))
         _write_node_endpoint(append, message.node_endpoints, version)
         tagged.append(RawTaggedField(0, b"".join(pieces)))
-    write_tags(out, tagged, message._unknown_tags)
+    write_tags(out, tagged, message._unknown_tags, (0,))

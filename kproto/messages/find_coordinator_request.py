@@ -99,7 +99,7 @@ class FindCoordinatorRequest(Request["FindCoordinatorResponse"]):
 
     def _write_fields(self, append: Append, version: int) -> None:
         if version >= 4:
-            if self.key:
+            if self.key != "":
                 raise WireFault
         elif version >= 3:
             write_compact_string(append, self.key)
@@ -114,7 +114,7 @@ class FindCoordinatorRequest(Request["FindCoordinatorResponse"]):
             write_compact_array_length(append, len(self.coordinator_keys))
             write_compact_strings(append, self.coordinator_keys)
         else:
-            if self.coordinator_keys:
+            if len(self.coordinator_keys) > 0:
                 raise WireFault
         if version >= 3:
             if self._unknown_tags:

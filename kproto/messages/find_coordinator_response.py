@@ -191,7 +191,7 @@ class FindCoordinatorResponse(Response):
         else:
             append(_INT32.pack(self.node_id))
         if version >= 4:
-            if self.host:
+            if self.host != "":
                 raise WireFault
         elif version >= 3:
             write_compact_string(append, self.host)
@@ -203,7 +203,7 @@ class FindCoordinatorResponse(Response):
             write_compact_array_length(append, len(self.coordinators))
             _write_coordinator(append, self.coordinators, version)
         else:
-            if self.coordinators:
+            if len(self.coordinators) > 0:
                 raise WireFault
             append(_INT32.pack(self.port))
         if version >= 3:

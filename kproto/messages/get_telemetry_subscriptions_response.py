@@ -31,6 +31,7 @@ __all__ = [
 
 _INT32 = struct.Struct(">i")
 _INT32X2_BOOL = struct.Struct(">ii?")
+_INT32X2_UINT8 = struct.Struct(">iiB")
 _INT32_INT16 = struct.Struct(">ih")
 
 
@@ -128,7 +129,7 @@ class GetTelemetrySubscriptionsResponse(Response):
         write_compact_array_length(append, len(self.accepted_compression_types))
         write_numbers(append, self.accepted_compression_types, "b")
         append(
-            _INT32X2_BOOL.pack(
+            _INT32X2_UINT8.pack(
                 self.push_interval_ms, self.telemetry_max_bytes, self.delta_temporality
             )
         )

@@ -22,6 +22,7 @@ __all__ = [
 _BOOLX2 = struct.Struct(">??")
 _INT32 = struct.Struct(">i")
 _INT64_INT16 = struct.Struct(">qh")
+_UINT8X2 = struct.Struct(">BB")
 
 
 class InitProducerIdRequest(Request["InitProducerIdResponse"]):
@@ -117,11 +118,11 @@ class InitProducerIdRequest(Request["InitProducerIdResponse"]):
             if self.producer_epoch != -1:
                 raise WireFault
         if version >= 6:
-            append(_BOOLX2.pack(self.enable2_pc, self.keep_prepared_txn))
+            append(_UINT8X2.pack(self.enable2_pc, self.keep_prepared_txn))
         else:
-            if self.enable2_pc:
+            if self.enable2_pc is not False:
                 raise WireFault
-            if self.keep_prepared_txn:
+            if self.keep_prepared_txn is not False:
                 raise WireFault
         if version >= 2:
             if self._unknown_tags:

@@ -40,9 +40,9 @@ __all__ = [
     "JoinGroupResponseMember",
 ]
 
-_BOOL = struct.Struct(">?")
 _INT16_INT32 = struct.Struct(">hi")
 _INT32_INT16_INT32 = struct.Struct(">ihi")
+_UINT8 = struct.Struct(">B")
 
 
 class JoinGroupResponseMember(Struct):
@@ -314,7 +314,7 @@ class JoinGroupResponse(Response):
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
             append(text)
-            append(_BOOL.pack(self.skip_assignment))
+            append(_UINT8.pack(self.skip_assignment))
             text = self.member_id.encode()
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
@@ -335,7 +335,7 @@ class JoinGroupResponse(Response):
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
             append(text)
-            if self.skip_assignment:
+            if self.skip_assignment is not False:
                 raise WireFault
             text = self.member_id.encode()
             size = len(text)
@@ -361,7 +361,7 @@ class JoinGroupResponse(Response):
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
             append(text)
-            if self.skip_assignment:
+            if self.skip_assignment is not False:
                 raise WireFault
             text = self.member_id.encode()
             size = len(text)
@@ -381,7 +381,7 @@ class JoinGroupResponse(Response):
                 raise WireFault
             write_string(append, self.protocol_name)
             write_string(append, self.leader)
-            if self.skip_assignment:
+            if self.skip_assignment is not False:
                 raise WireFault
             write_string(append, self.member_id)
             write_array_length(append, len(self.members))
@@ -394,7 +394,7 @@ class JoinGroupResponse(Response):
                 raise WireFault
             write_string(append, self.protocol_name)
             write_string(append, self.leader)
-            if self.skip_assignment:
+            if self.skip_assignment is not False:
                 raise WireFault
             write_string(append, self.member_id)
             write_array_length(append, len(self.members))

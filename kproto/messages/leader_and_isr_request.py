@@ -39,11 +39,11 @@ __all__ = [
     "LeaderAndIsrTopicState",
 ]
 
-_BOOL = struct.Struct(">?")
 _INT32 = struct.Struct(">i")
 _INT32X4 = struct.Struct(">iiii")
 _INT64 = struct.Struct(">q")
 _INT8 = struct.Struct(">b")
+_UINT8 = struct.Struct(">B")
 
 
 class LeaderAndIsrPartitionState(Struct):
@@ -273,9 +273,9 @@ class LeaderAndIsrRequest(Request["LeaderAndIsrResponse"]):
     def _write_fields(self, append: Append, version: int) -> None:
         append(_INT32.pack(self.controller_id))
         if version >= 7:
-            append(_BOOL.pack(self.is_k_raft_controller))
+            append(_UINT8.pack(self.is_k_raft_controller))
         else:
-            if self.is_k_raft_controller:
+            if self.is_k_raft_controller is not False:
                 raise WireFault
         append(_INT32.pack(self.controller_epoch))
         if version >= 2:
@@ -286,7 +286,7 @@ class LeaderAndIsrRequest(Request["LeaderAndIsrResponse"]):
             if self.type != 0:
                 raise WireFault
         if version >= 2:
-            if self.ungrouped_partition_states:
+            if len(self.ungrouped_partition_states) > 0:
                 raise WireFault
         else:
             write_array_length(append, len(self.ungrouped_partition_states))
@@ -298,7 +298,7 @@ class LeaderAndIsrRequest(Request["LeaderAndIsrResponse"]):
             write_array_length(append, len(self.topic_states))
             _write_leader_and_isr_topic_state(append, self.topic_states, version)
         else:
-            if self.topic_states:
+            if len(self.topic_states) > 0:
                 raise WireFault
         if version >= 4:
             write_compact_array_length(append, len(self.live_leaders))
@@ -415,7 +415,7 @@ def _write_leader_and_isr_partition_state(
             write_array_length(append, len(entry.removing_replicas))
             write_numbers(append, entry.removing_replicas, "i")
         if version >= 1:
-            append(_BOOL.pack(entry.is_new))
+            append(_UINT8.pack(entry.is_new))
         if version >= 6:
             append(_INT8.pack(entry.leader_recovery_state))
         else:

@@ -165,7 +165,7 @@ class LeaderAndIsrResponse(Response):
     def _write_fields(self, append: Append, version: int) -> None:
         append(_INT16.pack(self.error_code))
         if version >= 5:
-            if self.partition_errors:
+            if len(self.partition_errors) > 0:
                 raise WireFault
         elif version >= 4:
             write_compact_array_length(append, len(self.partition_errors))
@@ -177,7 +177,7 @@ class LeaderAndIsrResponse(Response):
             write_compact_array_length(append, len(self.topics))
             _write_leader_and_isr_topic_error(append, self.topics, version)
         else:
-            if self.topics:
+            if len(self.topics) > 0:
                 raise WireFault
         if version >= 4:
             if self._unknown_tags:

@@ -128,7 +128,7 @@ class LeaveGroupRequest(Request["LeaveGroupResponse"]):
         else:
             write_string(append, self.group_id)
         if version >= 3:
-            if self.member_id:
+            if self.member_id != "":
                 raise WireFault
         else:
             write_string(append, self.member_id)
@@ -139,7 +139,7 @@ class LeaveGroupRequest(Request["LeaveGroupResponse"]):
             write_array_length(append, len(self.members))
             _write_member_identity(append, self.members, version)
         else:
-            if self.members:
+            if len(self.members) > 0:
                 raise WireFault
         if version >= 4:
             if self._unknown_tags:

@@ -133,7 +133,7 @@ class LeaveGroupResponse(Response):
             write_array_length(append, len(self.members))
             _write_member_response(append, self.members, version)
         else:
-            if self.members:
+            if len(self.members) > 0:
                 raise WireFault
         if version >= 4:
             if self._unknown_tags:

@@ -65,7 +65,7 @@ class ListConfigResourcesRequest(Request["ListConfigResourcesResponse"]):
             write_compact_array_length(append, len(self.resource_types))
             write_numbers(append, self.resource_types, "b")
         else:
-            if self.resource_types:
+            if len(self.resource_types) > 0:
                 raise WireFault
         if self._unknown_tags:
             write_tags(append, (), self._unknown_tags)

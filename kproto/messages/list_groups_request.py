@@ -75,13 +75,13 @@ class ListGroupsRequest(Request["ListGroupsResponse"]):
             write_compact_array_length(append, len(self.states_filter))
             write_compact_strings(append, self.states_filter)
         else:
-            if self.states_filter:
+            if len(self.states_filter) > 0:
                 raise WireFault
         if version >= 5:
             write_compact_array_length(append, len(self.types_filter))
             write_compact_strings(append, self.types_filter)
         else:
-            if self.types_filter:
+            if len(self.types_filter) > 0:
                 raise WireFault
         if version >= 3:
             if self._unknown_tags:

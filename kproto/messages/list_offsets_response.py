@@ -256,7 +256,7 @@ def _write_list_offsets_partition_response(
 ) -> None:
     if version >= 6:
         for entry in entries:
-            if entry.old_style_offsets:
+            if len(entry.old_style_offsets) > 0:
                 raise WireFault
             append(
                 _INT32_INT16_INT64X2_INT32.pack(
@@ -273,7 +273,7 @@ def _write_list_offsets_partition_response(
                 append(b"\0")
     elif version >= 4:
         for entry in entries:
-            if entry.old_style_offsets:
+            if len(entry.old_style_offsets) > 0:
                 raise WireFault
             append(
                 _INT32_INT16_INT64X2_INT32.pack(
@@ -288,7 +288,7 @@ def _write_list_offsets_partition_response(
                 raise WireFault
     elif version >= 1:
         for entry in entries:
-            if entry.old_style_offsets:
+            if len(entry.old_style_offsets) > 0:
                 raise WireFault
             if entry.leader_epoch != -1:
                 raise WireFault

@@ -38,7 +38,7 @@ __all__ = [
     "MetadataRequestTopic",
 ]
 
-_BOOL = struct.Struct(">?")
+_UINT8 = struct.Struct(">B")
 
 
 class MetadataRequestTopic(Struct):
@@ -169,22 +169,22 @@ class MetadataRequest(Request["MetadataResponse"]):
             write_array_length(append, len(self.topics))
             _write_metadata_request_topic(append, self.topics, version)
         if version >= 4:
-            append(_BOOL.pack(self.allow_auto_topic_creation))
+            append(_UINT8.pack(self.allow_auto_topic_creation))
         else:
-            if not self.allow_auto_topic_creation:
+            if self.allow_auto_topic_creation is not True:
                 raise WireFault
         if version >= 11:
-            if self.include_cluster_authorized_operations:
+            if self.include_cluster_authorized_operations is not False:
                 raise WireFault
         elif version >= 8:
-            append(_BOOL.pack(self.include_cluster_authorized_operations))
+            append(_UINT8.pack(self.include_cluster_authorized_operations))
         else:
-            if self.include_cluster_authorized_operations:
+            if self.include_cluster_authorized_operations is not False:
                 raise WireFault
         if version >= 8:
-            append(_BOOL.pack(self.include_topic_authorized_operations))
+            append(_UINT8.pack(self.include_topic_authorized_operations))
         else:
-            if self.include_topic_authorized_operations:
+            if self.include_topic_authorized_operations is not False:
                 raise WireFault
         if version >= 9:
             if self._unknown_tags:

@@ -43,11 +43,11 @@ __all__ = [
     "MetadataResponseTopicCollection",
 ]
 
-_BOOL = struct.Struct(">?")
 _INT16 = struct.Struct(">h")
 _INT16_INT32X2 = struct.Struct(">hii")
 _INT16_INT32X3 = struct.Struct(">hiii")
 _INT32 = struct.Struct(">i")
+_UINT8 = struct.Struct(">B")
 
 
 class MetadataResponseBroker(Struct):
@@ -913,7 +913,7 @@ def _write_metadata_response_topic(
             if len(entry.topic_id) != 16:
                 raise WireFault
             append(entry.topic_id)
-            append(_BOOL.pack(entry.is_internal))
+            append(_UINT8.pack(entry.is_internal))
             write_compact_array_length(append, len(entry.partitions))
             _write_metadata_response_partition(append, entry.partitions, version)
             append(_INT32.pack(entry.topic_authorized_operations))
@@ -933,7 +933,7 @@ def _write_metadata_response_topic(
             if len(entry.topic_id) != 16:
                 raise WireFault
             append(entry.topic_id)
-            append(_BOOL.pack(entry.is_internal))
+            append(_UINT8.pack(entry.is_internal))
             write_compact_array_length(append, len(entry.partitions))
             _write_metadata_response_partition(append, entry.partitions, version)
             append(_INT32.pack(entry.topic_authorized_operations))
@@ -950,7 +950,7 @@ def _write_metadata_response_topic(
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
             append(text)
-            append(_BOOL.pack(entry.is_internal))
+            append(_UINT8.pack(entry.is_internal))
             write_compact_array_length(append, len(entry.partitions))
             _write_metadata_response_partition(append, entry.partitions, version)
             append(_INT32.pack(entry.topic_authorized_operations))
@@ -964,7 +964,7 @@ def _write_metadata_response_topic(
             if entry.name is None:
                 raise WireFault
             write_string(append, entry.name)
-            append(_BOOL.pack(entry.is_internal))
+            append(_UINT8.pack(entry.is_internal))
             write_array_length(append, len(entry.partitions))
             _write_metadata_response_partition(append, entry.partitions, version)
             append(_INT32.pack(entry.topic_authorized_operations))
@@ -976,7 +976,7 @@ def _write_metadata_response_topic(
             if entry.name is None:
                 raise WireFault
             write_string(append, entry.name)
-            append(_BOOL.pack(entry.is_internal))
+            append(_UINT8.pack(entry.is_internal))
             write_array_length(append, len(entry.partitions))
             _write_metadata_response_partition(append, entry.partitions, version)
             if entry.topic_authorized_operations != -2147483648:

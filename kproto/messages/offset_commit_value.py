@@ -150,4 +150,4 @@ def _write_offset_commit_value_tags(out: Append, message: OffsetCommitValue, ver
             raise WireFault
         append(message.topic_id)
         tagged.append(RawTaggedField(0, b"".join(pieces)))
-    write_tags(out, tagged, message._unknown_tags)
+    write_tags(out, tagged, message._unknown_tags, (0,))

@@ -43,8 +43,8 @@ __all__ = [
     "OffsetFetchRequestTopics",
 ]
 
-_BOOL = struct.Struct(">?")
 _INT32 = struct.Struct(">i")
+_UINT8 = struct.Struct(">B")
 
 
 class OffsetFetchRequestTopic(Struct):
@@ -207,7 +207,7 @@ class OffsetFetchRequest(Request["OffsetFetchResponse"]):
 
     def _write_fields(self, append: Append, version: int) -> None:
         if version >= 8:
-            if self.group_id:
+            if self.group_id != "":
                 raise WireFault
         elif version >= 6:
             write_compact_string(append, self.group_id)
@@ -237,12 +237,12 @@ class OffsetFetchRequest(Request["OffsetFetchResponse"]):
             write_compact_array_length(append, len(self.groups))
             _write_offset_fetch_request_group(append, self.groups, version)
         else:
-            if self.groups:
+            if len(self.groups) > 0:
                 raise WireFault
         if version >= 7:
-            append(_BOOL.pack(self.require_stable))
+            append(_UINT8.pack(self.require_stable))
         else:
-            if self.require_stable:
+            if self.require_stable is not False:
                 raise WireFault
         if version >= 6:
             if self._unknown_tags:

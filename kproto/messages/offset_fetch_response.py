@@ -293,7 +293,7 @@ class OffsetFetchResponse(Response):
 
     def _write_fields(self, append: Append, version: int) -> None:
         if version >= 8:
-            if self.topics:
+            if len(self.topics) > 0:
                 raise WireFault
             append(_INT32.pack(self.throttle_time_ms))
             write_compact_array_length(append, len(self.groups))
@@ -306,7 +306,7 @@ class OffsetFetchResponse(Response):
             append(_INT32.pack(self.throttle_time_ms))
             write_compact_array_length(append, len(self.topics))
             _write_offset_fetch_response_topic(append, self.topics, version)
-            if self.groups:
+            if len(self.groups) > 0:
                 raise WireFault
             append(_INT16.pack(self.error_code))
             if self._unknown_tags:
@@ -317,7 +317,7 @@ class OffsetFetchResponse(Response):
             append(_INT32.pack(self.throttle_time_ms))
             write_array_length(append, len(self.topics))
             _write_offset_fetch_response_topic(append, self.topics, version)
-            if self.groups:
+            if len(self.groups) > 0:
                 raise WireFault
             append(_INT16.pack(self.error_code))
             if self._unknown_tags:
@@ -325,7 +325,7 @@ class OffsetFetchResponse(Response):
         elif version >= 2:
             write_array_length(append, len(self.topics))
             _write_offset_fetch_response_topic(append, self.topics, version)
-            if self.groups:
+            if len(self.groups) > 0:
                 raise WireFault
             append(_INT16.pack(self.error_code))
             if self._unknown_tags:
@@ -333,7 +333,7 @@ class OffsetFetchResponse(Response):
         else:
             write_array_length(append, len(self.topics))
             _write_offset_fetch_response_topic(append, self.topics, version)
-            if self.groups:
+            if len(self.groups) > 0:
                 raise WireFault
             if self._unknown_tags:
                 raise WireFault

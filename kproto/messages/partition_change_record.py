@@ -261,4 +261,11 @@ def _write_partition_change_record_tags(
         write_compact_array_length(append, len(message.directories))
         write_uuids(append, message.directories)
         tagged.append(RawTaggedField(8, b"".join(pieces)))
-    write_tags(out, tagged, message._unknown_tags)
+    known: tuple[int, ...]
+    if version >= 2:
+        known = (0, 1, 2, 3, 4, 5, 6, 7, 8)
+    elif version >= 1:
+        known = (0, 1, 2, 3, 4, 5, 8)
+    else:
+        known = (0, 1, 2, 3, 4, 5)
+    write_tags(out, tagged, message._unknown_tags, known)

@@ -167,7 +167,7 @@ class PartitionRecord(Message):
             write_compact_array_length(append, len(self.directories))
             write_uuids(append, self.directories)
         else:
-            if self.directories:
+            if len(self.directories) > 0:
                 raise WireFault
         if version >= 2:
             _write_partition_record_tags(append, self, version)
@@ -228,4 +228,9 @@ def _write_partition_record_tags(out: Append, message: PartitionRecord, version:
         write_compact_array_length(append, len(message.last_known_elr))
         write_numbers(append, message.last_known_elr, "i")
         tagged.append(RawTaggedField(2, b"".join(pieces)))
-    write_tags(out, tagged, message._unknown_tags)
+    known: tuple[int, ...]
+    if version >= 2:
+        known = (0, 1, 2)
+    else:
+        known = (0,)
+    write_tags(out, tagged, message._unknown_tags, known)

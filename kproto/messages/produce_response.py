@@ -323,7 +323,7 @@ class ProduceResponse(Response):
         elif version >= 9:
             write_compact_array_length(append, len(self.responses))
             _write_topic_produce_response(append, self.responses, version)
-            if self.node_endpoints:
+            if len(self.node_endpoints) > 0:
                 raise WireFault
             append(_INT32.pack(self.throttle_time_ms))
             if self._unknown_tags:
@@ -333,7 +333,7 @@ class ProduceResponse(Response):
         elif version >= 1:
             write_array_length(append, len(self.responses))
             _write_topic_produce_response(append, self.responses, version)
-            if self.node_endpoints:
+            if len(self.node_endpoints) > 0:
                 raise WireFault
             append(_INT32.pack(self.throttle_time_ms))
             if self._unknown_tags:
@@ -341,7 +341,7 @@ class ProduceResponse(Response):
         else:
             write_array_length(append, len(self.responses))
             _write_topic_produce_response(append, self.responses, version)
-            if self.node_endpoints:
+            if len(self.node_endpoints) > 0:
                 raise WireFault
             if self._unknown_tags:
                 raise WireFault
@@ -686,7 +686,7 @@ def _write_partition_produce_response_tags(
         append = pieces.append
         _write_leader_id_and_epoch(append, (entry.current_leader,), version)
         tagged.append(RawTaggedField(0, b"".join(pieces)))
-    write_tags(out, tagged, entry._unknown_tags)
+    write_tags(out, tagged, entry._unknown_tags, (0,))
 
 
 def _read_topic_produce_response(
@@ -857,10 +857,10 @@ def _read_produce_response_tags(
 
 def _write_produce_response_tags(out: Append, message: ProduceResponse, version: int) -> None:
     tagged: list[RawTaggedField] = []
-    if version >= 10 and message.node_endpoints:
+    if version >= 10 and len(message.node_endpoints) > 0:
         pieces: list[bytes] = []
         append = pieces.append
         write_compact_array_length(append, len(message.node_endpoints))
         _write_node_endpoint(append, message.node_endpoints, version)
         tagged.append(RawTaggedField(0, b"".join(pieces)))
-    write_tags(out, tagged, message._unknown_tags)
+    write_tags(out, tagged, message._unknown_tags, (0,))

@@ -21,6 +21,7 @@ __all__ = [
 ]
 
 _INT32_BOOL_INT8 = struct.Struct(">i?b")
+_INT32_UINT8_INT8 = struct.Struct(">iBb")
 
 
 class PushTelemetryRequest(Request["PushTelemetryResponse"]):
@@ -89,7 +90,9 @@ class PushTelemetryRequest(Request["PushTelemetryResponse"]):
         if len(self.client_instance_id) != 16:
             raise WireFault
         append(self.client_instance_id)
-        append(_INT32_BOOL_INT8.pack(self.subscription_id, self.terminating, self.compression_type))
+        append(
+            _INT32_UINT8_INT8.pack(self.subscription_id, self.terminating, self.compression_type)
+        )
         write_compact_bytes(append, self.metrics)
         if self._unknown_tags:
             write_tags(append, (), self._unknown_tags)

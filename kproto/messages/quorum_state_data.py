@@ -128,7 +128,7 @@ class QuorumStateData(Message):
 
     def _write_fields(self, append: Append, version: int) -> None:
         if version >= 1:
-            if self.cluster_id:
+            if self.cluster_id != "":
                 raise WireFault
         else:
             write_compact_string(append, self.cluster_id)

@@ -38,11 +38,11 @@ __all__ = [
     "RegisterBrokerRecord",
 ]
 
-_BOOL = struct.Struct(">?")
 _INT16X2 = struct.Struct(">hh")
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
 _UINT16_INT16 = struct.Struct(">Hh")
+_UINT8 = struct.Struct(">B")
 
 
 class BrokerEndpoint(Struct):
@@ -243,9 +243,9 @@ class RegisterBrokerRecord(Message):
     def _write_fields(self, append: Append, version: int) -> None:
         append(_INT32.pack(self.broker_id))
         if version >= 2:
-            append(_BOOL.pack(self.is_migrating_zk_broker))
+            append(_UINT8.pack(self.is_migrating_zk_broker))
         else:
-            if self.is_migrating_zk_broker:
+            if self.is_migrating_zk_broker is not False:
                 raise WireFault
         if len(self.incarnation_id) != 16:
             raise WireFault
@@ -256,14 +256,14 @@ class RegisterBrokerRecord(Message):
         write_compact_array_length(append, len(self.features))
         _write_broker_feature(append, self.features, version)
         write_compact_nullable_string(append, self.rack)
-        append(_BOOL.pack(self.fenced))
+        append(_UINT8.pack(self.fenced))
         if version >= 1:
-            append(_BOOL.pack(self.in_controlled_shutdown))
+            append(_UINT8.pack(self.in_controlled_shutdown))
         else:
-            if self.in_controlled_shutdown:
+            if self.in_controlled_shutdown is not False:
                 raise WireFault
         if version <= 2:
-            if self.log_dirs:
+            if len(self.log_dirs) > 0:
                 raise WireFault
         if version <= 3:
             if self.cordoned_log_dirs is not None:
@@ -363,7 +363,7 @@ def _write_register_broker_record_tags(
     out: Append, message: RegisterBrokerRecord, version: int
 ) -> None:
     tagged: list[RawTaggedField] = []
-    if version >= 3 and message.log_dirs:
+    if version >= 3 and len(message.log_dirs) > 0:
         pieces: list[bytes] = []
         append = pieces.append
         write_compact_array_length(append, len(message.log_dirs))
@@ -375,4 +375,9 @@ def _write_register_broker_record_tags(
         write_compact_array_length(append, len(message.cordoned_log_dirs))
         write_uuids(append, message.cordoned_log_dirs)
         tagged.append(RawTaggedField(1, b"".join(pieces)))
-    write_tags(out, tagged, message._unknown_tags)
+    known: tuple[int, ...]
+    if version >= 4:
+        known = (0, 1)
+    else:
+        known = (0,)
+    write_tags(out, tagged, message._unknown_tags, known)

@@ -22,10 +22,10 @@ __all__ = [
     "RegisterControllerRecord",
 ]
 
-_BOOL = struct.Struct(">?")
 _INT16X2 = struct.Struct(">hh")
 _INT32 = struct.Struct(">i")
 _UINT16_INT16 = struct.Struct(">Hh")
+_UINT8 = struct.Struct(">B")
 
 
 class ControllerEndpoint(Struct):
@@ -173,7 +173,7 @@ class RegisterControllerRecord(Message):
         if len(self.incarnation_id) != 16:
             raise WireFault
         append(self.incarnation_id)
-        append(_BOOL.pack(self.zk_migration_ready))
+        append(_UINT8.pack(self.zk_migration_ready))
         write_compact_array_length(append, len(self.end_points))
         _write_controller_endpoint(append, self.end_points, version)
         write_compact_array_length(append, len(self.features))

@@ -39,6 +39,7 @@ _INT32 = struct.Struct(">i")
 _INT32_INT64 = struct.Struct(">iq")
 _INT64X2_INT32_INT64X2 = struct.Struct(">qqiqq")
 _INT8 = struct.Struct(">b")
+_UINT8 = struct.Struct(">B")
 
 
 class TopicIdPartitionEntry(Struct):
@@ -348,9 +349,9 @@ def _write_remote_log_segment_metadata_record_tags(
     out: Append, message: RemoteLogSegmentMetadataRecord, version: int
 ) -> None:
     tagged: list[RawTaggedField] = []
-    if message.txn_index_empty:
+    if message.txn_index_empty is not False:
         pieces: list[bytes] = []
         append = pieces.append
-        append(_BOOL.pack(message.txn_index_empty))
+        append(_UINT8.pack(message.txn_index_empty))
         tagged.append(RawTaggedField(0, b"".join(pieces)))
-    write_tags(out, tagged, message._unknown_tags)
+    write_tags(out, tagged, message._unknown_tags, (0,))

@@ -37,9 +37,9 @@ __all__ = [
     "ShareAcknowledgeRequest",
 ]
 
-_BOOL = struct.Struct(">?")
 _INT32 = struct.Struct(">i")
 _INT64X2 = struct.Struct(">qq")
+_UINT8 = struct.Struct(">B")
 
 
 class AcknowledgementBatch(Struct):
@@ -207,9 +207,9 @@ class ShareAcknowledgeRequest(Request["ShareAcknowledgeResponse"]):
         write_compact_nullable_string(append, self.member_id)
         append(_INT32.pack(self.share_session_epoch))
         if version >= 2:
-            append(_BOOL.pack(self.is_renew_ack))
+            append(_UINT8.pack(self.is_renew_ack))
         else:
-            if self.is_renew_ack:
+            if self.is_renew_ack is not False:
                 raise WireFault
         write_compact_array_length(append, len(self.topics))
         _write_acknowledge_topic(append, self.topics, version)

@@ -43,6 +43,7 @@ _INT32X2 = struct.Struct(">ii")
 _INT32X4 = struct.Struct(">iiii")
 _INT64X2 = struct.Struct(">qq")
 _INT8_BOOL = struct.Struct(">b?")
+_INT8_UINT8 = struct.Struct(">bB")
 
 
 class AcknowledgementBatch(Struct):
@@ -298,9 +299,9 @@ class ShareFetchRequest(Request["ShareFetchResponse"]):
             if self.batch_size != 0:
                 raise WireFault
         if version >= 2:
-            append(_INT8_BOOL.pack(self.share_acquire_mode, self.is_renew_ack))
+            append(_INT8_UINT8.pack(self.share_acquire_mode, self.is_renew_ack))
         else:
-            if self.is_renew_ack:
+            if self.is_renew_ack is not False:
                 raise WireFault
         write_compact_array_length(append, len(self.topics))
         _write_fetch_topic(append, self.topics, version)

@@ -19,7 +19,7 @@ __all__ = [
     "ShareGroupDescribeRequest",
 ]
 
-_BOOL = struct.Struct(">?")
+_UINT8 = struct.Struct(">B")
 
 
 class ShareGroupDescribeRequest(Request["ShareGroupDescribeResponse"]):
@@ -66,7 +66,7 @@ class ShareGroupDescribeRequest(Request["ShareGroupDescribeResponse"]):
     def _write_fields(self, append: Append, version: int) -> None:
         write_compact_array_length(append, len(self.group_ids))
         write_compact_strings(append, self.group_ids)
-        append(_BOOL.pack(self.include_authorized_operations))
+        append(_UINT8.pack(self.include_authorized_operations))
         if self._unknown_tags:
             write_tags(append, (), self._unknown_tags)
         else:

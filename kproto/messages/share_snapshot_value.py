@@ -206,4 +206,4 @@ def _write_share_snapshot_value_tags(
         append = pieces.append
         append(_INT32.pack(message.delivery_complete_count))
         tagged.append(RawTaggedField(0, b"".join(pieces)))
-    write_tags(out, tagged, message._unknown_tags)
+    write_tags(out, tagged, message._unknown_tags, (0,))

@@ -180,4 +180,4 @@ def _write_share_update_value_tags(out: Append, message: ShareUpdateValue, versi
         append = pieces.append
         append(_INT32.pack(message.delivery_complete_count))
         tagged.append(RawTaggedField(0, b"".join(pieces)))
-    write_tags(out, tagged, message._unknown_tags)
+    write_tags(out, tagged, message._unknown_tags, (0,))

@@ -39,10 +39,11 @@ __all__ = [
     "StopReplicaTopicV1",
 ]
 
-_BOOL = struct.Struct(">?")
 _INT32 = struct.Struct(">i")
 _INT32X2_BOOL = struct.Struct(">ii?")
+_INT32X2_UINT8 = struct.Struct(">iiB")
 _INT64 = struct.Struct(">q")
+_UINT8 = struct.Struct(">B")
 
 
 class StopReplicaPartitionV0(Struct):
@@ -250,26 +251,26 @@ class StopReplicaRequest(Request["StopReplicaResponse"]):
     def _write_fields(self, append: Append, version: int) -> None:
         append(_INT32.pack(self.controller_id))
         if version >= 4:
-            append(_BOOL.pack(self.is_k_raft_controller))
+            append(_UINT8.pack(self.is_k_raft_controller))
         else:
-            if self.is_k_raft_controller:
+            if self.is_k_raft_controller is not False:
                 raise WireFault
         append(_INT32.pack(self.controller_epoch))
         if version >= 1:
             append(_INT64.pack(self.broker_epoch))
         if version >= 3:
-            if self.delete_partitions:
+            if self.delete_partitions is not False:
                 raise WireFault
         else:
-            append(_BOOL.pack(self.delete_partitions))
+            append(_UINT8.pack(self.delete_partitions))
         if version >= 1:
-            if self.ungrouped_partitions:
+            if len(self.ungrouped_partitions) > 0:
                 raise WireFault
         else:
             write_array_length(append, len(self.ungrouped_partitions))
             _write_stop_replica_partition_v0(append, self.ungrouped_partitions, version)
         if version >= 3:
-            if self.topics:
+            if len(self.topics) > 0:
                 raise WireFault
         elif version >= 2:
             write_compact_array_length(append, len(self.topics))
@@ -278,13 +279,13 @@ class StopReplicaRequest(Request["StopReplicaResponse"]):
             write_array_length(append, len(self.topics))
             _write_stop_replica_topic_v1(append, self.topics, version)
         else:
-            if self.topics:
+            if len(self.topics) > 0:
                 raise WireFault
         if version >= 3:
             write_compact_array_length(append, len(self.topic_states))
             _write_stop_replica_topic_state(append, self.topic_states, version)
         else:
-            if self.topic_states:
+            if len(self.topic_states) > 0:
                 raise WireFault
         if version >= 2:
             if self._unknown_tags:
@@ -390,7 +391,7 @@ def _write_stop_replica_partition_state(
 ) -> None:
     for entry in entries:
         append(
-            _INT32X2_BOOL.pack(entry.partition_index, entry.leader_epoch, entry.delete_partition)
+            _INT32X2_UINT8.pack(entry.partition_index, entry.leader_epoch, entry.delete_partition)
         )
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)

@@ -225,4 +225,4 @@ def _write_task_ids_tags(out: Append, entry: TaskIds, version: int) -> None:
             write_compact_array_length(append, len(entry.assignment_epochs))
             write_numbers(append, entry.assignment_epochs, "i")
         tagged.append(RawTaggedField(0, b"".join(pieces)))
-    write_tags(out, tagged, entry._unknown_tags)
+    write_tags(out, tagged, entry._unknown_tags, (0,))

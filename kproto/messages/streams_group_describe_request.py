@@ -20,7 +20,7 @@ __all__ = [
     "StreamsGroupDescribeRequest",
 ]
 
-_BOOL = struct.Struct(">?")
+_UINT8 = struct.Struct(">B")
 
 
 class StreamsGroupDescribeRequest(Request["StreamsGroupDescribeResponse"]):
@@ -76,11 +76,11 @@ class StreamsGroupDescribeRequest(Request["StreamsGroupDescribeResponse"]):
     def _write_fields(self, append: Append, version: int) -> None:
         write_compact_array_length(append, len(self.group_ids))
         write_compact_strings(append, self.group_ids)
-        append(_BOOL.pack(self.include_authorized_operations))
+        append(_UINT8.pack(self.include_authorized_operations))
         if version >= 1:
-            append(_BOOL.pack(self.include_topology_description))
+            append(_UINT8.pack(self.include_topology_description))
         else:
-            if self.include_topology_description:
+            if self.include_topology_description is not False:
                 raise WireFault
         if self._unknown_tags:
             write_tags(append, (), self._unknown_tags)

@@ -47,7 +47,6 @@ __all__ = [
     "TopologyDescriptionSubtopology",
 ]
 
-_BOOL = struct.Struct(">?")
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT32X2 = struct.Struct(">ii")
@@ -55,6 +54,7 @@ _INT32_INT16 = struct.Struct(">ih")
 _INT32_INT64 = struct.Struct(">iq")
 _INT8 = struct.Struct(">b")
 _UINT16 = struct.Struct(">H")
+_UINT8 = struct.Struct(">B")
 
 
 class KeyValue(Struct):
@@ -872,7 +872,7 @@ def _write_member(append: Append, entries: Iterable[Member], version: int) -> No
         _write_task_offset(append, entry.task_end_offsets, version)
         _write_assignment(append, (entry.assignment,), version)
         _write_assignment(append, (entry.target_assignment,), version)
-        append(_BOOL.pack(entry.is_classic))
+        append(_UINT8.pack(entry.is_classic))
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)
         else:

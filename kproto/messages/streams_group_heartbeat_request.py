@@ -43,12 +43,12 @@ __all__ = [
     "Topology",
 ]
 
-_BOOL = struct.Struct(">?")
 _INT32 = struct.Struct(">i")
 _INT32X2 = struct.Struct(">ii")
 _INT32_INT16 = struct.Struct(">ih")
 _INT32_INT64 = struct.Struct(">iq")
 _UINT16 = struct.Struct(">H")
+_UINT8 = struct.Struct(">B")
 
 
 class KeyValue(Struct):
@@ -469,7 +469,7 @@ class StreamsGroupHeartbeatRequest(Request["StreamsGroupHeartbeatResponse"]):
         else:
             write_compact_array_length(append, len(self.task_end_offsets))
             _write_task_offset(append, self.task_end_offsets, version)
-        append(_BOOL.pack(self.shutdown_application))
+        append(_UINT8.pack(self.shutdown_application))
         if self._unknown_tags:
             write_tags(append, (), self._unknown_tags)
         else:

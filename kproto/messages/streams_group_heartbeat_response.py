@@ -36,13 +36,13 @@ __all__ = [
     "TopicPartition",
 ]
 
-_BOOL = struct.Struct(">?")
 _INT32 = struct.Struct(">i")
 _INT32X2 = struct.Struct(">ii")
 _INT32_INT16 = struct.Struct(">ih")
 _INT64 = struct.Struct(">q")
 _INT8 = struct.Struct(">b")
 _UINT16 = struct.Struct(">H")
+_UINT8 = struct.Struct(">B")
 
 
 class Status(Struct):
@@ -348,9 +348,9 @@ class StreamsGroupHeartbeatResponse(Response):
             write_compact_array_length(append, len(self.warmup_tasks))
             _write_task_ids(append, self.warmup_tasks, version)
         if version >= 1:
-            append(_BOOL.pack(self.topology_description_required))
+            append(_UINT8.pack(self.topology_description_required))
         else:
-            if self.topology_description_required:
+            if self.topology_description_required is not False:
                 raise WireFault
         append(_INT32.pack(self.endpoint_information_epoch))
         if self.partitions_by_user_endpoint is None:

@@ -212,4 +212,4 @@ def _write_streams_group_metadata_value_tags(
         append = pieces.append
         append(_INT32.pack(message.failed_description_topology_epoch))
         tagged.append(RawTaggedField(3, b"".join(pieces)))
-    write_tags(out, tagged, message._unknown_tags)
+    write_tags(out, tagged, message._unknown_tags, (0, 1, 2, 3))

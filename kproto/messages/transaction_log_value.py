@@ -322,4 +322,4 @@ def _write_transaction_log_value_tags(
         append = pieces.append
         append(_INT16.pack(message.next_producer_epoch))
         tagged.append(RawTaggedField(3, b"".join(pieces)))
-    write_tags(out, tagged, message._unknown_tags)
+    write_tags(out, tagged, message._unknown_tags, (0, 1, 2, 3))

@@ -214,7 +214,7 @@ class TxnOffsetCommitRequest(Request["TxnOffsetCommitResponse"]):
         else:
             if self.generation_id_or_member_epoch != -1:
                 raise WireFault
-            if self.member_id:
+            if self.member_id != "":
                 raise WireFault
             if self.group_instance_id is not None:
                 raise WireFault

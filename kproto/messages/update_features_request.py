@@ -22,10 +22,10 @@ __all__ = [
     "UpdateFeaturesRequest",
 ]
 
-_BOOL = struct.Struct(">?")
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT8 = struct.Struct(">b")
+_UINT8 = struct.Struct(">B")
 
 
 class FeatureUpdateKey(Struct):
@@ -128,9 +128,9 @@ class UpdateFeaturesRequest(Request["UpdateFeaturesResponse"]):
         write_compact_array_length(append, len(self.feature_updates))
         _write_feature_update_key(append, self.feature_updates, version)
         if version >= 1:
-            append(_BOOL.pack(self.validate_only))
+            append(_UINT8.pack(self.validate_only))
         else:
-            if self.validate_only:
+            if self.validate_only is not False:
                 raise WireFault
         if self._unknown_tags:
             write_tags(append, (), self._unknown_tags)
@@ -171,13 +171,13 @@ def _write_feature_update_key(
         write_compact_string(append, entry.feature)
         append(_INT16.pack(entry.max_version_level))
         if version >= 1:
-            if entry.allow_downgrade:
+            if entry.allow_downgrade is not False:
                 raise WireFault
             append(_INT8.pack(entry.upgrade_type))
         else:
             if entry.upgrade_type != 1:
                 raise WireFault
-            append(_BOOL.pack(entry.allow_downgrade))
+            append(_UINT8.pack(entry.allow_downgrade))
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)
         else:

@@ -46,12 +46,12 @@ __all__ = [
     "UpdateMetadataTopicState",
 ]
 
-_BOOL = struct.Struct(">?")
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT32X4 = struct.Struct(">iiii")
 _INT64 = struct.Struct(">q")
 _INT8 = struct.Struct(">b")
+_UINT8 = struct.Struct(">B")
 
 
 class UpdateMetadataPartitionState(Struct):
@@ -308,15 +308,15 @@ class UpdateMetadataRequest(Request["UpdateMetadataResponse"]):
     def _write_fields(self, append: Append, version: int) -> None:
         append(_INT32.pack(self.controller_id))
         if version >= 8:
-            append(_BOOL.pack(self.is_k_raft_controller))
+            append(_UINT8.pack(self.is_k_raft_controller))
         else:
-            if self.is_k_raft_controller:
+            if self.is_k_raft_controller is not False:
                 raise WireFault
             if self.type != 0:
                 raise WireFault
         append(_INT32.pack(self.controller_epoch))
         if version >= 5:
-            if self.ungrouped_partition_states:
+            if len(self.ungrouped_partition_states) > 0:
                 raise WireFault
             append(_INT64.pack(self.broker_epoch))
         else:
@@ -329,7 +329,7 @@ class UpdateMetadataRequest(Request["UpdateMetadataResponse"]):
             write_array_length(append, len(self.topic_states))
             _write_update_metadata_topic_state(append, self.topic_states, version)
         else:
-            if self.topic_states:
+            if len(self.topic_states) > 0:
                 raise WireFault
         if version >= 6:
             write_compact_array_length(append, len(self.live_brokers))
@@ -653,4 +653,4 @@ def _write_update_metadata_request_tags(
         append = pieces.append
         append(_INT8.pack(message.type))
         tagged.append(RawTaggedField(0, b"".join(pieces)))
-    write_tags(out, tagged, message._unknown_tags)
+    write_tags(out, tagged, message._unknown_tags, (0,))

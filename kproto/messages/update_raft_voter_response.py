@@ -157,4 +157,4 @@ def _write_update_raft_voter_response_tags(
         append = pieces.append
         _write_current_leader(append, (message.current_leader,), version)
         tagged.append(RawTaggedField(0, b"".join(pieces)))
-    write_tags(out, tagged, message._unknown_tags)
+    write_tags(out, tagged, message._unknown_tags, (0,))

@@ -34,10 +34,10 @@ __all__ = [
     "VoteRequest",
 ]
 
-_BOOL = struct.Struct(">?")
 _INT32 = struct.Struct(">i")
 _INT32X3 = struct.Struct(">iii")
 _INT32_INT64 = struct.Struct(">iq")
+_UINT8 = struct.Struct(">B")
 
 
 class PartitionData(Struct):
@@ -220,9 +220,9 @@ def _write_partition_data(append: Append, entries: Iterable[PartitionData], vers
             append(entry.voter_directory_id)
         append(_INT32_INT64.pack(entry.last_offset_epoch, entry.last_offset))
         if version >= 2:
-            append(_BOOL.pack(entry.pre_vote))
+            append(_UINT8.pack(entry.pre_vote))
         else:
-            if entry.pre_vote:
+            if entry.pre_vote is not False:
                 raise WireFault
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)

@@ -30,6 +30,7 @@ __all__ = [
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT32_INT16_INT32X2_BOOL = struct.Struct(">ihii?")
+_INT32_INT16_INT32X2_UINT8 = struct.Struct(">ihiiB")
 _UINT16 = struct.Struct(">H")
 
 
@@ -186,7 +187,7 @@ class VoteResponse(Response):
         if version >= 1:
             _write_vote_response_tags(append, self, version)
         else:
-            if self.node_endpoints:
+            if len(self.node_endpoints) > 0:
                 raise WireFault
             if self._unknown_tags:
                 write_tags(append, (), self._unknown_tags)
@@ -220,7 +221,7 @@ def _read_partition_data(
 def _write_partition_data(append: Append, entries: Iterable[PartitionData], version: int) -> None:
     for entry in entries:
         append(
-            _INT32_INT16_INT32X2_BOOL.pack(
+            _INT32_INT16_INT32X2_UINT8.pack(
                 entry.partition_index,
                 entry.error_code,
                 entry.leader_id,
@@ -312,10 +313,10 @@ def _read_vote_response_tags(message: VoteResponse, data: bytes, pos: int, versi
 
 def _write_vote_response_tags(out: Append, message: VoteResponse, version: int) -> None:
     tagged: list[RawTaggedField] = []
-    if version >= 1 and message.node_endpoints:
+    if version >= 1 and len(message.node_endpoints) > 0:
         pieces: list[bytes] = []
         append = pieces.append
         write_compact_array_length(append, len(message.node_endpoints))
         _write_node_endpoint(append, message.node_endpoints, version)
         tagged.append(RawTaggedField(0, b"".join(pieces)))
-    write_tags(out, tagged, message._unknown_tags)
+    write_tags(out, tagged, message._unknown_tags, (0,))

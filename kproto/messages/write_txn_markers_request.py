@@ -39,6 +39,7 @@ __all__ = [
 
 _INT32 = struct.Struct(">i")
 _INT64_INT16_BOOL = struct.Struct(">qh?")
+_INT64_INT16_UINT8 = struct.Struct(">qhB")
 _INT8 = struct.Struct(">b")
 
 
@@ -248,7 +249,7 @@ def _write_writable_txn_marker(
 ) -> None:
     for entry in entries:
         append(
-            _INT64_INT16_BOOL.pack(
+            _INT64_INT16_UINT8.pack(
                 entry.producer_id, entry.producer_epoch, entry.transaction_result
             )
         )

@@ -7,12 +7,13 @@ the same bytes, or the same object, once more by the layout of the definition.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable, Sized
 from typing import Any, Final
 
 from ..wire.errors import DecodeError, EncodeError
 from ..wire.limits import MAX_ARRAY_ELEMENTS, MAX_STRING_BYTES, MAX_TAGGED_FIELDS
 from .layout import FORMATS, LayoutField, StructLayout, WireType, layout
-from .naming import attribute_name
+from .naming import attribute_name, class_name
 from .specs import FieldSpec, MessageSpec
 
 __all__ = ["explain_decode", "explain_encode"]
@@ -203,18 +204,26 @@ def explain_encode(message: MessageSpec, version: int, value: object) -> EncodeE
 
 
 def _check_struct(shape: StructLayout, value: object, path: str) -> None:
-    if type(value).__name__ != shape.class_name:
+    if all(base.__name__ != shape.class_name for base in type(value).__mro__):
         raise _Fault(f"a {shape.class_name} is wanted, not {_kind(value)}", path)
     for spec in shape.absent:
         attribute = attribute_name(spec.name, of_message=shape.is_message)
-        _check_absent(spec, getattr(value, attribute, None), _join(path, attribute))
+        if not spec.ignorable:
+            _check_absent(spec, _held(value, attribute, path), _join(path, attribute))
     for field in shape.all_fields():
-        _check_field(field, getattr(value, field.attribute, None), _join(path, field.attribute))
+        _check_field(field, _held(value, field.attribute, path), _join(path, field.attribute))
     _check_unknown_tags(shape, value, path)
 
 
+def _held(value: object, attribute: str, path: str) -> object:
+    try:
+        return getattr(value, attribute)
+    except AttributeError:
+        raise _Fault("the attribute was deleted, or never set", _join(path, attribute)) from None
+
+
 def _check_unknown_tags(shape: StructLayout, value: object, path: str) -> None:
-    unknown = getattr(value, "_unknown_tags", None)
+    unknown: Any = _held(value, "_unknown_tags", path)
     if not unknown:
         return
     where = _join(path, "unknown_tagged_fields")
@@ -223,10 +232,10 @@ def _check_unknown_tags(shape: StructLayout, value: object, path: str) -> None:
     taken = {field.tag for field in shape.tagged}
     try:
         numbers = [tag for tag, _ in unknown]
-        sizes = [len(data) + len(memoryview(data)) for _, data in unknown]
+        for _, data in unknown:
+            memoryview(data)
     except (TypeError, ValueError):
         raise _Fault("a list of RawTaggedField(tag, bytes) is wanted", where) from None
-    assert len(sizes) == len(numbers)
     for tag in numbers:
         if not isinstance(tag, int) or not 0 <= tag <= 0xFFFFFFFF:
             raise _Fault(f"{tag!r} is no tag number", where)
@@ -236,7 +245,7 @@ def _check_unknown_tags(shape: StructLayout, value: object, path: str) -> None:
 
 
 def _check_absent(spec: FieldSpec, value: object, path: str) -> None:
-    if spec.ignorable or is_default(spec, value):
+    if is_default(spec, value):
         return
     reason = f"this version does not have the field (versions {spec.versions} do)"
     raise _Fault(f"{reason}; leave it at its default", path)
@@ -245,13 +254,16 @@ def _check_absent(spec: FieldSpec, value: object, path: str) -> None:
 def is_default(spec: FieldSpec, value: object) -> bool:
     """True when `value` is the default of the field, so that it may be left out."""
     default = spec.default_value()
-    if default is None:
-        return value is None
+    if default is None or isinstance(default, bool):
+        return value is default
     if spec.is_struct:
-        return value is not None and value == type(value)()
+        return type(value).__name__ == class_name(spec.type) and value == type(value)()
     if spec.is_array:
-        return value is not None and not isinstance(value, int | float) and not value
-    return value == default
+        return isinstance(value, Sized) and len(value) == 0
+    try:
+        return bool(value == default)
+    except (TypeError, ValueError):
+        return False
 
 
 def _check_field(field: LayoutField, value: object, path: str) -> None:
@@ -275,7 +287,7 @@ def _check_value(kind: WireType, value: object, path: str) -> None:
             if not isinstance(value, bytes | bytearray | memoryview):
                 raise _Fault(f"bytes are wanted, not {_kind(value)}", path)
         case "uuid":
-            if not isinstance(value, bytes | bytearray) or len(value) != 16:
+            if not isinstance(value, bytes | bytearray | memoryview) or len(value) != 16:
                 raise _Fault(f"a Uuid of 16 bytes is wanted, not {_kind(value)}", path)
         case fixed:
             _check_number(fixed, value, path)
@@ -283,14 +295,10 @@ def _check_value(kind: WireType, value: object, path: str) -> None:
 
 def _check_array(kind: WireType, value: Any, path: str) -> None:
     assert kind.element is not None
-    try:
-        elements = list(value)
-        len(value)
-    except TypeError:
-        raise _Fault(f"a list is wanted, not {_kind(value)}", path) from None
-    if isinstance(value, str | bytes | bytearray) and kind.element.kind in {"string", "struct"}:
+    text = isinstance(value, str) and kind.element.kind == "string"
+    if text or not isinstance(value, Sized) or not isinstance(value, Iterable):
         raise _Fault(f"a list is wanted, not {_kind(value)}", path)
-    for index, element in enumerate(elements):
+    for index, element in enumerate(value):
         where = f"{path}[{index}]"
         if element is None:
             raise _Fault("null, which an element may not be", where)
@@ -310,7 +318,7 @@ def _check_string(value: object, path: str) -> None:
 
 def _check_number(kind: str, value: object, path: str) -> None:
     try:
-        struct.pack(">" + FORMATS[kind], value)
+        struct.pack(">" + ("B" if kind == "bool" else FORMATS[kind]), value)
     except (struct.error, TypeError, OverflowError) as error:
         raise _Fault(f"{_kind(value)} is no {kind} ({error})", path) from None
 

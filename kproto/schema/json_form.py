@@ -9,18 +9,17 @@ ignorable, and refused otherwise.
 from __future__ import annotations
 
 import base64
-import binascii
 import math
 import struct
 from collections.abc import Mapping
 from typing import Any
 
-from ..wire.errors import DecodeError
+from ..wire.errors import ConfigurationError, DecodeError
 from ..wire.limits import MAX_STRING_BYTES
 from ..wire.uuid import Uuid
 from .explain import is_default
 from .layout import FORMATS, StructLayout, WireType, layout
-from .specs import MessageSpec
+from .specs import FieldSpec, MessageSpec
 
 __all__ = ["from_json", "json_name", "to_json"]
 
@@ -97,7 +96,7 @@ class _Reader:
                 raise self.error("the field is missing", where)
         for spec in shape.absent:
             name = json_name(spec.name)
-            if name in node and not spec.ignorable and not is_default(spec, node[name]):
+            if name in node and not spec.ignorable and not _is_default_json(spec, node[name]):
                 where = f"{path}.{name}" if path else name
                 raise self.error("this version does not have the field", where)
         return self.classes[shape.class_name](**values)
@@ -144,15 +143,38 @@ class _Reader:
 
     def text(self, kind: str, node: str, path: str) -> str | bytes:
         if kind == "string":
-            if len(node.encode(errors="surrogatepass")) > MAX_STRING_BYTES:
-                raise self.error(f"a string over {MAX_STRING_BYTES} bytes", path)
+            try:
+                size = len(node.encode())
+            except UnicodeEncodeError:
+                reason = "a string with a lone surrogate, which UTF-8 cannot carry"
+                raise self.error(reason, path) from None
+            if size > MAX_STRING_BYTES:
+                reason = f"a string of {size} bytes; at most {MAX_STRING_BYTES} are allowed"
+                raise self.error(reason, path)
             return node
         try:
             if kind == "uuid":
-                return Uuid(base64.b64decode(node + "==", altchars=b"-_", validate=True))
+                return Uuid.parse(node.removesuffix("=="))
             return base64.b64decode(node, validate=True)
-        except (binascii.Error, ValueError):
-            raise self.error(f"{_json_kind(node)} is no base64", path) from None
+        except ConfigurationError as error:
+            raise self.error(str(error), path) from None
+        except ValueError:
+            raise self.error("a string that is no base64", path) from None
+
+
+def _is_default_json(spec: FieldSpec, node: object) -> bool:
+    """True when the JSON value of a field that the version does not have says nothing."""
+    match spec.default_value():
+        case None:
+            return node is None
+        case bytes() as default if spec.type == "uuid":
+            return node == str(Uuid(default))
+        case bytes() | "":
+            return node in ("", [], {})
+        case bool() as default:
+            return node is default
+        case default:
+            return not isinstance(node, bool) and node == default
 
 
 def _json_kind(node: object) -> str:

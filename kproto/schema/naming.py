@@ -18,8 +18,8 @@ MESSAGE_NAMES: Final = frozenset(
     {"copy", "decode", "decode_from", "encode", "from_json", "size", "to_json"}
 )
 
-#: What every struct defines itself.
-STRUCT_NAMES: Final = frozenset({"copy", "unknown_tagged_fields"})
+#: What every struct defines itself, and the names that its `__init__` needs.
+STRUCT_NAMES: Final = frozenset({"copy", "list", "self", "unknown_tagged_fields"})
 
 #: Names that a generated module imports or uses, and that a struct's class must not take.
 MODULE_NAMES: Final = frozenset(

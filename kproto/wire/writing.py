@@ -6,7 +6,7 @@ What cannot be written raises one of `faults.WRITE_FAULTS`.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final, TypeAlias
 
 from .faults import WireFault
@@ -46,10 +46,10 @@ _INT32: Final = struct.Struct(">i")
 
 
 def uvarint(value: int) -> bytes:
-    """An unsigned varint in its shortest form."""
-    if value < 128:
+    """An unsigned varint of up to 32 bits in its shortest form."""
+    if 0 <= value < 128:
         return UVARINT[value]
-    if value > 0xFFFFFFFF:
+    if not 0 <= value <= 0xFFFFFFFF:
         raise WireFault
     out = bytearray()
     while value > 127:
@@ -99,8 +99,15 @@ def write_compact_nullable_string(append: Append, value: str | None) -> None:
 
 def write_bytes(append: Append, value: bytes) -> None:
     """Bytes with an int32 length."""
+    if type(value) is not bytes:
+        value = _octets(value)
     append(_INT32.pack(len(value)))
     append(value)
+
+
+def _octets(value: bytes | bytearray | memoryview) -> bytes:
+    """The bytes of any other buffer, whatever its items are; raises TypeError on all else."""
+    return bytes(memoryview(value))
 
 
 def write_nullable_bytes(append: Append, value: bytes | None) -> None:
@@ -113,6 +120,8 @@ def write_nullable_bytes(append: Append, value: bytes | None) -> None:
 
 def write_compact_bytes(append: Append, value: bytes) -> None:
     """Bytes whose length plus one is an unsigned varint."""
+    if type(value) is not bytes:
+        value = _octets(value)
     size = len(value)
     if size > MAX_LENGTH:
         raise WireFault
@@ -153,27 +162,41 @@ def write_uuids(append: Append, values: Iterable[bytes]) -> None:
 
 def write_strings(append: Append, values: Iterable[str]) -> None:
     """Strings with int16 lengths."""
+    if isinstance(values, str):
+        raise WireFault
     for value in values:
         write_string(append, value)
 
 
 def write_compact_strings(append: Append, values: Iterable[str]) -> None:
     """Strings in the compact form."""
+    if isinstance(values, str):
+        raise WireFault
     for value in values:
         write_compact_string(append, value)
 
 
 def write_tags(
-    append: Append, known: Iterable[RawTaggedField], unknown: Iterable[RawTaggedField] | None
+    append: Append,
+    fields: Iterable[RawTaggedField],
+    unknown: Iterable[RawTaggedField] | None,
+    known: Collection[int] = (),
 ) -> None:
-    """The tagged fields of a struct, by ascending number, each number once (KIP-482)."""
-    fields = sorted([*known, *unknown] if unknown else known)
-    append(uvarint(len(fields)))
+    """The tagged fields of a struct, by ascending number, each number once (KIP-482).
+
+    `known` are the numbers that are fields of the version; an unknown field may not take one, not
+    even while that field is at its default and left out.
+    """
+    written = sorted([*fields, *unknown]) if unknown else list(fields)
+    if unknown and any(tag in known for tag, _ in unknown):
+        raise WireFault
+    append(uvarint(len(written)))
     previous = -1
-    for tag, value in fields:
+    for tag, value in written:
         if tag <= previous:
             raise WireFault
         previous = tag
         append(uvarint(tag))
-        append(uvarint(len(value)))
-        append(value)
+        octets = value if type(value) is bytes else _octets(value)
+        append(uvarint(len(octets)))
+        append(octets)
