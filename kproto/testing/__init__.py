@@ -1,0 +1,1 @@
+"""What tests of Kafka programs need; knows all of `kproto`."""

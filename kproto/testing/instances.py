@@ -1,0 +1,214 @@
+"""Builds instances of any message at any version that between them use all of its format.
+
+For tests of codecs, brokers and proxies: deterministic, without any dependency, and made from the
+layouts of the definitions, so that a field that a release adds is covered at once. It knows no
+single message, and it builds only values that the version can carry.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, Final, TypeVar
+
+from ..messages.base import Message
+from ..schema.layout import LayoutField, StructLayout, WireType, layout
+from ..wire.tags import RawTaggedField
+from ..wire.uuid import ZERO_UUID, Uuid
+
+__all__ = ["Fill", "instance", "instances", "null_depths"]
+
+M = TypeVar("M", bound=Message)
+
+
+class Fill(Enum):
+    """How the fields of an instance are filled.
+
+    LEAST leaves every field at its default, where the version can carry that. FULL gives every
+    field a value of its own that is not its default, two elements to every array, and unknown
+    tagged fields to every struct. LOW has the smallest numbers, and empty where null would do;
+    HIGH has the largest numbers, and lengths that need two bytes as varints.
+    """
+
+    LEAST = "least"
+    FULL = "full"
+    LOW = "low"
+    HIGH = "high"
+
+
+#: The smallest and the largest value of each type of whole numbers.
+_BOUNDS: Final = {
+    "int8": (-(2**7), 2**7 - 1),
+    "int16": (-(2**15), 2**15 - 1),
+    "uint16": (0, 2**16 - 1),
+    "int32": (-(2**31), 2**31 - 1),
+    "uint32": (0, 2**32 - 1),
+    "int64": (-(2**63), 2**63 - 1),
+}
+
+#: The first tag number of unknown fields; far above what any definition uses.
+_UNKNOWN_TAG: Final = 5000
+
+#: Kafka's classes hold a tag number in an int.
+_LARGEST_TAG: Final = 2**31 - 1
+
+
+def instances(message: type[M], version: int, *, unknown_tags: bool = True) -> list[M]:
+    """Instances of `message` that between them use all that `version` can carry.
+
+    They set every field to a value that is not its default, every nullable field to null (one
+    instance a depth of nesting), and every field to its least and largest; in flexible versions
+    every struct carries unknown tagged fields, unless `unknown_tags` is False. Raises ValueError
+    on a version that the message does not have.
+    """
+    shape = layout(message._definition(), version)
+    built: list[M] = [
+        _Builder(message, fill, unknown_tags=unknown_tags).struct(shape, message, 0)
+        for fill in Fill
+    ]
+    for depth in null_depths(shape):
+        builder = _Builder(message, Fill.FULL, unknown_tags=unknown_tags, null_depth=depth)
+        built.append(builder.struct(shape, message, 0))
+    return built
+
+
+def instance(
+    message: type[M], version: int, fill: Fill = Fill.FULL, *, unknown_tags: bool = True
+) -> M:
+    """One instance of `message`, filled as `fill` says.
+
+    Raises ValueError on a version that the message does not have.
+    """
+    shape = layout(message._definition(), version)
+    made: M = _Builder(message, fill, unknown_tags=unknown_tags).struct(shape, message, 0)
+    return made
+
+
+def null_depths(shape: StructLayout) -> list[int]:
+    """The depths of nesting, 0 for the message itself, at which some field may be null."""
+    found: set[int] = set()
+
+    def walk(struct: StructLayout, depth: int) -> None:
+        for field in struct.all_fields():
+            if field.type.nullable:
+                found.add(depth)
+            inner = field.type.element or field.type
+            if inner.struct is not None:
+                walk(inner.struct, depth + 1)
+
+    walk(shape, 0)
+    return sorted(found)
+
+
+class _Builder:
+    """Builds one instance; numbers its values, so that no two fields hold the same."""
+
+    def __init__(
+        self,
+        message: type[Message],
+        fill: Fill,
+        *,
+        unknown_tags: bool,
+        null_depth: int | None = None,
+    ) -> None:
+        self.classes = message._classes()
+        self.fill = fill
+        self.unknown_tags = unknown_tags
+        self.null_depth = null_depth
+        self.serial = 0
+
+    def struct(self, shape: StructLayout, cls: type[Any], depth: int) -> Any:
+        values = {}
+        for field in shape.all_fields():
+            if self.fill is not Fill.LEAST or (field.default is None and not field.type.nullable):
+                values[field.attribute] = self.field(field, depth)
+        made = cls(**values)
+        if shape.flexible and self.unknown_tags:
+            made.unknown_tagged_fields = self.unknown()
+        return made
+
+    def field(self, field: LayoutField, depth: int) -> Any:
+        if field.type.nullable and depth == self.null_depth:
+            return None
+        made = self.value(field.type, depth)
+        if self.fill is Fill.FULL and made == field.default:
+            made = self.value(field.type, depth)
+        return made
+
+    def value(self, kind: WireType, depth: int) -> Any:
+        self.serial += 1
+        match kind.kind:
+            case "struct":
+                assert kind.struct is not None
+                return self.struct(kind.struct, self.classes[kind.struct.class_name], depth + 1)
+            case "array":
+                assert kind.element is not None
+                return [self.value(kind.element, depth) for _ in range(self.count(kind.element))]
+            case "bool":
+                return self.fill is Fill.HIGH or (self.fill is Fill.FULL and self.serial % 2 == 0)
+            case "float64":
+                return self.decimal()
+            case "string":
+                return self.text()
+            case "uuid":
+                return self.uuid()
+            case "bytes" | "records":
+                return self.text().encode()
+            case number:
+                return self.number(number)
+
+    def count(self, element: WireType) -> int:
+        match self.fill:
+            case Fill.HIGH:
+                return 1 if element.kind == "struct" else 130
+            case Fill.FULL:
+                return 2
+            case _:
+                return 0
+
+    def number(self, kind: str) -> int:
+        low, high = _BOUNDS[kind]
+        match self.fill:
+            case Fill.LOW:
+                return low
+            case Fill.HIGH:
+                return high
+            case _:
+                return 1 + self.serial % high
+
+    def decimal(self) -> float:
+        match self.fill:
+            case Fill.LOW:
+                return -1.7976931348623157e308
+            case Fill.HIGH:
+                return 5e-324
+            case _:
+                return self.serial + 0.25
+
+    def text(self) -> str:
+        match self.fill:
+            case Fill.LOW:
+                return ""
+            case Fill.HIGH:
+                return "é" * 63 + "x" * (self.serial % 3)  # 126 to 128 bytes
+            case _:
+                return f"text-{self.serial}"
+
+    def uuid(self) -> Uuid:
+        match self.fill:
+            case Fill.LOW:
+                return ZERO_UUID
+            case Fill.HIGH:
+                return Uuid(b"\xff" * 16)
+            case _:
+                return Uuid(self.serial.to_bytes(16, "big"))
+
+    def unknown(self) -> list[RawTaggedField]:
+        self.serial += 1
+        match self.fill:
+            case Fill.FULL:
+                return [RawTaggedField(_UNKNOWN_TAG, b"unknown-%d" % self.serial)]
+            case Fill.HIGH:
+                first = RawTaggedField(_UNKNOWN_TAG, b"")
+                return [first, RawTaggedField(_LARGEST_TAG, b"\x80" * 130)]
+            case _:
+                return []
