@@ -8,6 +8,7 @@ nothing of sockets or of any one message; layers above raise them and may subcla
 from __future__ import annotations
 
 __all__ = [
+    "AuthenticationError",
     "BrokerConnectionError",
     "BrokerResponseError",
     "ConfigurationError",
@@ -101,6 +102,13 @@ class ProtocolError(KprotoError):
 
 class UnsupportedVersionError(ProtocolError):
     """No version of an API that both sides speak can express the request."""
+
+
+class AuthenticationError(KprotoError):
+    """Who is who could not be shown: refused credentials, a peer without proof, a broken token.
+
+    Its text never holds a password, a key or a proof.
+    """
 
 
 class BrokerConnectionError(KprotoError, ConnectionError):
