@@ -1,0 +1,108 @@
+"""The client's settings: every limit by name, with its default and the reason for it."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ..protocol.framing import DEFAULT_MAX_FRAME_BYTES
+from ..wire.errors import ConfigurationError
+
+__all__ = ["Address", "ClientSettings", "parse_bootstrap"]
+
+_DEFAULT_PORT: Final = 9092
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSettings:
+    """How a `Client` behaves. Times are in ms, sizes in bytes."""
+
+    #: Names this client in the broker's logs, quotas and metrics.
+    client_id: str = "kproto"
+    #: With a context, connections are TLS; `ssl.create_default_context()` verifies the broker.
+    ssl_context: ssl.SSLContext | None = None
+    #: To open a TCP connection and to agree on versions: a broker that is up does so at once, a
+    #: lost packet or two and a TLS handshake fit in.
+    connect_timeout_ms: int = 10_000
+    #: From writing a request to its response. Brokers hold a Produce for up to 30 s.
+    request_timeout_ms: int = 40_000
+    #: One operation with all its retries, such as an acknowledged send (Java's delivery timeout).
+    delivery_timeout_ms: int = 120_000
+    #: Wait before the first retry; doubles with each further one, with jitter of a fifth.
+    retry_backoff_ms: int = 100
+    #: The longest wait between two retries.
+    retry_backoff_max_ms: int = 1_000
+    #: Metadata older than this is asked for again before it is used.
+    metadata_max_age_ms: int = 300_000
+    #: How long a topic or leader that is not known yet is asked for: one just created takes a
+    #: moment to be known everywhere.
+    topic_timeout_ms: int = 5_000
+    #: Largest response that is read; a larger one ends the connection with an error.
+    max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES
+    #: Requests on one connection that wait for a response; more wait their turn here. Brokers
+    #: work on one request of a connection at a time, so more would only queue there.
+    max_in_flight: int = 16
+    #: Negotiate versions that the definitions mark as unstable.
+    unstable_versions: bool = False
+
+    def __post_init__(self) -> None:
+        for name in (
+            "connect_timeout_ms",
+            "request_timeout_ms",
+            "delivery_timeout_ms",
+            "retry_backoff_ms",
+            "retry_backoff_max_ms",
+            "metadata_max_age_ms",
+            "topic_timeout_ms",
+            "max_frame_bytes",
+            "max_in_flight",
+        ):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ConfigurationError(
+                    f"{name} is {value!r}; it must be a whole number of at least 1"
+                )
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Address:
+    """Where a broker listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+
+def parse_bootstrap(servers: str | Sequence[str]) -> list[Address]:
+    """`host:port,host:port`, or a list of such, as addresses. IPv6 stands in brackets.
+
+    Raises ConfigurationError, which quotes the part that is wrong.
+    """
+    parts = servers.split(",") if isinstance(servers, str) else list(servers)
+    addresses = [_parse_address(part.strip()) for part in parts if part.strip()]
+    if not addresses:
+        raise ConfigurationError("no bootstrap server is given; write host:port")
+    return addresses
+
+
+def _parse_address(text: str) -> Address:
+    host, colon, port = text.rpartition(":")
+    if text.startswith("[") and text.endswith("]"):
+        host, colon, port = text, "", ""
+    elif not colon:
+        host, port = text, ""
+    number = int(port) if port.isascii() and port.isdigit() else (-1 if colon else _DEFAULT_PORT)
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        number = -1
+    if not host or not 0 < number < 65_536:
+        raise ConfigurationError(
+            f"{text!r} is no address of a broker; write host:port, and [address]:port for IPv6"
+        )
+    return Address(host, number)
