@@ -19,21 +19,19 @@ from .errors import CloudEventError, CloudEventWarning, UnknownVersionError
 from .event import CloudEvent
 from .formats import JSON_FORMAT, EventFormat, register_format
 from .json_format import from_json, from_json_batch, to_json, to_json_batch
-from .kafka import (
+from .kafka import from_kafka, from_kafka_many, kafka_record, partition_key, to_kafka
+from .record import (
     DEFAULT,
     LENIENT,
     STRICT,
     Header,
+    InvalidEvent,
     KafkaRecord,
     KeyMapper,
     Mode,
     NotAnEvent,
     OpaqueEvent,
     Profile,
-    from_kafka,
-    kafka_record,
-    partition_key,
-    to_kafka,
 )
 from .types import AttributeInput, AttributeValue, Timestamp, Uri, UriReference
 
@@ -50,6 +48,7 @@ __all__ = [
     "CloudEventWarning",
     "EventFormat",
     "Header",
+    "InvalidEvent",
     "JsonNull",
     "KafkaRecord",
     "KeyMapper",
@@ -64,6 +63,7 @@ __all__ = [
     "from_json",
     "from_json_batch",
     "from_kafka",
+    "from_kafka_many",
     "kafka_record",
     "partition_key",
     "register_format",

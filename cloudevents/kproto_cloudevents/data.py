@@ -20,6 +20,7 @@ from .media_type import parse_media_type
 __all__ = [
     "JSON_DECODER",
     "JSON_NULL",
+    "PAIRS_DECODER",
     "Data",
     "JsonNull",
     "JsonText",
@@ -52,15 +53,53 @@ JSON_NULL: Final = JsonNull.NULL
 
 
 class JsonText:
-    """A JSON value as the text it was written in. Whoever makes one has checked the text."""
+    """A JSON value as the text it was written in; whoever makes one has checked the text.
 
-    __slots__ = ("text",)
+    Either `text` is the value alone, or `document` is an event in the JSON format that has the
+    value as its member `data`; then the value is looked for when it is first asked for.
+    """
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    __slots__ = ("_document", "_text")
+
+    def __init__(self, text: str = "", *, document: str | None = None) -> None:
+        self._text = text
+        self._document = document
+
+    @property
+    def text(self) -> str:
+        """The value's text, without blanks around it."""
+        document = self._document
+        if document is not None:
+            start = _data_start(document)
+            _, end = raw_decode(document, start)
+            self._text = document[start:end]
+            self._document = None
+        return self._text
+
+    def parse(self) -> Any:
+        """The value; a new object each time."""
+        if self._document is None:
+            return parse_json(self._text)
+        return raw_decode(self._document, _data_start(self._document))[0]
 
     def __reduce__(self) -> tuple[object, ...]:
         return JsonText, (self.text,)
+
+
+#: The name of the member `data`, escaped or not, up to its value. In a checked event it matches
+#: nothing else before: a colon after a quote follows a name, a name with `\"` in it is refused,
+#: and no other member of an event is an object.
+_DATA_NAME: Final = re.compile(
+    '"(?:d|\\\\u0064)(?:a|\\\\u0061)(?:t|\\\\u0074)(?:a|\\\\u0061)"[ \\t\\n\\r]*:[ \\t\\n\\r]*'
+)
+
+
+def _data_start(document: str) -> int:
+    """Where the value of the member `data` starts."""
+    match = _DATA_NAME.search(document)
+    if match is None:
+        raise AssertionError("whoever made the JsonText has seen the member")
+    return match.end()
 
 
 Data = bytes | str | JsonText | None
@@ -93,7 +132,7 @@ def from_value(value: Any, content_type: str | None) -> Data:
 def public(data: Data) -> Any:
     """Data as a caller sees it: bytes, str, the JSON value, `JSON_NULL`, or None for no data."""
     if isinstance(data, JsonText):
-        value = parse_json(data.text)
+        value = data.parse()
         return JSON_NULL if value is None else value
     return data
 
@@ -127,7 +166,7 @@ def json_value(data: Data, content_type: str | None) -> Any:
     Raises CloudEventError when there is no data or when it is no JSON.
     """
     if isinstance(data, JsonText):
-        return parse_json(data.text)
+        return data.parse()
     if data is None:
         raise CloudEventError("the event has no data", where="data")
     return parse_json(data if isinstance(data, str) else _decode_json(data, content_type))
@@ -203,20 +242,20 @@ def _any_int(text: str) -> int | Decimal:
 
 #: Reads JSON as RFC 8259 has it: NaN and Infinity are refused.
 JSON_DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant)
-#: The same for documents with integers of thousands of digits, which int() refuses.
-_LONG_INTEGER_DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant, parse_int=_any_int)
+#: The same, but every object is a list of its pairs, which keeps names that are there twice.
+PAIRS_DECODER: Final = json.JSONDecoder(object_pairs_hook=list, parse_constant=_refuse_constant)
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 _NOT_ASCII: Final = re.compile("[^\\x00-\\x7f]")
 _ASCII_ENCODER: Final = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 
 
-def raw_decode(text: str, start: int) -> tuple[Any, int]:
+def raw_decode(text: str, start: int, decoder: json.JSONDecoder = JSON_DECODER) -> tuple[Any, int]:
     """Read one JSON value that starts at `start`; gives the value and where it ends.
 
     Raises CloudEventError that names the character, and for a value nested too deeply.
     """
     try:
-        return JSON_DECODER.raw_decode(text, start)
+        return decoder.raw_decode(text, start)
     except json.JSONDecodeError as error:
         raise _json_error(f"{error.msg} at character {error.pos}") from None
     except _NotJsonError as error:
@@ -224,17 +263,13 @@ def raw_decode(text: str, start: int) -> tuple[Any, int]:
     except RecursionError:
         raise CloudEventError("the JSON is nested too deeply to be read") from None
     except ValueError:
-        return _read_long_integers(text, start)
-
-
-def _read_long_integers(text: str, start: int) -> tuple[Any, int]:
-    """Read a value that holds an integer of more digits than int() takes."""
-    try:
-        return _LONG_INTEGER_DECODER.raw_decode(text, start)
-    except json.JSONDecodeError as error:
-        raise _json_error(f"{error.msg} at character {error.pos}") from None
-    except _NotJsonError as error:
-        raise _json_error(str(error)) from None
+        # An integer of more digits than int() takes; a decoder for these is slower.
+        patient = json.JSONDecoder(
+            object_pairs_hook=decoder.object_pairs_hook,
+            parse_constant=_refuse_constant,
+            parse_int=_any_int,
+        )
+        return raw_decode(text, start, patient)
 
 
 def _json_error(reason: str) -> CloudEventError:
@@ -285,7 +320,7 @@ def skip_blanks(text: str, position: int) -> int:
 
 
 def _sorted_json(data: bytes | str | JsonText) -> str:
-    value = parse_json(data.text) if isinstance(data, JsonText) else json_value(data, None)
+    value = data.parse() if isinstance(data, JsonText) else json_value(data, None)
     try:
         return json.dumps(value, sort_keys=True, default=str)
     except RecursionError:

@@ -47,7 +47,8 @@ class CloudEvent:
 
     __slots__ = ("_attributes", "_data", "_document", "_message", "_version")
 
-    _attributes: dict[str, AttributeValue]
+    # Values are AttributeValue; Any, because a checker cannot know that `id` is a str.
+    _attributes: dict[str, Any]
     _data: Data
     #: The bytes of the event format this was read from, or None.
     _document: bytes | None
@@ -102,17 +103,20 @@ class CloudEvent:
     @property
     def id(self) -> str:
         """Identifies the event within its source."""
-        return str(self._attributes[self._version.id])
+        text: str = self._attributes[self._version.id]
+        return text
 
     @property
     def source(self) -> str:
         """Where the event happened, a URI-reference."""
-        return str(self._attributes[self._version.source])
+        text: str = self._attributes[self._version.source]
+        return text
 
     @property
     def type(self) -> str:
         """What kind of event it is."""
-        return str(self._attributes[self._version.type])
+        text: str = self._attributes[self._version.type]
+        return text
 
     @property
     def subject(self) -> str | None:
@@ -151,10 +155,12 @@ class CloudEvent:
 
     def get(self, name: str, default: AttributeValue | None = None) -> AttributeValue | None:
         """The value of an attribute, or the default when it is unset."""
-        return self._attributes.get(name, default)
+        value: AttributeValue | None = self._attributes.get(name, default)
+        return value
 
     def __getitem__(self, name: str) -> AttributeValue:
-        return self._attributes[name]
+        value: AttributeValue = self._attributes[name]
+        return value
 
     def __contains__(self, name: object) -> bool:
         return name in self._attributes
@@ -163,8 +169,8 @@ class CloudEvent:
         return iter(self._attributes)
 
     def _text(self, name: str) -> str | None:
-        value = self._attributes.get(name)
-        return None if value is None else canonical(value)
+        text: str | None = self._attributes.get(name)
+        return text
 
     # --- data -----------------------------------------------------------------------------------
 
@@ -271,6 +277,9 @@ def _checked(
 
 
 def _checked_value(name: str, value: AttributeInput, version: SpecVersion) -> AttributeValue:
+    if type(value) is str:
+        version.check_text(name, value, where=name)
+        return value
     try:
         held = native(value)
     except CloudEventError as error:

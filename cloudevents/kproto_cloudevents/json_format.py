@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import binascii
 import json
-import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from .data import (
+    PAIRS_DECODER,
     Data,
     JsonText,
     as_json_text,
@@ -45,10 +45,11 @@ def from_json(document: bytes | str) -> CloudEvent:
     UnknownVersionError for a specversion that has no table.
     """
     text = _text(document)
-    members, end = _members(text, skip_blanks(text, 0))
-    if skip_blanks(text, end) != len(text):
+    start = skip_blanks(text, 0)
+    pairs, end = _object(text, start)
+    if end != len(text) and skip_blanks(text, end) != len(text):
         raise CloudEventError(f"more follows the event at character {end}", clauses=_ENVELOPE)
-    return _event(members, document if isinstance(document, bytes) else document.encode())
+    return _event(pairs, text, document if isinstance(document, bytes) else document.encode())
 
 
 def from_json_batch(document: bytes | str) -> list[CloudEvent]:
@@ -58,9 +59,9 @@ def from_json_batch(document: bytes | str) -> list[CloudEvent]:
     """
     text = _text(document)
     events = []
-    for index, (start, end, members) in enumerate(_elements(text)):
+    for index, (element, pairs) in enumerate(_elements(text)):
         try:
-            events.append(_event(members, text[start:end].encode()))
+            events.append(_event(pairs, element, element.encode()))
         except CloudEventError as error:
             where = f"event {index}" if error.where is None else f"event {index}, {error.where}"
             raise type(error)(error.reason, where=where, clauses=error.clauses) from None
@@ -98,8 +99,8 @@ def _has_utf8(text: str) -> bool:
     return True
 
 
-def _elements(text: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
-    """The objects of a batch, with where each starts and ends."""
+def _elements(text: str) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
+    """The objects of a batch: the text and the members of each."""
     position = skip_blanks(text, 0)
     if text[position : position + 1] != "[":
         raise CloudEventError("a batch is a JSON array", clauses=_BATCH)
@@ -108,8 +109,8 @@ def _elements(text: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
         _check_end(text, position + 1)
         return
     while True:
-        members, end = _members(text, position)
-        yield position, end, members
+        pairs, end = _object(text, position)
+        yield text[position:end], pairs
         position = skip_blanks(text, end)
         mark = text[position : position + 1]
         if mark == "]":
@@ -125,108 +126,62 @@ def _check_end(text: str, position: int) -> None:
         raise CloudEventError(f"more follows the batch at character {position}", clauses=_BATCH)
 
 
-#: A member whose name is plain and, where it is a string without escapes, its value and what
-#: follows. One match reads a usual attribute; every other member takes the decoder.
-_MEMBER: Final = re.compile(
-    r'[ \t\n\r]*"([^"\\\x00-\x1f]*)"[ \t\n\r]*:[ \t\n\r]*'
-    r'(?:"([^"\\\x00-\x1f]*)"[ \t\n\r]*([,}]))?'
-)
-_SEPARATOR: Final = re.compile(r"[ \t\n\r]*([,}])")
-_COLON: Final = re.compile(r"[ \t\n\r]*:[ \t\n\r]*")
+def _object(text: str, start: int) -> tuple[list[tuple[str, Any]], int]:
+    """The members of the object at `start`, in order and with repeated names, and its end.
 
-
-class _Written:
-    """A member's value with the text it was written in."""
-
-    __slots__ = ("text", "value")
-
-    def __init__(self, value: Any, text: str) -> None:
-        self.value = value
-        self.text = text
-
-
-def _members(text: str, start: int) -> tuple[dict[str, Any], int]:
-    """The members of the object at `start` and where it ends; `data` comes as `_Written`.
-
-    The object is walked here, not by the decoder, because the decoder lets the last of two equal
-    names win and forgets how a number was written.
+    Every object comes as its pairs (an array of arrays cannot be told from one by its value,
+    hence the look at the first character): a dict would let the last of two equal names win.
     """
     if text[start : start + 1] != "{":
         raise CloudEventError("an event is a JSON object", clauses=_ENVELOPE)
-    members: dict[str, Any] = {}
-    position = skip_blanks(text, start + 1)
-    if text[position : position + 1] == "}":
-        return members, position + 1
-    mark = ","
-    while mark == ",":
-        match = _MEMBER.match(text, position)
-        if match is not None and match[3] is not None and match[1] != "data":
-            name, value, mark = match.groups()
-            position = match.end()
-        else:
-            name, value, mark, position = _other_member(text, position, match)
-        if name in members:
-            raise CloudEventError(
-                "the member appears twice",
-                where=_shown(name),
-                clauses=(*_ENVELOPE, 'CloudEvents 1.0 "Context Attributes"'),
-            )
-        members[name] = value
-    return members, position
+    return raw_decode(text, start, PAIRS_DECODER)
 
 
-def _other_member(
-    text: str, position: int, match: re.Match[str] | None
-) -> tuple[str, Any, str, int]:
-    """A member that one match does not read: its name, value, what follows, and where that ends."""
-    if match is None:
-        name, start = _member_name(text, position)
-    elif match[3] is None:
-        name, start = match[1], match.end()
-    else:
-        name, start = match[1], match.start(2) - 1
-    value, end = raw_decode(text, start)
-    if name == "data":
-        value = _Written(value, text[start:end])
-    mark, position = _separator(text, end)
-    return name, value, mark, position
-
-
-def _member_name(text: str, position: int) -> tuple[str, int]:
-    """A name the pattern cannot read (escapes, or no name at all), and where its value starts."""
-    position = skip_blanks(text, position)
-    name, end = raw_decode(text, position)
-    colon = _COLON.match(text, end)
-    if not isinstance(name, str) or colon is None:
-        raise CloudEventError(f"not JSON: no member at character {position}", clauses=("RFC 8259",))
-    return name, colon.end()
-
-
-def _separator(text: str, position: int) -> tuple[str, int]:
-    match = _SEPARATOR.match(text, position)
-    if match is None:
-        raise CloudEventError(
-            f"not JSON: the object is broken at character {position}", clauses=("RFC 8259",)
-        )
-    return match[1], match.end()
-
-
-def _event(members: dict[str, Any], document: bytes) -> CloudEvent:
+def _event(pairs: list[tuple[str, Any]], text: str, document: bytes) -> CloudEvent:
+    """The event that the members make up; `text` is the document they stand in."""
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise _repeated_error(pairs)
     version = _version(members)
-    data = members.pop("data", None)
+    data = members.pop("data", _ABSENT)
     base64 = members.pop("data_base64", None)
-    attributes: dict[str, AttributeValue] = {}
+    attributes: dict[str, Any] = {}
     for name, value in members.items():
-        if name not in version.attributes:
-            version.check_name(name, where=_shown(name), clauses=_ATTRIBUTES)
-        if value is not None:
-            attributes[name] = _attribute(name, value, version)
+        version.check_name(name, where=name, clauses=_ATTRIBUTES)
+        if type(value) is str:
+            version.check_text(name, value, where=name, clauses=_ATTRIBUTES)
+            attributes[name] = value
+        elif value is not None:
+            attributes[name] = _not_text(name, value, version)
     for name in version.required:
         if name not in attributes:
             raise version.missing_error(name, _ENVELOPE)
-    content_type = attributes.get(version.content_type)
-    held = _data(data, base64, None if content_type is None else canonical(content_type))
+    held: Data
+    if base64 is not None:
+        if data is not _ABSENT:
+            raise CloudEventError(
+                "data and data_base64 exclude each other", where="data_base64", clauses=_DATA
+            )
+        held = _from_base64(base64)
+    elif data is _ABSENT:
+        held = None
+    else:
+        held = _data(data, text, attributes.get(version.content_type))
     return CloudEvent._decoded(version, attributes, held, document, None)
+
+
+#: Stands for a `data` member that is not there; null is a value of one that is.
+_ABSENT: Final = object()
+
+
+def _repeated_error(pairs: list[tuple[str, Any]]) -> CloudEventError:
+    names = [name for name, _ in pairs]
+    repeated = next(name for name in names if names.count(name) > 1)
+    return CloudEventError(
+        "the member appears twice",
+        where=_shown(repeated),
+        clauses=(*_ENVELOPE, 'CloudEvents 1.0 "Context Attributes"'),
+    )
 
 
 def _version(members: dict[str, Any]) -> SpecVersion:
@@ -244,14 +199,11 @@ def _version(members: dict[str, Any]) -> SpecVersion:
     return spec_version(label, where="specversion", clauses=_ENVELOPE)
 
 
-def _attribute(name: str, value: Any, version: SpecVersion) -> AttributeValue:
-    """The value of a member that is an attribute, checked (JSON format 2.2)."""
-    if isinstance(value, str):
-        version.check_text(name, value, where=name, clauses=_ATTRIBUTES)
-        return value
-    spec = version.attributes.get(name)
-    if spec is not None or not isinstance(value, bool | int):
-        expected = "a string" if spec is not None else "a string, boolean or whole number"
+def _not_text(name: str, value: Any, version: SpecVersion) -> AttributeValue:
+    """The value of an attribute that is no JSON string (JSON format 2.2)."""
+    defined = name in version.attributes
+    if defined or not isinstance(value, bool | int):
+        expected = "a string" if defined else "a string, boolean or whole number"
         raise CloudEventError(
             f"{_kind(value)} where {expected} belongs", where=name, clauses=_ATTRIBUTES
         )
@@ -264,22 +216,14 @@ def _attribute(name: str, value: Any, version: SpecVersion) -> AttributeValue:
     return value
 
 
-def _data(data: _Written | None, base64: Any, content_type: str | None) -> Data:
-    """The data of an event from its two members, of which one may be there."""
-    if base64 is not None:
-        if data is not None:
-            raise CloudEventError(
-                "data and data_base64 exclude each other", where="data_base64", clauses=_DATA
-            )
-        return _from_base64(base64)
-    if data is None:
-        return None
+def _data(value: Any, text: str, content_type: str | None) -> Data:
+    """The data in the `data` member of the event whose document is `text`."""
     if content_type is None or declares_json(content_type):
-        return JsonText(data.text)
-    if isinstance(data.value, str):
-        return data.value
+        return JsonText(document=text)
+    if isinstance(value, str):
+        return value
     raise CloudEventError(
-        f"{_kind(data.value)} where the datacontenttype {quoted(content_type)} wants a string",
+        f"{_kind(value)} where the datacontenttype {quoted(content_type)} wants a string",
         where="data",
         clauses=('JSON format 3.1.2 "Payload Deserialization"',),
     )

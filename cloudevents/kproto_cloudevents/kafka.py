@@ -10,37 +10,28 @@ What is read can be written again byte for byte: the event keeps the record it c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from .data import JsonText
-from .errors import CloudEventError, UnknownVersionError, quoted
+from .errors import MAX_SHOWN, CloudEventError, UnknownVersionError, quoted
 from .event import CloudEvent
 from .formats import JSON_FORMAT, EventFormat, find_format
 from .media_type import MediaType, parse_media_type
-from .types import AttributeValue, canonical
-from .versions import VERSIONS, Fault, SpecVersion, spec_version
+from .record import (
+    DEFAULT,
+    Header,
+    InvalidEvent,
+    KafkaRecord,
+    KeyMapper,
+    Mode,
+    NotAnEvent,
+    OpaqueEvent,
+    Profile,
+)
+from .types import canonical
+from .versions import VERSIONS, AttributeSpec, SpecVersion, spec_version
 
-__all__ = [
-    "DEFAULT",
-    "LENIENT",
-    "STRICT",
-    "Header",
-    "KafkaRecord",
-    "KeyMapper",
-    "Mode",
-    "NotAnEvent",
-    "OpaqueEvent",
-    "Profile",
-    "from_kafka",
-    "kafka_record",
-    "partition_key",
-    "to_kafka",
-]
-
-Mode = Literal["binary", "structured"]
-Header = tuple[str, bytes | None]
-#: Gives the key of the record for an event; it cannot change the event, which is immutable.
-KeyMapper = Callable[[CloudEvent], bytes | None]
+__all__ = ["from_kafka", "from_kafka_many", "kafka_record", "partition_key", "to_kafka"]
 
 CONTENT_TYPE: Final = "content-type"
 PREFIX: Final = "ce_"
@@ -57,55 +48,6 @@ _STRUCTURED_DATA: Final = ("Kafka binding 3.3.2",)
 REMEMBERED_VALUES: Final = 1024
 #: Longer values are checked each time, so that what is remembered stays small (in bytes).
 REMEMBERED_LENGTH: Final = 256
-#: How many names of extensions are remembered, for the same reason.
-REMEMBERED_NAMES: Final = 1024
-
-
-class Profile(NamedTuple):
-    """What a reader puts up with beyond the binding, or refuses within it."""
-
-    #: Take `CE_Type` and `Content-Type` for `ce_type` and `content-type`; Kafka's header keys are
-    #: case-sensitive, but bridges from HTTP write them so.
-    any_case_headers: bool = False
-    #: Refuse an unknown specversion and an unknown event format instead of passing them on.
-    refuse_unknown: bool = False
-
-
-DEFAULT: Final = Profile()
-STRICT: Final = Profile(refuse_unknown=True)
-LENIENT: Final = Profile(any_case_headers=True)
-
-
-class KafkaRecord(NamedTuple):
-    """Key, value and headers of a Kafka record; null is None, and is not the same as empty."""
-
-    key: bytes | None
-    value: bytes | None
-    headers: tuple[Header, ...] = ()
-
-    def __repr__(self) -> str:
-        names = ", ".join(name for name, _ in self.headers)
-        return f"KafkaRecord(key={_size(self.key)}, value={_size(self.value)}, headers=[{names}])"
-
-
-class OpaqueEvent(NamedTuple):
-    """An event that can be forwarded as it is but not read; `to_kafka` gives its record back."""
-
-    record: KafkaRecord
-    #: Why it cannot be read: its event format or its specversion is unknown.
-    reason: str
-
-
-class NotAnEvent(NamedTuple):
-    """A record with nothing of CloudEvents about it."""
-
-    record: KafkaRecord
-    reason: str
-
-    @property
-    def tombstone(self) -> bool:
-        """True when the value is null: in a compacted topic it deletes its key."""
-        return self.record.value is None
 
 
 class _StructuredMessage(NamedTuple):
@@ -113,10 +55,6 @@ class _StructuredMessage(NamedTuple):
 
     record: KafkaRecord
     event_format: EventFormat
-
-
-def _size(part: bytes | None) -> str:
-    return "null" if part is None else f"<{len(part)} bytes>"
 
 
 # --- reading ------------------------------------------------------------------------------------
@@ -142,54 +80,86 @@ def from_kafka(
     that has event headers is an event without data. Raises CloudEventError for a record that
     claims to be an event and breaks a rule, and for parts of the wrong Python type.
     """
-    if mode not in (None, "binary", "structured"):
-        raise CloudEventError(f"mode is binary or structured, not {mode!r}", clauses=_MODES)
     try:
-        return _read(key, value, headers, mode, profile)
+        kept = () if headers is None else tuple(headers)
+    except TypeError:
+        raise CloudEventError(_shape_fault(key, value, headers) or "") from None
+    try:
+        return _read(key, value, kept, mode, profile)
     except CloudEventError:
         raise
     except (TypeError, ValueError, AttributeError):
-        fault = _shape_fault(key, value, headers)
+        fault = _shape_fault(key, value, kept)
         if fault is None:
             raise
         raise CloudEventError(fault) from None
 
 
+def from_kafka_many(
+    records: Iterable[tuple[bytes | None, bytes | None, Iterable[Header] | None]],
+    *,
+    mode: Mode | None = None,
+    profile: Profile = DEFAULT,
+) -> list[CloudEvent | OpaqueEvent | NotAnEvent | InvalidEvent]:
+    """Read many records, each `(key, value, headers)`, in their order.
+
+    As `from_kafka`, except that a record which breaks a rule gives `InvalidEvent` in its place,
+    and the others are read all the same.
+    """
+    read: list[CloudEvent | OpaqueEvent | NotAnEvent | InvalidEvent] = []
+    for key, value, headers in records:
+        try:
+            read.append(from_kafka(key, value, headers, mode=mode, profile=profile))
+        except CloudEventError as error:
+            kept = () if headers is None else tuple(headers)
+            read.append(InvalidEvent(KafkaRecord(key, value, kept), error))
+    return read
+
+
 def _read(
     key: bytes | None,
     value: bytes | None,
-    headers: Iterable[Header] | None,
+    headers: tuple[Header, ...],
     mode: Mode | None,
     profile: Profile,
 ) -> CloudEvent | OpaqueEvent | NotAnEvent:
-    kept = () if headers is None else tuple(headers)
-    table = dict(kept)
-    if len(table) != len(kept) or profile.any_case_headers:
-        table = _by_name(kept, profile)
-    record = KafkaRecord(key, value, kept)
+    if not (value is None or type(value) is bytes) or not (key is None or type(key) is bytes):
+        raise TypeError
+    table = dict(headers)
+    if len(table) != len(headers) or profile.any_case_headers:
+        table = _by_name(headers, profile)
     content_type = table.get(CONTENT_TYPE)
-    media_type = None if content_type is None else _media_type(content_type)
     try:
-        if _is_structured(media_type, mode):
-            return _read_structured(record, media_type)
+        # The usual content types have been seen before, and are no event format.
+        if mode is not None or content_type not in _BINARY_TYPES:
+            media_type = _media_type(content_type)
+            if _is_structured(media_type, mode):
+                return _read_structured(KafkaRecord(key, value, headers), media_type)
         version = _binary_version(table)
         if version is not None:
-            return _read_binary(record, table, version)
+            return CloudEvent._decoded(
+                version,
+                _read_headers(table, version),
+                value,
+                None,
+                # Cheaper than a KafkaRecord, which few ask for.
+                (key, headers),
+            )
     except UnknownVersionError as error:
         if profile.refuse_unknown:
             raise
-        return OpaqueEvent(record, str(error))
+        return OpaqueEvent(KafkaRecord(key, value, headers), str(error))
     except _UnknownFormatError as error:
         if profile.refuse_unknown:
             raise CloudEventError(error.reason, where=error.where, clauses=error.clauses) from None
-        return OpaqueEvent(record, str(error))
+        return OpaqueEvent(KafkaRecord(key, value, headers), str(error))
     if mode is not None or _has_event_header(table):
         raise CloudEventError(
             "the required attribute is missing",
             where="ce_specversion",
             clauses=(*_BINARY_HEADERS, 'CloudEvents 1.0 "REQUIRED Attributes"'),
         )
-    return NotAnEvent(record, _why_not(content_type))
+    return NotAnEvent(KafkaRecord(key, value, headers), _why_not(content_type))
 
 
 class _UnknownFormatError(CloudEventError):
@@ -239,30 +209,35 @@ def _shape_fault(key: object, value: object, headers: object) -> str | None:
     return None
 
 
-_MEDIA_TYPES: Final[dict[bytes, MediaType]] = {}
+#: Content types of binary mode that have been seen, and None, which is no content type.
+_BINARY_TYPES: Final[set[bytes | None]] = {None}
 
 
-def _media_type(raw: bytes) -> MediaType | None:
+def _media_type(raw: bytes | None) -> MediaType | None:
     """The media type in a content-type header; None when it is none."""
-    known = _MEDIA_TYPES.get(raw)
-    if known is not None:
-        return known
-    if not isinstance(raw, bytes):
-        raise _value_error(CONTENT_TYPE, raw)
+    if raw is None:
+        return None
     try:
         parsed = parse_media_type(raw.decode())
     except UnicodeDecodeError:
         return None
-    if parsed is not None and len(raw) <= REMEMBERED_LENGTH:
-        if len(_MEDIA_TYPES) >= REMEMBERED_VALUES:
-            _MEDIA_TYPES.clear()
-        _MEDIA_TYPES[raw] = parsed
+    if (
+        parsed is not None
+        and len(raw) <= REMEMBERED_LENGTH
+        and not (parsed.is_event_format or parsed.is_batch_format)
+    ):
+        if len(_BINARY_TYPES) > REMEMBERED_VALUES:
+            _BINARY_TYPES.clear()
+            _BINARY_TYPES.add(None)
+        _BINARY_TYPES.add(raw)
     return parsed
 
 
 def _is_structured(media_type: MediaType | None, mode: Mode | None) -> bool:
     """True when the value is an event in an event format (Kafka binding 3)."""
     if mode is not None:
+        if mode not in ("binary", "structured"):
+            raise CloudEventError(f"mode is binary or structured, not {mode!r}", clauses=_MODES)
         return mode == "structured"
     if media_type is None:
         return False
@@ -328,12 +303,13 @@ def _format_of(media_type: MediaType) -> EventFormat:
 
 
 class _HeaderReader(NamedTuple):
-    """How one header of an event is read: its attribute, its check, and values found right."""
+    """How one header of an event is read."""
 
     attribute: str
-    fault: Callable[[str], Fault | None]
-    #: None for attributes that differ from event to event.
+    spec: AttributeSpec
+    #: Values that have been found right; None for attributes that differ from event to event.
     remembered: dict[bytes, str] | None
+    quick: Callable[[str], object]
 
 
 def _binary_version(table: Mapping[str, bytes | None]) -> SpecVersion | None:
@@ -348,105 +324,99 @@ def _binary_version(table: Mapping[str, bytes | None]) -> SpecVersion | None:
     return spec_version(label, where="ce_specversion", clauses=_BINARY_HEADERS)
 
 
-def _read_binary(
-    record: KafkaRecord, table: Mapping[str, bytes | None], version: SpecVersion
-) -> CloudEvent:
+def _read_headers(table: Mapping[str, bytes | None], version: SpecVersion) -> dict[str, Any]:
+    """The attributes in the headers (Kafka binding 3.2.3), in the order of the headers."""
     readers = _READERS[version.label]
-    attributes: dict[str, AttributeValue] = {}
+    attributes: dict[str, Any] = {}
     for header, raw in table.items():
         if raw is None:
             continue
         reader = readers.get(header)
         if reader is None:
-            if not header.startswith(PREFIX):
+            if header[:3] != PREFIX:
                 continue
-            reader = _extension_reader(header, version, readers)
-        attribute, fault, remembered = reader
-        if remembered is None:
-            text = _checked(header, raw, fault, version)
-        else:
-            known = remembered.get(raw)
-            text = _remember(header, raw, reader, version) if known is None else known
-        if attribute in attributes and attributes[attribute] != text:
-            raise CloudEventError(
-                "content-type and ce_datacontenttype differ",
-                where=header,
-                clauses=(*_BINARY_TYPE, version.clause(version.content_type)),
-            )
+            reader = _reader_of(header, raw, table, version, readers)
+        attribute, spec, remembered, quick = reader
+        text = None if remembered is None else remembered.get(raw)
+        if text is None:
+            text = _decode(header, raw)
+            if not (text and quick(text)):
+                _check(header, text, spec, version)
+            if remembered is not None:
+                _remember(remembered, raw, text)
         attributes[attribute] = text
     for name in version.required:
         if name not in attributes:
             raise version.missing_error(PREFIX + name, _BINARY_HEADERS)
-    return CloudEvent._decoded(version, attributes, record.value, None, record)
+    return attributes
 
 
-def _checked(
-    header: str, raw: bytes, fault: Callable[[str], Fault | None], version: SpecVersion
-) -> str:
-    """The text of a header that is right by its attribute's rules."""
-    try:
-        text = raw.decode()
-    except (UnicodeDecodeError, AttributeError):
-        raise _value_error(header, raw) from None
-    found = fault(text)
-    if found is not None:
+def _check(header: str, text: str, spec: AttributeSpec, version: SpecVersion) -> None:
+    """Refuse a text that breaks a rule of its attribute."""
+    fault = spec.fault(text)
+    if fault is not None:
         clauses = _BINARY_TYPE if header == CONTENT_TYPE else _BINARY_HEADERS
-        raise version.fault_error(found, text, where=_shown(header), clauses=clauses)
-    return text
+        raise version.fault_error(fault, text, where=_shown(header), clauses=clauses)
 
 
-def _remember(header: str, raw: bytes, reader: _HeaderReader, version: SpecVersion) -> str:
-    """Check a value of an attribute that repeats over a topic, and remember that it is right."""
-    text = _checked(header, raw, reader.fault, version)
-    remembered = reader.remembered
-    if remembered is not None and len(raw) <= REMEMBERED_LENGTH:
+def _remember(remembered: dict[bytes, str], raw: bytes, text: str) -> None:
+    if len(raw) <= REMEMBERED_LENGTH:
         if len(remembered) >= REMEMBERED_VALUES:
             remembered.clear()
         remembered[raw] = text
-    return text
 
 
 def _decode(header: str, raw: bytes) -> str:
     try:
         return raw.decode()
-    except (UnicodeDecodeError, AttributeError):
-        raise _value_error(header, raw) from None
-
-
-def _value_error(header: str, raw: object) -> CloudEventError:
-    if isinstance(raw, bytes):
-        reason = "the value is not UTF-8"
-    else:
-        reason = f"a header value is bytes or None, not {type(raw).__name__}"
-    return CloudEventError(reason, where=_shown(header), clauses=_BINARY_HEADERS)
+    except UnicodeDecodeError:
+        raise CloudEventError(
+            "the value is not UTF-8", where=_shown(header), clauses=_BINARY_HEADERS
+        ) from None
 
 
 def _shown(header: str) -> str:
     """A header name as an error's place: quoted when it is long or not plain."""
-    plain = header.isascii() and header.isprintable() and 0 < len(header) <= 48
+    plain = header.isascii() and header.isprintable() and 0 < len(header) <= MAX_SHOWN
     return header if plain else quoted(header)
 
 
 def _readers_of(version: SpecVersion) -> dict[str, _HeaderReader]:
-    """The readers for the attributes that a version defines."""
+    """The readers for the attributes that a version defines, by header."""
     unlike = {version.id, version.time, version.subject}
-    readers = {
-        PREFIX + name: _HeaderReader(name, spec.fault, None if name in unlike else {})
+    return {
+        CONTENT_TYPE if name == version.content_type else PREFIX + name: _HeaderReader(
+            name, spec, None if name in unlike else {}, spec.quick
+        )
         for name, spec in version.attributes.items()
     }
-    # `ce_datacontenttype` is what the binding did before 1.0; it is read, never written.
-    readers[CONTENT_TYPE] = readers[PREFIX + version.content_type]
-    return readers
 
 
-def _extension_reader(
-    header: str, version: SpecVersion, readers: dict[str, _HeaderReader]
+def _reader_of(
+    header: str,
+    raw: bytes,
+    table: Mapping[str, bytes | None],
+    version: SpecVersion,
+    readers: dict[str, _HeaderReader],
 ) -> _HeaderReader:
-    """The reader for an extension; remembered, so that its name is checked once."""
+    """The reader for an extension, and for `ce_datacontenttype`.
+
+    The binding before 1.0 wrote the latter; it is read, never written, and must not contradict
+    the content-type header.
+    """
     name = header[len(PREFIX) :]
+    if name == version.content_type:
+        if table.get(CONTENT_TYPE, raw) not in (raw, None):
+            raise CloudEventError(
+                f"{header} and {CONTENT_TYPE} differ",
+                where=header,
+                clauses=(*_BINARY_TYPE, version.clause(name)),
+            )
+        return readers[CONTENT_TYPE]
     version.check_name(name, where=_shown(header), clauses=_BINARY_HEADERS)
-    reader = _HeaderReader(name, version.extension_fault, None)
-    if len(readers) < REMEMBERED_NAMES and len(header) <= REMEMBERED_LENGTH:
+    spec = version.reading(name)
+    reader = _HeaderReader(name, spec, None, spec.quick)
+    if len(readers) < REMEMBERED_VALUES and len(header) <= MAX_SHOWN:
         readers[header] = reader
     return reader
 
@@ -493,24 +463,27 @@ def to_kafka(
 
     Raises CloudEventError when the event cannot be written as asked.
     """
-    record = _written(event, mode, event_format, repeat_attributes)
+    if not isinstance(event, CloudEvent):
+        if mode is not None or event_format is not None or key_mapper is not None:
+            raise CloudEventError(f"it goes out only as it came in: {event.reason}", clauses=_MODES)
+        record = event.record
+    else:
+        record = _record(event, mode, event_format, repeat_attributes)
+        if key_mapper is not None:
+            if key is not _FROM_RECORD:
+                raise CloudEventError("give key or key_mapper, not both", clauses=_KEY)
+            key = key_mapper(event)
+    if not isinstance(key, _FromRecord):
+        if not (key is None or isinstance(key, bytes)):
+            raise CloudEventError(
+                f"the key of a record is bytes or None, not {type(key).__name__}", clauses=_KEY
+            )
+        record = KafkaRecord(key, record[1], record[2])
     if headers:
         record = record._replace(headers=(*record.headers, *_own_headers(headers)))
     if message_format < 2:
         record = _without_headers(record, message_format)
-    if key_mapper is not None:
-        if key is not _FROM_RECORD:
-            raise CloudEventError("give key or key_mapper, not both", clauses=_KEY)
-        if not isinstance(event, CloudEvent):
-            raise CloudEventError(f"a key cannot be mapped: {event.reason}", clauses=_KEY)
-        key = key_mapper(event)
-    if isinstance(key, _FromRecord):
-        return record
-    if not (key is None or isinstance(key, bytes)):
-        raise CloudEventError(
-            f"the key of a record is bytes or None, not {type(key).__name__}", clauses=_KEY
-        )
-    return record._replace(key=key)
+    return record
 
 
 def partition_key(event: CloudEvent) -> bytes | None:
@@ -527,56 +500,48 @@ def kafka_record(event: CloudEvent) -> KafkaRecord | None:
     message = event._message
     if isinstance(message, _StructuredMessage):
         return message.record
-    return message if isinstance(message, KafkaRecord) else None
+    if isinstance(message, tuple):
+        key, headers = message
+        return KafkaRecord(key, event.data_bytes(), headers)
+    return None
 
 
-def _written(
-    event: CloudEvent | OpaqueEvent | NotAnEvent,
+def _record(
+    event: CloudEvent,
     mode: Mode | None,
     event_format: EventFormat | None,
     repeat_attributes: bool,
 ) -> KafkaRecord:
-    if not isinstance(event, CloudEvent):
-        if mode is not None or event_format is not None:
-            raise CloudEventError(f"it goes out only as it came in: {event.reason}", clauses=_MODES)
-        return event.record
+    """The record of an event with the key of the record it was read from."""
+    read_from = None if event._message is None else kafka_record(event)
     message = event._message
+    structured = message if isinstance(message, _StructuredMessage) else None
     if mode is None:
-        mode = "structured" if isinstance(message, _StructuredMessage) else "binary"
+        mode = "binary" if structured is None else "structured"
     if mode == "binary":
-        return message if isinstance(message, KafkaRecord) else _binary(event)
-    if mode != "structured":
+        if read_from is not None and structured is None:
+            return read_from
+        written = _binary_headers(event)
+        value = event.data_bytes()
+    elif mode == "structured":
+        if (
+            structured is not None
+            and event_format in (None, structured.event_format)
+            and not repeat_attributes
+        ):
+            return structured.record
+        chosen = event_format or JSON_FORMAT
+        written = [(CONTENT_TYPE, chosen.media_type.encode())]
+        if repeat_attributes:
+            written += [header for header in _binary_headers(event) if header[0] != CONTENT_TYPE]
+        value = chosen.write(event)
+    else:
         raise CloudEventError(f"mode is binary or structured, not {mode!r}", clauses=_MODES)
-    if (
-        isinstance(message, _StructuredMessage)
-        and event_format in (None, message.event_format)
-        and not repeat_attributes
-    ):
-        return message.record
-    return _structured(event, event_format or JSON_FORMAT, repeat_attributes)
-
-
-def _binary(event: CloudEvent) -> KafkaRecord:
-    key, others = _taken_over(event)
-    return KafkaRecord(key, event.data_bytes(), (*_binary_headers(event), *others))
-
-
-def _structured(
-    event: CloudEvent, event_format: EventFormat, repeat_attributes: bool
-) -> KafkaRecord:
-    key, others = _taken_over(event)
-    written: list[Header] = [(CONTENT_TYPE, event_format.media_type.encode())]
-    if repeat_attributes:
-        written += [header for header in _binary_headers(event) if header[0] != CONTENT_TYPE]
-    return KafkaRecord(key, event_format.write(event), (*written, *others))
-
-
-def _taken_over(event: CloudEvent) -> tuple[bytes | None, tuple[Header, ...]]:
-    """What the record that the event was read from hands on: its key, headers not the event's."""
-    record = kafka_record(event)
-    if record is None:
-        return None, ()
-    return record.key, tuple(each for each in record.headers if not _is_event_header(each[0]))
+    if read_from is None:
+        return KafkaRecord(None, value, tuple(written))
+    # Headers that are not the event's go with it from one mode to the other.
+    written += [header for header in read_from.headers if not _is_event_header(header[0])]
+    return KafkaRecord(read_from.key, value, tuple(written))
 
 
 def _binary_headers(event: CloudEvent) -> list[Header]:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from . import types
-from .errors import CloudEventError, CloudEventWarning, UnknownVersionError, quoted
+from .errors import MAX_SHOWN, CloudEventError, CloudEventWarning, UnknownVersionError, quoted
 from .media_type import parse_media_type
 from .types import AttributeType
 
@@ -31,14 +31,23 @@ Fault = tuple[str, str]
 #: Names longer than this are advised against (CloudEvents 1.0 "Naming Conventions").
 ADVISED_NAME_LENGTH: Final = 20
 
+#: How many names of extensions are remembered as right, so that each is checked once; a topic has
+#: a handful, and input that invents new ones must not fill the memory.
+REMEMBERED_NAMES: Final = 1024
+
 
 class AttributeSpec(NamedTuple):
-    """One attribute: its name, type, and `fault(text)`, which checks type and constraints."""
+    """One attribute: its name, type, and `fault(text)`, which checks type and constraints.
+
+    `quick(text)` is truthy only for a text that is right, as in `AttributeType`; it is to be asked
+    of a text that is not empty.
+    """
 
     name: str
     type: AttributeType
     required: bool
     fault: Callable[[str], Fault | None]
+    quick: Callable[[str], object]
 
 
 class SpecVersion:
@@ -49,6 +58,7 @@ class SpecVersion:
     """
 
     __slots__ = (
+        "_names_found_right",
         "attributes",
         "content_type",
         "data_encoding",
@@ -83,6 +93,7 @@ class SpecVersion:
         data_encoding: str | None = None,
     ) -> None:
         self.label = label
+        self._names_found_right: set[str] = set()
         self.attributes = {spec.name: spec for spec in attributes}
         self.required = tuple(spec.name for spec in attributes if spec.required)
         self.name_pattern = re.compile(name_pattern)
@@ -107,14 +118,18 @@ class SpecVersion:
     def check_name(
         self, name: str, *, where: str | None = None, clauses: tuple[str, ...] = ()
     ) -> None:
-        """Refuse a name that no attribute may have; warn of one that is advised against."""
+        """Refuse a name that no attribute may have; warn once of one that is advised against."""
+        if name in self.attributes or name in self._names_found_right:
+            return
         where = where or quoted(name)
         clauses = (*clauses, self.clause("Naming Conventions"))
         if name == "data":
             raise CloudEventError("no attribute may be called data", where=where, clauses=clauses)
         if self.name_pattern.fullmatch(name) is None:
             raise CloudEventError(self.name_rule, where=where, clauses=clauses)
-        if len(name) > ADVISED_NAME_LENGTH and name not in self.attributes:
+        if len(self._names_found_right) < REMEMBERED_NAMES and len(name) <= MAX_SHOWN:
+            self._names_found_right.add(name)
+        if len(name) > ADVISED_NAME_LENGTH:
             warnings.warn(
                 f"{where}: the name has {len(name)} characters, more than "
                 f"{ADVISED_NAME_LENGTH} should be avoided ({', '.join(clauses)})",
@@ -132,14 +147,16 @@ class SpecVersion:
         self, name: str, text: str, *, where: str, clauses: tuple[str, ...] = ()
     ) -> None:
         """Refuse a text that the attribute `name` may not have; extensions are Strings."""
-        spec = self.attributes.get(name)
-        fault = self.extension_fault(text) if spec is None else spec.fault(text)
+        spec = self.reading(name)
+        if text and spec.quick(text):
+            return
+        fault = spec.fault(text)
         if fault is not None:
             raise self.fault_error(fault, text, where=where, clauses=clauses)
 
-    def extension_fault(self, text: str) -> Fault | None:
-        """What is wrong with the text of an extension; without a declaration it is a String."""
-        return _string(text)
+    def reading(self, name: str) -> AttributeSpec:
+        """How an attribute is checked; extensions that nobody declared are Strings."""
+        return self.attributes.get(name, _EXTENSION)
 
     def fault_error(
         self, fault: Fault, text: str, *, where: str, clauses: tuple[str, ...] = ()
@@ -175,11 +192,6 @@ def spec_version(label: str, *, where: str, clauses: tuple[str, ...] = ()) -> Sp
 # --- constraints --------------------------------------------------------------------------------
 
 
-def _string(text: str) -> Fault | None:
-    reason = types.STRING.fault(text)
-    return None if reason is None else (reason, "String")
-
-
 def _of_type(attribute_type: AttributeType) -> Callable[[str], Fault | None]:
     check, section = attribute_type.fault, attribute_type.name
 
@@ -191,40 +203,47 @@ def _of_type(attribute_type: AttributeType) -> Callable[[str], Fault | None]:
 
 
 def _non_empty(name: str, attribute_type: AttributeType) -> Callable[[str], Fault | None]:
-    check, section = attribute_type.fault, attribute_type.name
+    of_type = _of_type(attribute_type)
 
     def fault(text: str) -> Fault | None:
-        if not text:
-            return "must not be empty", name
-        reason = check(text)
-        return None if reason is None else (reason, section)
+        return of_type(text) if text else ("must not be empty", name)
 
     return fault
 
 
 def _media_type(name: str) -> Callable[[str], Fault | None]:
+    of_type = _of_type(types.STRING)
+
     def fault(text: str) -> Fault | None:
         if parse_media_type(text) is None:
             return "is no media type (RFC 2046)", name
-        return _string(text)
+        return of_type(text)
 
     return fault
 
 
-def _required(name: str, attribute_type: AttributeType) -> AttributeSpec:
-    return AttributeSpec(name, attribute_type, True, _non_empty(name, attribute_type))
+def _required(name: str, kind: AttributeType) -> AttributeSpec:
+    return AttributeSpec(name, kind, True, _non_empty(name, kind), kind.quick)
 
 
-def _optional(name: str, attribute_type: AttributeType) -> AttributeSpec:
-    return AttributeSpec(name, attribute_type, False, _non_empty(name, attribute_type))
+def _optional(name: str, kind: AttributeType) -> AttributeSpec:
+    return AttributeSpec(name, kind, False, _non_empty(name, kind), kind.quick)
 
 
 def _content_type(name: str) -> AttributeSpec:
-    return AttributeSpec(name, types.STRING, False, _media_type(name))
+    # A media type has its own grammar: being a String is not enough.
+    never = types.BOOLEAN.quick
+    return AttributeSpec(name, types.STRING, False, _media_type(name), never)
 
 
 def _time(name: str) -> AttributeSpec:
-    return AttributeSpec(name, types.TIMESTAMP, False, _of_type(types.TIMESTAMP))
+    kind = types.TIMESTAMP
+    return AttributeSpec(name, kind, False, _of_type(kind), kind.quick)
+
+
+_EXTENSION: Final = AttributeSpec(
+    "", types.STRING, False, _of_type(types.STRING), types.STRING.quick
+)
 
 
 # --- the tables ---------------------------------------------------------------------------------
