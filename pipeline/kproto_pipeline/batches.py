@@ -8,11 +8,13 @@ fetch's size limit. Knows nothing of the records inside: those are `columnar`'s.
 from __future__ import annotations
 
 import struct
+import zlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+import google_crc32c
+
 from kproto.wire.errors import CorruptBatchError
-import google_crc32c, zlib
 
 crc32c = google_crc32c.value
 decompress = lambda c, b: zlib.decompress(b, 31)

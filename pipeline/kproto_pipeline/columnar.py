@@ -23,7 +23,7 @@ from kproto.wire.errors import CorruptBatchError
 from .batches import MAX_CHUNK_BYTES, BatchSection, batch_sections
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -78,6 +78,11 @@ class ByteRanges:
     def __len__(self) -> int:
         return len(self.starts)
 
+    def where(self, wanted: Bools) -> ByteRanges:
+        """The rows for which `wanted` is true."""
+        null = None if self.null is None else self.null[wanted]
+        return ByteRanges(self.starts[wanted], self.ends[wanted], null)
+
     def at(self, buffer: bytes, row: int) -> bytes | None:
         """The bytes of one row."""
         if self.null is not None and self.null[row]:
@@ -105,6 +110,24 @@ class RecordColumns:
 
     def __len__(self) -> int:
         return len(self.offsets)
+
+    def where(self, wanted: Bools) -> RecordColumns:
+        """The records for which `wanted` is true."""
+        counts = np.diff(self.header_offsets)
+        headers = np.repeat(wanted, counts)
+        header_offsets = np.zeros(int(wanted.sum()) + 1, dtype=np.int64)
+        np.cumsum(counts[wanted], out=header_offsets[1:])
+        return RecordColumns(
+            buffer=self.buffer,
+            offsets=self.offsets[wanted],
+            timestamps=self.timestamps[wanted],
+            log_append_time=self.log_append_time[wanted],
+            keys=self.keys.where(wanted),
+            values=self.values.where(wanted),
+            header_offsets=header_offsets,
+            header_keys=self.header_keys.where(headers),
+            header_values=self.header_values.where(headers),
+        )
 
     def key(self, row: int) -> bytes | None:
         """The key of one record."""
@@ -226,13 +249,6 @@ def _decode_sections(
     )
     timestamps += np.where(log_append, 0, timestamp_delta)
 
-    wanted = offsets >= start
-    if end is not None:
-        wanted &= offsets < end
-    if not wanted.all():
-        offsets, timestamps, log_append = offsets[wanted], timestamps[wanted], log_append[wanted]
-        position, ends = position[wanted], ends[wanted]
-
     keys, position = _byte_ranges(u8, position, first)
     values, position = _byte_ranges(u8, position, first)
     header_count, position = _varints(u8, position, 5)
@@ -244,7 +260,7 @@ def _decode_sections(
 
     header_offsets = np.zeros(len(offsets) + 1, dtype=np.int64)
     np.cumsum(header_count, out=header_offsets[1:])
-    return RecordColumns(
+    columns = RecordColumns(
         buffer=buffer,
         offsets=offsets,
         timestamps=timestamps,
@@ -255,6 +271,11 @@ def _decode_sections(
         header_keys=header_keys,
         header_values=header_values,
     )
+    # All records of a batch are checked, wanted or not.
+    wanted = offsets >= start
+    if end is not None:
+        wanted &= offsets < end
+    return columns if wanted.all() else columns.where(wanted)
 
 
 def _one_buffer(

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-
-from kproto.wire.errors import CorruptBatchError
 from kproto_cloudevents.errors import CloudEventError
 from kproto_cloudevents.event import CloudEvent
 from kproto_cloudevents.kafka import from_kafka
 from kproto_cloudevents.media_type import parse_media_type
 from kproto_cloudevents.types import canonical
 from kproto_cloudevents.versions import V1_0
+
+from kproto.wire.errors import CorruptBatchError
 
 from .columnar import RECORD_FIELDS, RecordColumns, binary_array, record_array
 
@@ -207,9 +207,9 @@ def _matches(array: pa.Array, pattern: str) -> Bools:
 
 
 # RFC 3339 without what needs a closer look: leap seconds, more than six digits of a second,
-# the years before 1000 and the 29th of February.
+# the years before 1000 and after 8999, and the 29th of February.
 _USUAL_TIME: Final = (
-    r"\A[1-9][0-9]{3}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])"
+    r"\A[1-8][0-9]{3}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])"
     r"|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"
     r"T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?"
     r"(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])\z"

@@ -207,7 +207,9 @@ def split_ranges(
     pieces = [1 if max_records is None else -(-r.size // max_records) for r in ranges]
     total = sum(pieces)
     if min_partitions is not None and total < min_partitions:
-        largest = [(-r.size / n, index) for index, (r, n) in enumerate(zip(ranges, pieces))]
+        largest = [
+            (-r.size / n, index) for index, (r, n) in enumerate(zip(ranges, pieces, strict=True))
+        ]
         heapq.heapify(largest)
         while largest and total < min_partitions:
             _, index = heapq.heappop(largest)

@@ -24,8 +24,6 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from kproto.messages import MetadataRequest
-
 from .columnar import RECORD_FIELDS, decode_records, record_batch
 from .event_columns import EVENT_FIELDS, event_batch
 from .fetching import open_client, read_ahead

@@ -1,0 +1,274 @@
+"""The columnar decoder gives what the plain one gives, on good and on broken batches."""
+
+from __future__ import annotations
+
+import struct
+
+import google_crc32c
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kproto_pipeline import batches, columnar
+from kproto_pipeline.batches import next_offset
+from kproto_pipeline.columnar import RECORD_FIELDS, decode_records, record_batch
+
+from kproto.wire.errors import CorruptBatchError
+from tests.unit.pipeline.record_bytes import (
+    CONTROL,
+    GZIP,
+    LOG_APPEND_TIME,
+    Broken,
+    PlainRecord,
+    batch_bytes,
+    read_records,
+    sealed,
+)
+
+names = st.one_of(
+    st.sampled_from([b"ce_id", b"ce_type", b"content-type"]), st.text(max_size=5).map(str.encode)
+)
+contents = st.one_of(st.none(), st.binary(max_size=8), st.binary(min_size=60, max_size=300))
+headers = st.lists(st.tuples(names, contents), max_size=4).map(tuple)
+
+
+@st.composite
+def records(draw: st.DrawFn, shared: bool) -> list[PlainRecord]:
+    """The records of one batch, with gaps between offsets; `shared` gives all one header set."""
+    count = draw(st.integers(0, 6))
+    same = draw(headers) if shared else None
+    offset = -1
+    found = []
+    for _ in range(count):
+        offset += draw(st.sampled_from([1, 1, 1, 7, 200]))
+        found.append(
+            PlainRecord(
+                offset,
+                draw(st.sampled_from([0, 1, -1, 70, 10_000, -(2**40), 2**33])),
+                draw(contents),
+                draw(contents),
+                draw(headers) if same is None else same,
+            )
+        )
+    return found
+
+
+@st.composite
+def fetches(draw: st.DrawFn, max_batches: int = 5) -> bytes:
+    """A fetch response's records: batches of all kinds, the last one perhaps cut."""
+    parts = []
+    base = draw(st.sampled_from([0, 5, 2**40]))
+    for _ in range(draw(st.integers(0, max_batches))):
+        inside = draw(records(shared=draw(st.booleans())))
+        last = max((record.offset for record in inside), default=0) + draw(st.integers(0, 2))
+        parts.append(
+            batch_bytes(
+                inside,
+                base_offset=base,
+                attributes=draw(st.sampled_from([0, 0, LOG_APPEND_TIME, GZIP, CONTROL])),
+                last_offset_delta=last,
+            )
+        )
+        base += last + 1
+    if parts and draw(st.booleans()):
+        parts[-1] = parts[-1][: draw(st.integers(0, len(parts[-1]) - 1))]
+    return b"".join(parts)
+
+
+def rows_of(data: bytes, **limits: int) -> list[tuple[PlainRecord, bool]]:
+    """What the columnar decoder finds, as the plain reader would say it."""
+    return [row for chunk in decode_records(data, **limits) for row in rows_of_chunk(chunk)]
+
+
+def rows_of_chunk(chunk: columnar.RecordColumns) -> list[tuple[PlainRecord, bool]]:
+    """Through Arrow, so that both steps are compared."""
+    batch = record_batch(chunk, topic="t", partition=3)
+    batch.validate(full=True)
+    assert batch.schema == pa.schema(list(RECORD_FIELDS.items()))
+    table = batch.to_pydict()
+    assert set(table["topic"]) <= {"t"}
+    assert set(table["partition"]) <= {3}
+    assert (
+        pa.array(chunk.timestamps * 1000)
+        .cast(RECORD_FIELDS["timestamp"])
+        .equals(batch["timestamp"])
+    )
+    return [
+        (
+            PlainRecord(
+                table["offset"][row],
+                int(chunk.timestamps[row]),
+                table["key"][row],
+                table["value"][row],
+                tuple((h["key"].encode(), h["value"]) for h in table["headers"][row]),
+            ),
+            table["timestampType"][row] == 1,
+        )
+        for row in range(len(chunk))
+    ]
+
+
+@given(fetches())
+def test_equals_the_plain_reader(data: bytes) -> None:
+    assert rows_of(data) == read_records(data)
+
+
+@given(fetches(max_batches=8), st.integers(0, 20))
+def test_equals_the_plain_reader_whatever_the_chunks(data: bytes, chunk_bytes: int) -> None:
+    assert rows_of(data, chunk_bytes=chunk_bytes * 50) == read_records(data)
+
+
+@given(fetches(), st.data())
+def test_reads_the_wanted_offsets_alone(data: bytes, draws: st.DataObject) -> None:
+    everything = read_records(data)
+    offsets = [row.offset for row, _ in everything] or [0]
+    edge = st.sampled_from(offsets).flatmap(lambda n: st.integers(max(n - 2, 0), n + 2))
+    start, end = draws.draw(edge), draws.draw(edge)
+    wanted = [row for row in everything if start <= row[0].offset < end]
+    assert rows_of(data, start=start, end=end) == wanted
+
+
+def test_many_batches_are_walked_in_lockstep() -> None:
+    """More batches than `_LOCKSTEP_SECTIONS`, of different record counts, empty ones too."""
+    sizes = [(7 * n) % 5 for n in range(100)]
+    data = b"".join(
+        batch_bytes(
+            [PlainRecord(i, i, b"k" * i, b"v" * (n * i), ((b"h", None),) * i) for i in range(size)],
+            base_offset=10 * n,
+        )
+        for n, size in enumerate(sizes)
+    )
+    found = rows_of(data)
+    assert found == read_records(data)
+    assert len(found) == sum(sizes)
+
+
+def test_a_long_record_has_a_long_length() -> None:
+    """Lengths of one to four bytes, by both ways to walk the records."""
+    long = [PlainRecord(n, 0, None, b"x" * (7**n)) for n in range(8)]
+    one = batch_bytes(long)
+    assert rows_of(one) == read_records(one)
+    many = b"".join(batch_bytes(long[:7], base_offset=7 * n) for n in range(40))
+    assert rows_of(many) == read_records(many)
+
+
+def resealed(batch: bytes) -> bytes:
+    """The batch with the CRC that its bytes have."""
+    base_offset, _, epoch = struct.unpack_from(">qii", batch)
+    return sealed((base_offset, epoch), batch[21:])
+
+
+@given(st.booleans().flatmap(lambda shared: records(shared=shared)), st.data())
+def test_agrees_with_the_plain_reader_on_broken_records(
+    inside: list[PlainRecord], draws: st.DataObject
+) -> None:
+    """One byte of the records is changed and the CRC is right again: the same rows, or an error."""
+    data = bytearray(batch_bytes(inside, last_offset_delta=2000))
+    at = draws.draw(st.integers(57, len(data) - 1))
+    data[at] = draws.draw(st.integers(0, 255))
+    broken = resealed(bytes(data))
+    try:
+        expected = read_records(broken)
+        for row, _ in expected:
+            for name, _ in row.headers:
+                name.decode()
+    except (Broken, UnicodeDecodeError):
+        with pytest.raises(CorruptBatchError):
+            rows_of(broken)
+    else:
+        # The broken byte may have made an offset negative: before all that is ever wanted.
+        assert rows_of(broken) == [row for row in expected if row[0].offset >= 0]
+
+
+@given(st.binary(max_size=200))
+def test_noise_is_a_corrupt_batch_at_most(data: bytes) -> None:
+    try:
+        rows_of(data)
+        next_offset(data, 0)
+    except CorruptBatchError:
+        pass
+
+
+def test_a_wrong_crc_is_found_and_named() -> None:
+    data = bytearray(batch_bytes([PlainRecord(0, 0, b"k", b"v")], base_offset=70))
+    data[-1] ^= 1
+    with pytest.raises(CorruptBatchError, match=r"CRC.*batch base offset 70") as caught:
+        rows_of(bytes(data))
+    assert caught.value.base_offset == 70
+    assert caught.value.offset == 0
+
+
+@pytest.mark.parametrize("behind", [0, 40])
+def test_good_batches_come_before_the_error(behind: int) -> None:
+    """Broken in its CRC, or in its records under a right CRC: what stands before is read."""
+    good = [
+        batch_bytes([PlainRecord(0, 0, b"k", b"v")], base_offset=n, last_offset_delta=0)
+        for n in range(3 + behind)
+    ]
+    wrong_crc = bytearray(good[1])
+    wrong_crc[-1] ^= 1
+    wrong_records = bytearray(good[1])
+    wrong_records[61] = 99
+    for broken in (bytes(wrong_crc), resealed(bytes(wrong_records))):
+        found = []
+        with pytest.raises(CorruptBatchError, match="batch base offset 1"):
+            for chunk in decode_records(b"".join([good[0], broken, *good[2:]])):
+                found.extend(rows_of_chunk(chunk))
+        assert [row.offset for row, _ in found] == [0]
+
+
+def test_a_batch_with_too_many_records_is_refused_before_it_is_read() -> None:
+    data = bytearray(batch_bytes([PlainRecord(0, 0, b"k", b"v")]))
+    struct.pack_into(">i", data, 57, 2**31 - 1)
+    with pytest.raises(CorruptBatchError, match="2147483647 records do not fit"):
+        rows_of(resealed(bytes(data)))
+
+
+def test_an_old_message_set_is_refused_by_its_magic() -> None:
+    data = bytearray(batch_bytes([PlainRecord(0, 0, b"k", b"v")]))
+    data[16] = 1
+    with pytest.raises(CorruptBatchError, match="magic 1"):
+        rows_of(bytes(data))
+
+
+def test_a_timestamp_beyond_microseconds_is_null() -> None:
+    data = batch_bytes([PlainRecord(0, 0, None, None)], base_timestamp=2**62)
+    (chunk,) = decode_records(data)
+    batch = record_batch(chunk, topic="t", partition=0)
+    assert batch["timestamp"].to_pylist() == [None]
+    assert chunk.timestamps.tolist() == [2**62]
+
+
+def test_only_the_named_columns_are_made() -> None:
+    (chunk,) = decode_records(batch_bytes([PlainRecord(0, 0, b"k", b"v")]))
+    batch = record_batch(chunk, topic="t", partition=0, names=["offset", "key"])
+    assert batch.to_pydict() == {"offset": [0], "key": [b"k"]}
+
+
+@given(fetches())
+def test_the_next_offset_is_behind_the_last_whole_batch(data: bytes) -> None:
+    expected, position = 3, 0
+    while position + 61 <= len(data):
+        base, length = struct.unpack_from(">qi", data, position)
+        if position + 12 + length > len(data):
+            break
+        expected = max(expected, base + struct.unpack_from(">i", data, position + 23)[0] + 1)
+        position += 12 + length
+    assert next_offset(data, 3) == expected
+
+
+def test_skipped_batches_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches before the wanted offset cost neither CRC nor decompression."""
+    checked: list[int] = []
+
+    def counting(data: bytes) -> int:
+        checked.append(len(data))
+        return google_crc32c.value(data)
+
+    monkeypatch.setattr(batches, "crc32c", counting)
+    data = b"".join(
+        batch_bytes([PlainRecord(0, 0, None, b"v")], base_offset=n, last_offset_delta=0)
+        for n in range(5)
+    )
+    assert [row.offset for row, _ in rows_of(data, start=3)] == [3, 4]
+    assert len(checked) == 2
