@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import PurePath
 
 __all__ = ["HOST", "Ports", "render", "server_properties"]
 
@@ -49,7 +49,7 @@ class Ports:
 
 
 def server_properties(
-    version: str, folder: Path, ports: Ports, overrides: Mapping[str, str]
+    version: str, folder: PurePath, ports: Ports, overrides: Mapping[str, str]
 ) -> dict[str, str]:
     """Return the settings of a node that keeps its data below `folder`; `overrides` win."""
     properties = dict(FIXED)

@@ -1,0 +1,35 @@
+"""Fixtures and settings of all tests; what they are made of is in tests/support."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.support.availability import report_missing
+
+pytest_plugins = [
+    "tests.support.brokers",
+    "tests.support.environment",
+    "tests.support.peers",
+]
+
+# No deadline: a shared machine pauses at any time, and no test judges speed.
+settings.register_profile("dev", deadline=None)
+settings.register_profile(
+    "ci", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give every Spark test its environment before any other fixture starts a JVM."""
+    for item in items:
+        if item.get_closest_marker("spark") and isinstance(item, pytest.Function):
+            item.fixturenames.insert(0, "spark_environment")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say loudly what could not be tested on this machine."""
+    report_missing(terminalreporter)

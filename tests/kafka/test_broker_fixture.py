@@ -1,0 +1,136 @@
+"""The broker of the tests is the Kafka it claims to be, and does what the tests need of it."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.support.brokers import Brokers, RunningKafka, StartKafka
+from tests.support.environment import ROOT
+from tools.kafka import KafkaNode, KafkaStartError, running_nodes
+from tools.kafka.probe import answers_api_versions
+
+CONSUMER_GROUP_HEARTBEAT = 68
+SHARE_FETCH = 78
+
+
+def advertised(kafka: RunningKafka) -> dict[int, tuple[int, int]]:
+    """Ask a broker for its APIs with a hand-written ApiVersions v0; key to version range."""
+    request = struct.pack(">ihhih", 10, 18, 0, 1, -1)
+    with (
+        socket.create_connection(kafka.address, 10) as connection,
+        connection.makefile("rb") as answer,
+    ):
+        connection.sendall(request)
+        (size,) = struct.unpack(">i", answer.read(4))
+        body = answer.read(size)
+    _, error, count = struct.unpack_from(">ihi", body)
+    assert error == 0
+    ranges = struct.iter_unpack(">hhh", body[10 : 10 + 6 * count])
+    return {key: (lowest, highest) for key, lowest, highest in ranges}
+
+
+def test_the_broker_answers(kafka: RunningKafka) -> None:
+    assert advertised(kafka)[18][1] >= 3
+
+
+def test_each_version_is_the_one_asked_for(kafka: RunningKafka) -> None:
+    apis = advertised(kafka)
+    if kafka.version == "4.4.0":
+        assert apis[1] == (4, 18), "Fetch of 4.4"
+        assert SHARE_FETCH in apis
+    elif kafka.version == "3.9.2":
+        assert apis[1] == (0, 17), "Fetch of 3.9"
+        assert CONSUMER_GROUP_HEARTBEAT in apis, "the consumer protocol must be switched on"
+    else:
+        assert kafka.origin == "external"
+
+
+def test_a_broker_is_started_once(kafka: RunningKafka, kafka_brokers: Brokers) -> None:
+    assert kafka_brokers.get(kafka.version) is kafka or kafka.origin == "external"
+
+
+def test_topic_names_are_legal_and_unlike(topic_name: str, request: pytest.FixtureRequest) -> None:
+    assert topic_name.startswith("test_topic_names_are_legal_and_unlike-")
+    assert len(topic_name) <= 249
+
+
+def test_a_node_comes_back_after_a_crash_at_the_same_address(start_kafka: StartKafka) -> None:
+    # A short session, else the controller holds the dead node's place for nine seconds.
+    node = start_kafka(config={"broker.session.timeout.ms": "1000"})
+    before = node.bootstrap
+    node.kill()
+    assert not answers_api_versions("127.0.0.1", node.ports.broker, 1.0)
+    node.start()
+    assert node.bootstrap == before
+    assert answers_api_versions("127.0.0.1", node.ports.broker, 5.0)
+
+
+@pytest.mark.usefixtures("kafka_jars")
+def test_a_node_ends_with_the_process_that_started_it() -> None:
+    program = (
+        "import os; from tools.kafka import KafkaNode\n"
+        "node = KafkaNode('4.4.0'); node.start(); print(node.bootstrap, flush=True)\n"
+        "os.kill(os.getpid(), 9)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    bootstrap = done.stdout.strip()
+    deadline = time.monotonic() + 30
+    while any(node.bootstrap == bootstrap for node in running_nodes()):
+        assert time.monotonic() < deadline, f"{bootstrap} still runs"
+        time.sleep(0.1)
+
+
+@pytest.mark.usefixtures("kafka_jars")
+def test_a_detached_node_is_found_and_stopped_from_another_process() -> None:
+    def command(*arguments: str) -> str:
+        return subprocess.run(
+            [sys.executable, "-m", "tools.kafka", *arguments],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=120,
+        ).stdout
+
+    bootstrap = command("start", "--config", "num.partitions=3").strip()
+    port = bootstrap.rpartition(":")[2]
+    try:
+        assert answers_api_versions("127.0.0.1", int(port), 5.0)
+        assert f"{bootstrap}  Kafka 4.4.0" in command("status")
+    finally:
+        assert f"stopped Kafka 4.4.0 at {bootstrap}" in command("stop", "--port", port)
+    assert not answers_api_versions("127.0.0.1", int(port), 1.0)
+    assert bootstrap not in command("status")
+
+
+@pytest.mark.usefixtures("kafka_jars")
+def test_a_bad_setting_is_told_from_the_broker_s_own_words() -> None:
+    with pytest.raises(KafkaStartError, match=r"log\.retention\.ms"):
+        KafkaNode("4.4.0", config={"log.retention.ms": "soon"}).start()
+
+
+def test_a_taken_port_is_told_at_once() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(KafkaStartError, match=f"port {port} .* cannot be used"):
+            KafkaNode("4.4.0", port=port)
+
+
+def test_the_probe_is_not_fooled_by_a_port_that_is_no_kafka() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        assert not answers_api_versions("127.0.0.1", silent.getsockname()[1], 0.2)

@@ -1,0 +1,1 @@
+"""What the tests share: brokers, peers' interpreter, how a missing part is reported."""

@@ -1,0 +1,117 @@
+"""Apache's own Kafka image in Docker, through testcontainers, where an engine answers.
+
+testcontainers' ready-made Kafka container is written for another vendor's image and its start-up
+script, so this one stands on the plain container.
+"""
+
+from __future__ import annotations
+
+import gc
+import socket
+import time
+import warnings
+from pathlib import PurePosixPath
+
+from testcontainers.core.container import DockerContainer
+from testcontainers.core.docker_client import DockerClient
+
+from tools.kafka.probe import answers_api_versions
+from tools.kafka.properties import Ports, server_properties
+
+__all__ = ["DockerKafka", "DockerKafkaError", "engine_answers"]
+
+START_TIMEOUT_S = 120.0
+"""After the image is there; the broker itself takes a few seconds."""
+
+POLL_S = 0.1
+LOG_TAIL_CHARACTERS = 3000
+BROKER_PORT = 9092
+CONTROLLER_PORT = 9093
+
+
+class DockerKafkaError(RuntimeError):
+    """An engine answers, but no broker came up on it."""
+
+
+def engine_answers() -> bool:
+    """Ask the engine: a client program may be installed where none runs."""
+    with warnings.catch_warnings():
+        # The engine's client leaves the socket of a refused connection to the garbage collector.
+        warnings.simplefilter("ignore", ResourceWarning)
+        answers = _ping()
+        gc.collect()
+    return answers
+
+
+def _ping() -> bool:
+    try:
+        client = DockerClient().client
+    except Exception:  # there are many ways to find that nothing answers
+        return False
+    try:
+        return bool(client.ping())
+    except Exception:
+        return False
+    finally:
+        client.close()
+
+
+class DockerKafka:
+    """A broker of one version in a container, reachable at `bootstrap` from its construction on."""
+
+    def __init__(self, version: str) -> None:
+        self.version = version
+        self._container = DockerContainer(f"apache/kafka:{version}")
+        host = self._container.get_docker_client().host()
+        # The broker must know the address it is reached at before it starts, so the host's port
+        # is chosen here and not by the engine.
+        port = _free_port()
+        self.bootstrap = f"{host}:{port}"
+        self._container.with_bind_ports(BROKER_PORT, port)
+        for name, value in environment(version, host, port).items():
+            self._container.with_env(name, value)
+        try:
+            self._container.start()
+            self._wait_until_ready(host, port)
+        except DockerKafkaError:
+            self.close()
+            raise
+        except Exception as error:  # whatever the engine says: no image, no space, no rights
+            self.close()
+            raise DockerKafkaError(f"Docker could not start Kafka {version}: {error}") from error
+
+    def _wait_until_ready(self, host: str, port: int) -> None:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not answers_api_versions(host, port, timeout_s=1.0):
+            if time.monotonic() > deadline:
+                output = b"\n".join(self._container.get_logs()).decode("utf-8", "replace")
+                raise DockerKafkaError(
+                    f"Kafka {self.version} in Docker did not answer at {self.bootstrap}; "
+                    f"its log ends with:\n{output[-LOG_TAIL_CHARACTERS:]}"
+                )
+            time.sleep(POLL_S)
+
+    def close(self) -> None:
+        """Remove the container."""
+        self._container.stop()
+
+
+def environment(version: str, host: str, port: int) -> dict[str, str]:
+    """Return the settings of the JVM broker as the image wants them: one variable each."""
+    properties = server_properties(
+        version,
+        PurePosixPath("/tmp/kafka"),
+        Ports(broker=BROKER_PORT, controller=CONTROLLER_PORT),
+        {
+            "listeners": f"PLAINTEXT://:{BROKER_PORT},CONTROLLER://:{CONTROLLER_PORT}",
+            "advertised.listeners": f"PLAINTEXT://{host}:{port}",
+            "controller.quorum.voters": f"1@localhost:{CONTROLLER_PORT}",
+        },
+    )
+    return {f"KAFKA_{key.upper().replace('.', '_')}": value for key, value in properties.items()}
+
+
+def _free_port() -> int:
+    with socket.socket() as chooser:
+        chooser.bind(("", 0))
+        return int(chooser.getsockname()[1])
