@@ -8,6 +8,7 @@ wrong arguments.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,9 +16,10 @@ from typing import Final
 
 from kproto.schema.definitions import FILE_NAME
 
+from .changes import format_changes, release_changes
 from .errors import DefinitionError
 from .history import load_union
-from .importer import ImportedRelease, read_releases
+from .importer import ImportedRelease, read_any, read_releases
 from .release import write_release
 
 __all__ = ["main"]
@@ -82,6 +84,24 @@ def _parser() -> argparse.ArgumentParser:
         "--out", type=Path, metavar="DIR", help="default: the package's name as a path"
     )
     generating.set_defaults(run=_generate)
+
+    checking = commands.add_parser(
+        "check",
+        help="find incompatible changes between two releases",
+        description="Compares two releases by the rules of Kafka's guide to its message "
+        "definitions. Ends with 1 when a change breaks who speaks the older release, with 2 when "
+        "a release cannot be read.",
+    )
+    for name in ("old", "new"):
+        checking.add_argument(
+            name,
+            type=Path,
+            metavar=name.upper(),
+            help="a release in a folder of facts (schemas/4.4.0), a jar, a folder of jars or a "
+            "Kafka source tree",
+        )
+    checking.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    checking.set_defaults(run=_check)
     return parser
 
 
@@ -142,6 +162,22 @@ def _generate(options: argparse.Namespace) -> int:
         f"{len(report.removed)} removed"
     )
     return 0
+
+
+def _check(options: argparse.Namespace) -> int:
+    try:
+        changes = release_changes(read_any(options.old), read_any(options.new))
+    except DefinitionError as error:
+        _complain([error])
+        return 2
+    breaking = sum(change.breaking for change in changes)
+    if options.json:
+        print(json.dumps([change.to_json() for change in changes], indent=2))
+    else:
+        if changes:
+            print(format_changes(changes))
+        print(f"{breaking} breaking changes, {len(changes) - breaking} compatible ones")
+    return 1 if breaking else 0
 
 
 if __name__ == "__main__":

@@ -11,31 +11,38 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from kproto.schema.layout import LayoutField, StructLayout, WireType, layout
+from kproto.schema.layout import layout
 from kproto.schema.specs import FormerName, MessageSpec
 from kproto.schema.versions import Versions
 
+from .comparison import compare_layouts
 from .error_codes import ErrorCode
 from .errors import DefinitionError
 from .merge import merge_messages, wire_form
 from .release import Release, load_releases
 
-__all__ = ["Difference", "Union", "layout_differences", "load_union", "union"]
+__all__ = [
+    "MESSAGE_RENAMED",
+    "MESSAGE_RENUMBERED",
+    "Difference",
+    "Union",
+    "layout_differences",
+    "load_union",
+    "union",
+]
+
+
+#: The release called the message, or the version, otherwise; the bytes are the same.
+MESSAGE_RENAMED: Final = "message renamed"
+MESSAGE_RENUMBERED: Final = "message renumbered"
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Difference:
     """Where the union says something else than a release did.
 
-    `kind` is one of:
-
-    - `message renamed`, `message renumbered`: the release called the message, or the version,
-      otherwise; the bytes are the same.
-    - `field renamed`: the release called the field otherwise; the bytes are the same.
-    - `tagged field added`: a newer release gave the version a tagged field; bytes without it
-      are the same, and an older reader keeps it among the unknown ones.
-    - `layout`: the same version has other bytes in a newer release, which wins.
-    - `default`: the field has another default in a newer release, which wins.
+    `kind` is `message renamed` or `message renumbered`, which keep the bytes, or the value of a
+    DifferenceKind: then the same version is another in a newer release, which wins.
     """
 
     message: str
@@ -133,10 +140,16 @@ def _unite(older: Sequence[MessageSpec], release: Release) -> list[MessageSpec]:
             left.append(old)
     for old in left:
         twin = _renamed(old, newer, older_names)
-        if twin is None:
+        if twin is not None:
+            newer.put(_with_former_name(merge_messages(old, twin), old))
+        elif old.name not in newer.by_name:
             newer.put(old)
         else:
-            newer.put(_with_former_name(merge_messages(old, twin), old))
+            raise DefinitionError(
+                f"is of type {old.type} in one release and of type "
+                f"{newer.by_name[old.name].type} in the next, {release.name}",
+                field=old.name,
+            )
     return list(newer.by_name.values())
 
 
@@ -177,9 +190,21 @@ def _put_renumbered(old: MessageSpec, newer: _Newer) -> None:
                 f"version {version} has no coordinator key of that number in the next release",
                 field=old.name,
             )
-        if (key.name, version) != (old.name, 0):
-            former = FormerName(old.name, old.type, Versions.single(version), 0)
-            newer.put(replace(key, formerly=(*key.formerly, former)))
+        former = [
+            FormerName(name, kind, Versions.single(number), 0)
+            for name, kind, number in _names_of(old, version)
+            if (name, number) != (key.name, 0)
+        ]
+        newer.put(replace(key, formerly=(*key.formerly, *former)))
+
+
+def _names_of(message: MessageSpec, version: int) -> Iterator[tuple[str, str, int]]:
+    """Every name, type and number under which a release knew this version of `message`."""
+    yield message.name, message.type, version
+    for entry in message.formerly:
+        number = version - entry.becomes + entry.versions.lowest
+        if number in entry.versions:
+            yield entry.name, entry.type, number
 
 
 #: Types whose api key tells which message it is; other types have none, or share it.
@@ -208,7 +233,7 @@ def _renamed(old: MessageSpec, newer: _Newer, older_names: set[str]) -> MessageS
 def _with_former_name(merged: MessageSpec, old: MessageSpec) -> MessageSpec:
     versions = old.valid_versions
     former = FormerName(old.name, old.type, versions, versions.lowest)
-    return replace(merged, formerly=(*merged.formerly, *old.formerly, former))
+    return replace(merged, formerly=(*merged.formerly, former))
 
 
 # What the union changed
@@ -220,73 +245,16 @@ def layout_differences(made: Union, releases: Sequence[Release]) -> Iterator[Dif
         for message in release.messages:
             for version in message.valid_versions:
                 united, number = made.resolve(message.name, version, message.type)
-                for kind, field, detail in _compare(message, version, united, number):
-                    yield Difference(united.name, number, kind, field, detail, release.name)
-
-
-def _compare(
-    own: MessageSpec, version: int, united: MessageSpec, number: int
-) -> Iterator[tuple[str, str, str]]:
-    """What differs between a release's version and the union's, as kind, field and detail."""
-    if number != version or own.name != united.name:
-        kind = "message renamed" if number == version else "message renumbered"
-        yield kind, "", f"was {own.name} v{version}"
-    yield from _compare_structs(layout(own, version), layout(united, number), "")
-
-
-def _compare_structs(
-    own: StructLayout, united: StructLayout, prefix: str
-) -> Iterator[tuple[str, str, str]]:
-    if own.flexible != united.flexible:
-        yield "layout", prefix.rstrip("."), f"flexible was {own.flexible}, is {united.flexible}"
-    if len(own.fields) == len(united.fields):
-        pairs = list(zip(own.fields, united.fields, strict=True))
-    else:
-        now = {entry.name: entry for entry in united.fields}
-        pairs = [(entry, now[entry.name]) for entry in own.fields if entry.name in now]
-        yield "layout", prefix.rstrip("."), f"{_fields(own.fields)}, now {_fields(united.fields)}"
-    for before, after in pairs:
-        yield from _compare_fields(before, after, prefix)
-    tags = {entry.tag: entry for entry in united.tagged}
-    for before in own.tagged:
-        if before.tag in tags:
-            yield from _compare_fields(before, tags.pop(before.tag), prefix)
-        else:
-            yield "layout", prefix + before.name, f"tag {before.tag} is gone"
-    for tag, after in tags.items():
-        yield "tagged field added", prefix + after.name, f"tag {tag}"
-
-
-def _compare_fields(
-    own: LayoutField, united: LayoutField, prefix: str
-) -> Iterator[tuple[str, str, str]]:
-    path = prefix + united.name
-    before, after = _type_words(own.type), _type_words(united.type)
-    if before != after:
-        was = before if own.name == united.name else f"{own.name}: {before}"
-        yield "layout", path, f"was {was}, is {after}"
-    elif own.name != united.name:
-        yield "field renamed", path, f"was {own.name}"
-    if before == after and own.default != united.default:
-        yield "default", path, f"was {own.default!r}, is {united.default!r}"
-    inner, outer = _struct_of(own.type), _struct_of(united.type)
-    if inner is not None and outer is not None:
-        yield from _compare_structs(inner, outer, path + ".")
-
-
-def _struct_of(wire: WireType) -> StructLayout | None:
-    return wire.struct if wire.element is None else wire.element.struct
-
-
-def _type_words(wire: WireType) -> str:
-    """A type in words, a struct's own fields left out."""
-    if wire.element is not None:
-        name = f"[]{_type_words(wire.element)}"
-    else:
-        name = wire.kind
-    prefix = ("compact " if wire.compact else "") + ("nullable " if wire.nullable else "")
-    return prefix + name
-
-
-def _fields(fields: Sequence[LayoutField]) -> str:
-    return f"{len(fields)} fields ({', '.join(entry.name for entry in fields)})"
+                if number != version or message.name != united.name:
+                    kind = MESSAGE_RENAMED if number == version else MESSAGE_RENUMBERED
+                    was = f"was {message.name} v{version}"
+                    yield Difference(united.name, number, kind, "", was, release.name)
+                for found in compare_layouts(layout(message, version), layout(united, number)):
+                    yield Difference(
+                        united.name,
+                        number,
+                        found.kind.value,
+                        found.field,
+                        found.detail,
+                        release.name,
+                    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -22,10 +22,10 @@ from .error_codes import (
 )
 from .errors import DefinitionError
 from .parser import decode_text, parse_definition
-from .release import ERRORS_FILE, Release
+from .release import ERRORS_FILE, Release, load_release
 from .rules import Profile, check_definition, check_messages
 
-__all__ = ["ImportedRelease", "read_releases"]
+__all__ = ["ImportedRelease", "read_any", "read_releases"]
 
 #: Folders, in jars and under `resources/`, in which Kafka keeps its definitions.
 DEFINITION_FOLDERS: Final = frozenset({"message", "metadata"})
@@ -95,6 +95,24 @@ def read_releases(
         if source.definitions or source.error_codes:
             by_release.setdefault(source.release, []).append(source)
     return [_read_release(name, found) for name, found in sorted(by_release.items())], errors
+
+
+def read_any(path: Path) -> Release:
+    """The one release at `path`: a folder of facts, a jar, a folder of jars or a source tree.
+
+    Raises DefinitionError, which tells everything that could not be read.
+    """
+    is_tree = (path / "gradle.properties").is_file()
+    if path.is_dir() and not is_tree and next(path.rglob("*.jar"), None) is None:
+        return load_release(path)
+    found, errors = read_releases([path])
+    errors = [*errors, *(error for entry in found for error in entry.errors)]
+    if errors:
+        raise DefinitionError.of(errors)
+    if len(found) != 1:
+        names = ", ".join(entry.release.name for entry in found)
+        raise DefinitionError(f"holds more than one release: {names}", file=str(path))
+    return found[0].release
 
 
 def _read_release(name: str, sources: Sequence[_Source]) -> ImportedRelease:
@@ -282,13 +300,3 @@ def _safe_release(name: str, path: Path) -> str:
     if re.fullmatch(r"[0-9A-Za-z][0-9A-Za-z._+-]*", name, re.ASCII) is None:
         raise DefinitionError(f"{name!r} cannot be the name of a release", file=str(path))
     return name
-
-
-def count_by_module(releases: Iterable[ImportedRelease]) -> dict[str, dict[str, int]]:
-    """How many definitions of each module were taken, by release."""
-    return {
-        entry.release.name: {
-            module: len(messages) for module, messages in entry.release.modules().items()
-        }
-        for entry in releases
-    }

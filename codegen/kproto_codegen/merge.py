@@ -35,7 +35,8 @@ def wire_form(struct: StructLayout) -> WireForm:
 def _type_form(wire: WireType) -> WireForm:
     element = None if wire.element is None else _type_form(wire.element)
     inner = None if wire.struct is None else wire_form(wire.struct)
-    return (wire.kind, wire.compact, wire.nullable, element, inner)
+    kind = "bytes" if wire.kind == "records" else wire.kind
+    return (kind, wire.compact, wire.nullable, element, inner)
 
 
 class _GapError(Exception):
@@ -94,10 +95,11 @@ def merge_messages(old: MessageSpec, new: MessageSpec) -> MessageSpec:
     Fields that the newer calls otherwise with the same bytes get the older name as an alias.
     Raises DefinitionError when no single definition can say both.
     """
+    formerly = tuple(dict.fromkeys((*old.formerly, *new.formerly)))
     if not new.valid_versions:
-        return old
+        return replace(old, formerly=formerly)
     if not old.valid_versions:
-        return new
+        return replace(new, formerly=formerly)
     if _apart(old.valid_versions, new.valid_versions):
         raise DefinitionError(
             f"versions {old.valid_versions} of one release and {new.valid_versions} of the next "
@@ -112,7 +114,7 @@ def merge_messages(old: MessageSpec, new: MessageSpec) -> MessageSpec:
             field=new.name,
         ) from None
     _verify(merged, old, new)
-    return merged
+    return replace(merged, formerly=formerly)
 
 
 def _apart(old: Versions, new: Versions) -> bool:
@@ -388,8 +390,8 @@ def _present(fields: Sequence[FieldSpec], version: int, *, tagged: bool) -> list
 
 
 def _shape(entry: FieldSpec) -> str:
-    """A field's type, all structs being one."""
-    name = entry.element_type
+    """A field's type, all structs being one, and records being the bytes that they are."""
+    name = "bytes" if entry.element_type == "records" else entry.element_type
     return ("[]" if entry.is_array else "") + (name if name in PRIMITIVE_TYPES else "struct")
 
 
