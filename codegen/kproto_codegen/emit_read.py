@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kproto.schema.layout import FORMATS, FieldForm, Presence
+from kproto.schema.layout import FORMATS, FieldForm, Presence, field_form
 from kproto.schema.specs import PRIMITIVE_TYPES
 
 from .imports import Imports
@@ -81,14 +81,9 @@ def read_tags_function(plan: StructPlan, imports: Imports) -> list[str]:
 def _tagged_value(plan: StructPlan, field: FieldPlan, target: str, imports: Imports) -> list[str]:
     """Reads a tagged field; its form may depend on the version too."""
     versions = plan.tagged_versions(field)
-    nullable = field.spec.nullable_versions
     blocks = []
     for version in versions:
-        form = FieldForm(
-            Presence.TAGGED,
-            field.spec.type not in FORMATS and not field.spec.is_struct,
-            version in nullable and field.spec.type not in FORMATS,
-        )
+        form = field_form(field.spec, version, flexible=True)
         lines = _value(field, form, f"{target}.{field.attribute}", imports, straight=False)
         blocks.append((type(versions).single(version), lines))
     return chain(blocks, versions)
@@ -210,8 +205,18 @@ def _value(
 
 def _nested(field: FieldPlan, form: FieldForm, place: str, imports: Imports) -> list[str]:
     function = f"_read_{imports.struct_snake(field.spec.type)}"
+    read = f"({place},), pos = {function}(data, pos, 1, version)"
     if not form.nullable:
-        return [f"({place},), pos = {function}(data, pos, 1, version)"]
+        return [read]
+    if form.compact:
+        imports.wire("reading", "read_struct_mark")
+        return [
+            "present, pos = read_struct_mark(data, pos)",
+            "if present:",
+            f"    {read}",
+            "else:",
+            f"    {place} = None",
+        ]
     return [
         "if data[pos] > 127:",
         f"    {place} = None",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kproto.schema.layout import FORMATS, FieldForm, Presence
+from kproto.schema.layout import FORMATS, FieldForm, Presence, field_form
 from kproto.schema.specs import PRIMITIVE_TYPES
 from kproto.schema.versions import Versions
 
@@ -102,11 +102,7 @@ def _tagged_value(plan: StructPlan, field: FieldPlan, place: str, imports: Impor
     versions = plan.tagged_versions(field)
     blocks = []
     for version in versions:
-        form = FieldForm(
-            Presence.TAGGED,
-            field.spec.type not in FORMATS and not field.spec.is_struct,
-            version in field.spec.nullable_versions and field.spec.type not in FORMATS,
-        )
+        form = field_form(field.spec, version, flexible=True)
         if field.spec.default_value() is None:
             lines = _present_value(field, form, place, imports)
         else:
@@ -251,9 +247,10 @@ def _nested(field: FieldPlan, form: FieldForm, place: str, imports: Imports) -> 
     write = _nested_value(field, place, imports)
     if not form.nullable:
         return [*_refuse_null(field, form, place, imports), write]
+    null = r"\0" if form.compact else r"\xff"
     return [
         f"if {place} is None:",
-        '    append(b"\\xff")',
+        f'    append(b"{null}")',
         "else:",
         '    append(b"\\x01")',
         f"    {write}",

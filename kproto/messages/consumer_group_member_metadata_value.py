@@ -15,6 +15,7 @@ from ..wire.reading import (
     read_compact_nullable_string,
     read_compact_string,
     read_compact_strings,
+    read_struct_mark,
     read_tags,
     read_unknown_tags,
 )
@@ -250,13 +251,13 @@ def _read_consumer_group_member_metadata_value_tags(
     unknown: list[RawTaggedField] = []
     for tag, pos, stop in tags:
         if tag == 0:
-            if data[pos] > 127:
-                message.classic_member_metadata = None
-                pos += 1
-            else:
+            present, pos = read_struct_mark(data, pos)
+            if present:
                 (message.classic_member_metadata,), pos = _read_classic_member_metadata(
-                    data, pos + 1, 1, version
+                    data, pos, 1, version
                 )
+            else:
+                message.classic_member_metadata = None
         else:
             unknown.append(RawTaggedField(tag, data[pos:stop]))
             continue
@@ -274,7 +275,7 @@ def _write_consumer_group_member_metadata_value_tags(
         pieces: list[bytes] = []
         append = pieces.append
         if message.classic_member_metadata is None:
-            append(b"\xff")
+            append(b"\0")
         else:
             append(b"\x01")
             _write_classic_member_metadata(append, (message.classic_member_metadata,), version)

@@ -11,7 +11,12 @@ from collections.abc import Iterable, Sized
 from typing import Any, Final
 
 from ..wire.errors import DecodeError, EncodeError
-from ..wire.limits import MAX_ARRAY_ELEMENTS, MAX_STRING_BYTES, MAX_TAGGED_FIELDS
+from ..wire.limits import (
+    MAX_ARRAY_ELEMENTS,
+    MAX_LENGTH,
+    MAX_STRING_BYTES,
+    MAX_TAGGED_FIELDS,
+)
 from .layout import FORMATS, LayoutField, StructLayout, WireType, layout
 from .naming import attribute_name, class_name
 from .specs import FieldSpec, MessageSpec
@@ -89,7 +94,11 @@ class _Reader:
 
     def nested(self, kind: WireType, pos: int, path: str) -> int:
         assert kind.struct is not None
-        if kind.nullable:
+        if kind.nullable and kind.compact:
+            mark, pos = self.uvarint(pos, path)
+            if not 0 < mark <= MAX_LENGTH:
+                return pos
+        elif kind.nullable:
             end = self.take(pos, 1, path)
             if self.data[pos] > 127:
                 return end

@@ -65,7 +65,8 @@ def field_form(field: FieldSpec, version: int, *, flexible: bool) -> FieldForm:
     tagged = version in field.tagged_versions
     if field.flexible_versions is not None:
         flexible = version in field.flexible_versions
-    varies = field.type not in FORMATS and not field.is_struct
+    # A struct has no length; but where it may be null, a tagged one is marked by a varint.
+    varies = field.type not in FORMATS and (tagged or not field.is_struct)
     return FieldForm(
         Presence.TAGGED if tagged else Presence.PLAIN,
         flexible and varies,
@@ -75,7 +76,11 @@ def field_form(field: FieldSpec, version: int, *, flexible: bool) -> FieldForm:
 
 @dataclass(frozen=True, slots=True)
 class WireType:
-    """A type as one version writes it; `kind` is a primitive type, `struct` or `array`."""
+    """A type as one version writes it; `kind` is a primitive type, `struct` or `array`.
+
+    `compact` lengths are unsigned varints. So is the mark in front of a nullable struct that is
+    compact, as it is in a tagged field: 0 for null, 1 for present; else it is a byte, -1 or 1.
+    """
 
     kind: str
     compact: bool = False
@@ -183,5 +188,5 @@ def _wire_type(
         nested = _struct_layout(structs[name], version, flexible, structs, is_message=False)
         inner = WireType("struct", struct=nested)
         if not field.is_array:
-            return WireType("struct", nullable=form.nullable, struct=nested)
+            return WireType("struct", form.compact, form.nullable, struct=nested)
     return WireType("array", form.compact, form.nullable, element=inner)

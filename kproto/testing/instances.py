@@ -48,8 +48,8 @@ _BOUNDS: Final = {
 #: The first tag number of unknown fields; far above what any definition uses.
 _UNKNOWN_TAG: Final = 5000
 
-#: Kafka's classes hold a tag number in an int.
-_LARGEST_TAG: Final = 2**31 - 1
+#: The highest tag that Kafka's classes write: the largest int marks the end of their known ones.
+_LARGEST_TAG: Final = 2**31 - 2
 
 
 def instances(message: type[M], version: int, *, unknown_tags: bool = True) -> list[M]:

@@ -10,7 +10,7 @@ import struct
 from typing import Final
 
 from .faults import WireFault
-from .limits import MAX_ARRAY_ELEMENTS, MAX_STRING_BYTES, MAX_TAGGED_FIELDS
+from .limits import MAX_ARRAY_ELEMENTS, MAX_LENGTH, MAX_STRING_BYTES, MAX_TAGGED_FIELDS
 from .tags import RawTaggedField
 from .uuid import Uuid
 
@@ -31,6 +31,7 @@ __all__ = [
     "read_numbers",
     "read_string",
     "read_strings",
+    "read_struct_mark",
     "read_tags",
     "read_unknown_tags",
     "read_uuids",
@@ -204,6 +205,15 @@ def read_compact_nullable_array_length(data: bytes, pos: int) -> tuple[int, int]
     if count - 1 > len(data) - pos or count - 1 > MAX_ARRAY_ELEMENTS:
         raise WireFault
     return count - 1, pos
+
+
+def read_struct_mark(data: bytes, pos: int) -> tuple[bool, int]:
+    """Whether a nullable struct in a tagged field is present; what Kafka's int takes for < 1 is no.
+
+    In its place, outside tagged fields, the mark is a byte instead, of which the sign counts.
+    """
+    mark, pos = read_uvarint(data, pos)
+    return 0 < mark <= MAX_LENGTH, pos
 
 
 def read_numbers(data: bytes, pos: int, count: int, letter: str) -> tuple[list[int], int]:
