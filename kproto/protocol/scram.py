@@ -150,8 +150,6 @@ class ScramClient:
                 f"{self.mechanism}: the server's nonce does not continue ours: its message is not"
                 " an answer to this exchange"
             )
-        if not server_first.salt:
-            raise AuthenticationError(f"{self.mechanism}: the server sent an empty salt")
         if iterations < MIN_ITERATIONS:
             raise AuthenticationError(
                 f"{self.mechanism}: the server asks for {iterations} iterations, fewer than the"
