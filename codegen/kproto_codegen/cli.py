@@ -106,15 +106,17 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _import(options: argparse.Namespace) -> int:
-    imported, unopened = read_releases(options.sources, release=options.release)
-    _complain(unopened)
-    failed = bool(unopened) or any(entry.errors for entry in imported)
-    for entry in imported:
+    imported = read_releases(options.sources, release=options.release)
+    for entry in imported.releases:
         _report(entry)
+    for path in imported.empty:
+        print(f"{path}: holds no message definitions")
+    _complain(imported.unopened)
+    failed = bool(imported.errors())
     if failed and not options.keep_going:
         print("nothing was written; --keep-going writes what could be read", file=sys.stderr)
         return 1
-    for entry in imported:
+    for entry in imported.releases:
         changed = write_release(entry.release, options.out)
         where = options.out / entry.release.name
         print(f"{where}: {'written' if changed else 'is up to date'}")

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -22,10 +24,10 @@ from .error_codes import (
 )
 from .errors import DefinitionError
 from .parser import decode_text, parse_definition
-from .release import ERRORS_FILE, Release, load_release
+from .release import ERRORS_FILE, Release, load_error_codes, load_release
 from .rules import Profile, check_definition, check_messages
 
-__all__ = ["ImportedRelease", "read_any", "read_releases"]
+__all__ = ["Imported", "ImportedRelease", "read_any", "read_releases"]
 
 #: Folders, in jars and under `resources/`, in which Kafka keeps its definitions.
 DEFINITION_FOLDERS: Final = frozenset({"message", "metadata"})
@@ -71,30 +73,48 @@ class _Source:
     error_codes: Callable[[], list[ErrorCode]] | None = None
 
 
-def read_releases(
-    paths: Sequence[Path], *, release: str | None = None
-) -> tuple[list[ImportedRelease], list[DefinitionError]]:
+@dataclass(slots=True)
+class Imported:
+    """What was read of all sources: `unopened` tells what could not be opened at all, `empty`
+    which sources hold nothing of Kafka's definitions."""
+
+    releases: list[ImportedRelease] = field(default_factory=list)
+    unopened: list[DefinitionError] = field(default_factory=list)
+    empty: list[Path] = field(default_factory=list)
+
+    def errors(self) -> list[DefinitionError]:
+        """Everything that could not be read."""
+        return [*self.unopened, *(error for entry in self.releases for error in entry.errors)]
+
+
+def read_releases(paths: Sequence[Path], *, release: str | None = None) -> Imported:
     """Read what jars, folders of jars, source trees and folders of definitions hold.
 
-    Returns one entry a release, and what could not be opened at all. `release` names the
-    release of everything, for sources that do not tell it.
+    `release` names the release of everything, for sources that do not tell it. That nothing at
+    all is found is an error too.
     """
-    sources: list[_Source] = []
-    errors: list[DefinitionError] = []
+    imported = Imported()
+    by_release: dict[str, list[_Source]] = {}
     for path in paths:
         try:
-            found = list(_open(path, release, errors))
+            sources = list(_open(path, release, imported.unopened))
         except DefinitionError as error:
-            errors.append(error)
+            imported.unopened.append(error)
             continue
-        if not any(source.definitions for source in found) and not errors:
-            errors.append(DefinitionError("holds no message definitions", file=str(path)))
-        sources += found
-    by_release: dict[str, list[_Source]] = {}
-    for source in sources:
-        if source.definitions or source.error_codes:
-            by_release.setdefault(source.release, []).append(source)
-    return [_read_release(name, found) for name, found in sorted(by_release.items())], errors
+        if not any(source.definitions for source in sources):
+            imported.empty.append(path)
+        for source in sources:
+            if source.definitions or source.error_codes:
+                by_release.setdefault(source.release, []).append(source)
+    found = any(source.definitions for sources in by_release.values() for source in sources)
+    if not found and not imported.unopened:
+        imported.unopened += [
+            DefinitionError("holds no message definitions", file=str(path)) for path in paths
+        ]
+    imported.releases = [
+        _read_release(name, sources) for name, sources in sorted(by_release.items())
+    ]
+    return imported
 
 
 def read_any(path: Path) -> Release:
@@ -105,14 +125,14 @@ def read_any(path: Path) -> Release:
     is_tree = (path / "gradle.properties").is_file()
     if path.is_dir() and not is_tree and next(path.rglob("*.jar"), None) is None:
         return load_release(path)
-    found, errors = read_releases([path])
-    errors = [*errors, *(error for entry in found for error in entry.errors)]
+    imported = read_releases([path])
+    errors = imported.errors()
     if errors:
         raise DefinitionError.of(errors)
-    if len(found) != 1:
-        names = ", ".join(entry.release.name for entry in found)
+    if len(imported.releases) != 1:
+        names = ", ".join(entry.release.name for entry in imported.releases)
         raise DefinitionError(f"holds more than one release: {names}", file=str(path))
-    return found[0].release
+    return imported.releases[0].release
 
 
 def _read_release(name: str, sources: Sequence[_Source]) -> ImportedRelease:
@@ -133,7 +153,7 @@ def _read_release(name: str, sources: Sequence[_Source]) -> ImportedRelease:
             imported.notes += [finding.error for finding in found if finding.accepted]
             faults = [finding.error for finding in found if not finding.accepted]
             imported.errors += faults
-            if not faults:
+            if not faults and definition.spec not in messages:  # a jar may be there twice
                 messages.append(definition.spec)
         if source.error_codes is not None:
             try:
@@ -183,9 +203,16 @@ def _open_jar(path: Path, release: str | None) -> _Source:
     try:
         jar = zipfile.ZipFile(path)
         names = set(jar.namelist())
-    except (OSError, zipfile.BadZipFile, NotImplementedError) as error:
+    except (OSError, zipfile.BadZipFile, NotImplementedError, ValueError) as error:
         raise DefinitionError(f"is no readable jar: {error}", file=str(path)) from error
     read = _entry_reader(jar, path)
+    found = sorted(
+        name
+        for name in names
+        if name.endswith(".json") and PurePosixPath(name).parent.name in DEFINITION_FOLDERS
+    )
+    if not found and ERRORS_CLASS not in names:
+        return _Source("", [])
     match = _JAR_NAME.fullmatch(path.name)
     if release is None:
         release = _property(read(_VERSION_FILE), "version") if _VERSION_FILE in names else None
@@ -198,9 +225,7 @@ def _open_jar(path: Path, release: str | None) -> _Source:
         )
     module = _module_of_artefact(match["artefact"] if match else path.stem)
     definitions = [
-        _SourceFile(module, f"{path.name}!{name}", lambda name=name: read(name))  # type: ignore[misc]
-        for name in sorted(names)
-        if name.endswith(".json") and PurePosixPath(name).parent.name in DEFINITION_FOLDERS
+        _SourceFile(module, f"{path.name}!{name}", partial(read, name)) for name in found
     ]
     source = _Source(_safe_release(release, path), definitions)
     if ERRORS_CLASS in names:
@@ -218,7 +243,7 @@ def _entry_reader(jar: zipfile.ZipFile, path: Path) -> Callable[[str], bytes]:
                     f"is larger than {MAX_DEFINITION_BYTES} bytes", file=f"{path.name}!{name}"
                 )
             return jar.read(name)
-        except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+        except (OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
             raise DefinitionError(f"cannot be read: {error}", file=f"{path.name}!{name}") from error
 
     return read
@@ -266,15 +291,23 @@ def _open_definitions(path: Path, release: str | None) -> _Source:
         )
     definitions = []
     for file in sorted(path.rglob("*.json")):
-        folders = file.parent.relative_to(path).parts
-        named = [name for name in folders if name not in DEFINITION_FOLDERS | {"common"}]
         if file.name != ERRORS_FILE:
-            definitions.append(_source_file("-".join(named) or path.resolve().name, file))
-    return _Source(_safe_release(release, path), definitions)
+            definitions.append(_source_file(_module_of_folder(path, file.parent), file))
+    source = _Source(_safe_release(release, path), definitions)
+    if (path / ERRORS_FILE).is_file():
+        source.error_codes = lambda: list(load_error_codes(path / ERRORS_FILE))
+    return source
+
+
+def _module_of_folder(path: Path, folder: Path) -> str:
+    """The module of a folder below `path`: its own name, less what Kafka puts below modules."""
+    inner = folder.relative_to(path).as_posix()
+    module = re.sub(r"(^|/)(common/(message|metadata)|message)$", "", inner)
+    return module.replace("/", "-") or path.resolve().name
 
 
 def _source_file(module: str, file: Path) -> _SourceFile:
-    return _SourceFile(module, str(file), lambda: _read_file(file))
+    return _SourceFile(module, str(file), partial(_read_file, file))
 
 
 def _read_file(path: Path) -> bytes:

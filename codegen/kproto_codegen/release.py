@@ -27,6 +27,7 @@ __all__ = [
     "ERRORS_FILE",
     "Release",
     "format_facts",
+    "load_error_codes",
     "load_release",
     "load_releases",
     "release_order",
@@ -83,7 +84,7 @@ def load_release(path: Path) -> Release:
         raise DefinitionError.of(faults)
     if not messages:
         raise DefinitionError("holds no message definitions (*.json)", file=str(path))
-    return Release(path.resolve().name, tuple(messages), _load_error_codes(path / ERRORS_FILE))
+    return Release(path.resolve().name, tuple(messages), load_error_codes(path / ERRORS_FILE))
 
 
 def load_releases(path: Path) -> list[Release]:
@@ -120,7 +121,8 @@ def _definition_files(path: Path) -> Iterator[tuple[Path, str]]:
             yield child, ""
 
 
-def _load_error_codes(path: Path) -> tuple[ErrorCode, ...]:
+def load_error_codes(path: Path) -> tuple[ErrorCode, ...]:
+    """Read errors.json; a release without one has no error codes. Raises DefinitionError."""
     if not path.exists():
         return ()
     root = read_json(read_text(path), file=str(path)).root
