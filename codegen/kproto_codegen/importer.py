@@ -289,10 +289,11 @@ def _open_definitions(path: Path, release: str | None) -> _Source:
         raise DefinitionError(
             "nothing here tells the release; say it with --release", file=str(path)
         )
-    definitions = []
-    for file in sorted(path.rglob("*.json")):
-        if file.name != ERRORS_FILE:
-            definitions.append(_source_file(_module_of_folder(path, file.parent), file))
+    definitions = [
+        _source_file(_module_of_folder(path, file.parent), file)
+        for file in sorted(path.rglob("*.json"))
+        if file.name != ERRORS_FILE
+    ]
     source = _Source(_safe_release(release, path), definitions)
     if (path / ERRORS_FILE).is_file():
         source.error_codes = lambda: list(load_error_codes(path / ERRORS_FILE))
