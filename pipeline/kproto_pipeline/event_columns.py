@@ -19,9 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from kproto_cloudevents.errors import CloudEventError
-from kproto_cloudevents.event import CloudEvent
-from kproto_cloudevents.kafka import from_kafka
+from kproto_cloudevents import CloudEvent, CloudEventError, from_kafka
 from kproto_cloudevents.media_type import parse_media_type
 from kproto_cloudevents.types import canonical
 from kproto_cloudevents.versions import V1_0

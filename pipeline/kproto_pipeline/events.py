@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Window
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sf
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -29,13 +29,13 @@ def with_status(events: DataFrame) -> DataFrame:
     together they identify an event) the first by topic, partition and offset is valid and the
     others are duplicates, so the verdict does not depend on the order of reading.
     """
-    place = F.struct("topic", "partition", "offset")
+    place = sf.struct("topic", "partition", "offset")
     # Invalid records have no identity; by their place they do not all end up in one task.
-    identity = [F.col("source"), F.col("id"), F.when(F.col("error").isNotNull(), place)]
+    identity = [sf.col("source"), sf.col("id"), sf.when(sf.col("error").isNotNull(), place)]
     order = Window.partitionBy(*identity).orderBy("topic", "partition", "offset")
     status = (
-        F.when(F.col("error").isNotNull(), INVALID)
-        .when(F.row_number().over(order) == 1, VALID)
+        sf.when(sf.col("error").isNotNull(), INVALID)
+        .when(sf.row_number().over(order) == 1, VALID)
         .otherwise(DUPLICATE)
     )
     return events.withColumn("status", status)
@@ -43,4 +43,4 @@ def with_status(events: DataFrame) -> DataFrame:
 
 def status_count(status: str) -> Column:
     """How many rows have a status; an aggregate."""
-    return F.count(F.when(F.col("status") == status, 1))
+    return sf.count(sf.when(sf.col("status") == status, 1))

@@ -14,7 +14,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from kproto.client import Client
+from kproto.client import Client, ClientSettings
 from kproto.wire.errors import BrokerResponseError, ProtocolError, RequestTimeoutError
 
 from .batches import next_offset
@@ -32,11 +32,10 @@ _OFFSET_OUT_OF_RANGE: Final = 1
 
 def open_client(options: ReadOptions) -> Client:
     """A client with the settings that the options give."""
-    return Client(
-        options.bootstrap_servers,
-        client_id=options.client_id,
-        request_timeout_ms=options.request_timeout_ms,
+    settings = ClientSettings(
+        client_id=options.client_id, request_timeout_ms=options.request_timeout_ms
     )
+    return Client(options.bootstrap_servers, settings)
 
 
 def read_ahead(options: ReadOptions, wanted: OffsetRange) -> Iterator[bytes]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Observation
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sf
 
 from kproto.wire.errors import KprotoError
 
@@ -63,12 +63,12 @@ def run_job(
     events = spark.read.format("kproto").options(**options).option("cloudEvents", "true").load()
     seen = Observation("kproto-job")
     judged = with_status(events).observe(
-        seen, F.count(F.lit(1)).alias("read"), *(status_count(s).alias(s) for s in STATUSES)
+        seen, sf.count(sf.lit(1)).alias("read"), *(status_count(s).alias(s) for s in STATUSES)
     )
     aside = files.sibling("writing")
     try:
         (
-            judged.where(F.col("status") != DUPLICATE)
+            judged.where(sf.col("status") != DUPLICATE)
             .write.partitionBy("status", "type")
             .parquet(aside)
         )

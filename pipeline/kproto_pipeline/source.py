@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -31,7 +32,7 @@ from .offsets import OffsetRange, TopicPartition, concrete_offsets, plan_ranges,
 from .options import OptionError, ReadOptions, parse_read_options
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
@@ -130,7 +131,9 @@ class KprotoReader(DataSourceReader):
         wanted: OffsetRange | None = partition.value
         if wanted is None:
             return
-        to_batch = event_batch if self._options.cloud_events else record_batch
+        to_batch: Callable[..., pa.RecordBatch] = record_batch
+        if self._options.cloud_events:
+            to_batch = partial(event_batch, all_headers=self._options.include_headers)
         names = self._schema.names
         for records in read_ahead(self._options, wanted):
             for columns in decode_records(records, start=wanted.start, end=wanted.end):
@@ -163,30 +166,19 @@ async def _selected_partitions(client: Client, options: ReadOptions) -> list[Top
     """The partitions that `subscribe`, `assign` or `subscribePattern` mean.
 
     Raises:
-        OptionError: a topic or partition that the cluster does not have.
+        OptionError: a partition that its topic does not have.
+        BrokerResponseError: a topic that the cluster does not have.
     """
     selection = options.selection
-    topics = list(selection.topics) or sorted({topic for topic, _ in selection.partitions})
-    counts = await _partition_counts(client, topics or None)
     if selection.pattern is not None:
-        # Java's Pattern.matches: the whole name.
+        # Java's Matcher.matches(): the whole name.
         matching = re.compile(selection.pattern)
-        return [
-            (topic, partition)
-            for topic in sorted(counts)
-            if matching.fullmatch(topic)
-            for partition in range(counts[topic])
-        ]
-    missing = [topic for topic in topics if topic not in counts]
-    if missing:
-        raise OptionError(
-            f"the cluster at {options.bootstrap_servers} has no topic {', '.join(missing)}"
-        )
+        found = [info for info in await client.refresh() if matching.fullmatch(info.name)]
+    else:
+        named = selection.topics or {topic: None for topic, _ in selection.partitions}
+        found = [await client.topic(topic) for topic in named]
+    existing = [(info.name, partition) for info in found for partition in sorted(info.partitions)]
     for topic, partition in selection.partitions:
-        if partition >= counts[topic]:
-            raise OptionError(
-                f"option assign: topic {topic} has {counts[topic]} partitions, no {partition}"
-            )
-    return list(selection.partitions) or [
-        (topic, partition) for topic in topics for partition in range(counts[topic])
-    ]
+        if (topic, partition) not in existing:
+            raise OptionError(f"option assign: topic {topic} has no partition {partition}")
+    return list(selection.partitions) or existing

@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from kproto_cloudevents.errors import CloudEventError
-from kproto_cloudevents.event import CloudEvent
-from kproto_cloudevents.kafka import from_kafka
+from kproto_cloudevents import CloudEvent, CloudEventError, from_kafka
 from kproto_cloudevents.types import canonical
 from kproto_pipeline import event_columns
 from kproto_pipeline.columnar import decode_records

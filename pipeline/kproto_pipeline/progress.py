@@ -1,0 +1,71 @@
+"""A progress bar on a terminal, and one line a stage in a log.
+
+Written here and not taken from a library: the demo runs from the `spark` extra alone, and what it
+needs is one line that is redrawn.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Self, TextIO
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+__all__ = ["Stage"]
+
+_WIDTH: Final = 30
+# Redraws per second: enough for the eye, too few to cost anything.
+_REDRAW_SECONDS: Final = 0.1
+
+
+@dataclass
+class Stage:
+    """One stage of work, to be used with `with`; `total` counts what `unit` names.
+
+    After it, `seconds` is how long it took.
+    """
+
+    name: str
+    total: int
+    unit: str = "events"
+    out: TextIO = field(default_factory=lambda: sys.stderr)
+    done: int = 0
+    seconds: float = 0.0
+    _began: float = 0.0
+    _drawn: float = 0.0
+
+    def __enter__(self) -> Self:
+        self._began = time.monotonic()
+        self._draw()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.seconds = time.monotonic() - self._began
+        if self.out.isatty():
+            self.out.write("\r\x1b[2K")
+        if kind is None:
+            self.out.write(f"{self.name}: {self.total:,} {self.unit} in {self.seconds:.1f} s\n")
+        self.out.flush()
+
+    def advance_to(self, done: int) -> None:
+        """Show how much of the total is done."""
+        self.done = done
+        if time.monotonic() - self._drawn >= _REDRAW_SECONDS:
+            self._draw()
+
+    def _draw(self) -> None:
+        if not self.out.isatty():
+            return
+        self._drawn = time.monotonic()
+        part = min(self.done / self.total, 1.0) if self.total else 0.0
+        bar = "█" * round(part * _WIDTH)
+        self.out.write(f"\r\x1b[2K{self.name:<10} {bar:·<{_WIDTH}} {part:4.0%}")
+        self.out.flush()
