@@ -23,13 +23,15 @@ M = TypeVar("M", bound=Message)
 class Fill(Enum):
     """How the fields of an instance are filled.
 
-    LEAST leaves every field at its default, where the version can carry that. FULL gives every
-    field a value of its own that is not its default, two elements to every array, and unknown
-    tagged fields to every struct. LOW has the smallest numbers, and empty where null would do;
-    HIGH has the largest numbers, and lengths that need two bytes as varints.
+    LEAST leaves every field at its default, where the version can carry that. EMPTY has zeroes,
+    and empty where null would do. FULL gives every field a value of its own that is not its
+    default, two elements to every array, and unknown tagged fields to every struct. LOW has the
+    smallest numbers; the second element of an array of structs is filled as by EMPTY. HIGH has the
+    largest numbers, and lengths on both sides of where a varint needs a second byte.
     """
 
     LEAST = "least"
+    EMPTY = "empty"
     FULL = "full"
     LOW = "low"
     HIGH = "high"
@@ -142,7 +144,7 @@ class _Builder:
                 return self.struct(kind.struct, self.classes[kind.struct.class_name], depth + 1)
             case "array":
                 assert kind.element is not None
-                return [self.value(kind.element, depth) for _ in range(self.count(kind.element))]
+                return self.elements(kind.element, depth)
             case "bool":
                 return self.fill is Fill.HIGH or (self.fill is Fill.FULL and self.serial % 2 == 0)
             case "float64":
@@ -156,18 +158,27 @@ class _Builder:
             case number:
                 return self.number(number)
 
-    def count(self, element: WireType) -> int:
+    def elements(self, element: WireType, depth: int) -> list[Any]:
         match self.fill:
-            case Fill.HIGH:
-                return 1 if element.kind == "struct" else 130
             case Fill.FULL:
-                return 2
+                return [self.value(element, depth) for _ in range(2)]
+            case Fill.HIGH:
+                count = 1 if element.kind == "struct" else 126 + self.serial % 3
+                return [self.value(element, depth) for _ in range(count)]
+            case Fill.LOW if element.kind == "struct":
+                made = self.value(element, depth)
+                self.fill = Fill.EMPTY
+                other = self.value(element, depth)
+                self.fill = Fill.LOW
+                return [made, other]
             case _:
-                return 0
+                return []
 
     def number(self, kind: str) -> int:
         low, high = _BOUNDS[kind]
         match self.fill:
+            case Fill.EMPTY:
+                return 0
             case Fill.LOW:
                 return low
             case Fill.HIGH:
@@ -177,6 +188,8 @@ class _Builder:
 
     def decimal(self) -> float:
         match self.fill:
+            case Fill.EMPTY:
+                return 0.0
             case Fill.LOW:
                 return -1.7976931348623157e308
             case Fill.HIGH:
@@ -186,7 +199,7 @@ class _Builder:
 
     def text(self) -> str:
         match self.fill:
-            case Fill.LOW:
+            case Fill.EMPTY | Fill.LOW:
                 return ""
             case Fill.HIGH:
                 return "é" * 63 + "x" * (self.serial % 3)  # 126 to 128 bytes
@@ -195,7 +208,7 @@ class _Builder:
 
     def uuid(self) -> Uuid:
         match self.fill:
-            case Fill.LOW:
+            case Fill.EMPTY | Fill.LOW:
                 return ZERO_UUID
             case Fill.HIGH:
                 return Uuid(b"\xff" * 16)

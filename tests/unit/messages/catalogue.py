@@ -1,0 +1,73 @@
+"""Every message of the union with its class, and walks over an instance by its layout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from kproto import messages
+from kproto.messages.base import Message
+from kproto.schema.definitions import union
+from kproto.schema.layout import LayoutField, StructLayout, layout
+from kproto.schema.naming import class_name
+
+__all__ = ["NAMES", "Place", "class_of", "places", "shape_of", "structs"]
+
+#: The names of all messages.
+NAMES = sorted(union())
+
+
+def class_of(name: str) -> type[Message]:
+    """The generated class of a message."""
+    found: type[Message] = getattr(messages, class_name(name))
+    return found
+
+
+def shape_of(name: str, version: int) -> StructLayout:
+    """The layout of a message."""
+    return layout(union()[name], version)
+
+
+class Place(NamedTuple):
+    """A field inside an instance: the struct that holds it, and where it stands.
+
+    `path` is as errors write it; `kind` is the same without the indexes of elements.
+    """
+
+    owner: Any
+    field: LayoutField
+    path: str
+    kind: str
+
+    @property
+    def value(self) -> Any:
+        return getattr(self.owner, self.field.attribute)
+
+
+def places(shape: StructLayout, value: object, path: str = "", kind: str = "") -> Iterator[Place]:
+    """Every field of an instance and of the structs inside it."""
+    for struct, inner, at, generic in structs(shape, value, path, kind):
+        for field in inner.all_fields():
+            yield Place(struct, field, _join(at, field.attribute), _join(generic, field.attribute))
+
+
+def structs(
+    shape: StructLayout, value: object, path: str = "", kind: str = ""
+) -> Iterator[tuple[object, StructLayout, str, str]]:
+    """The instance and every struct inside it, each with its layout, path and kind of place."""
+    yield value, shape, path, kind
+    for field in shape.all_fields():
+        held = getattr(value, field.attribute)
+        inner = (field.type.element or field.type).struct
+        if inner is None or held is None:
+            continue
+        at, generic = _join(path, field.attribute), _join(kind, field.attribute)
+        if field.type.kind == "struct":
+            yield from structs(inner, held, at, generic)
+            continue
+        for index, element in enumerate(held):
+            yield from structs(inner, element, f"{at}[{index}]", f"{generic}[]")
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
