@@ -1,1 +1,36 @@
-"""Record batches as Kafka stores and sends them."""
+"""Record batches as Kafka stores and sends them: read, checked, built, passed on.
+
+Knows the wire primitives and their errors; knows no message, no socket and no clock.
+"""
+
+from .batch import RecordBatch, read_batches, read_records, restamp
+from .compression import CODECS, MAX_DECOMPRESSED_BYTES, Codec, codec_for_id, codec_for_name
+from .crc import crc32c, crc32c_pure
+from .encoding import MAX_BATCH_BYTES, BatchBuilder, NewRecord, encode_batch, encode_batches
+from .layout import CREATE_TIME, LOG_APPEND_TIME, NO_TIMESTAMP, NO_TIMESTAMP_TYPE
+from .record import Header, Record
+
+__all__ = [
+    "CODECS",
+    "CREATE_TIME",
+    "LOG_APPEND_TIME",
+    "MAX_BATCH_BYTES",
+    "MAX_DECOMPRESSED_BYTES",
+    "NO_TIMESTAMP",
+    "NO_TIMESTAMP_TYPE",
+    "BatchBuilder",
+    "Codec",
+    "Header",
+    "NewRecord",
+    "Record",
+    "RecordBatch",
+    "codec_for_id",
+    "codec_for_name",
+    "crc32c",
+    "crc32c_pure",
+    "encode_batch",
+    "encode_batches",
+    "read_batches",
+    "read_records",
+    "restamp",
+]

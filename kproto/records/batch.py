@@ -1,0 +1,320 @@
+"""Stored record batches (magic 2): finding, checking, reading and re-stamping them.
+
+Owns the batch header and the walk over the `records` bytes of a fetch or produce. The records
+inside are `decoding`'s, their compression is `compression`'s. Format: KIP-98, KIP-534.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..wire.errors import CorruptBatchError, MissingCodecError
+from . import layout
+from .compression import MAX_DECOMPRESSED_BYTES, codec_for_id
+from .crc import crc32c
+from .decoding import decode_records
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .record import Record
+
+__all__ = ["RecordBatch", "read_batches", "read_records", "restamp"]
+
+
+class RecordBatch:
+    """A view of one stored batch; the bytes stay where they are.
+
+    Header fields under Kafka's names. `position` is where the batch starts in the buffer it was
+    read from, `size_in_bytes` its whole length. Timestamps are ms since the epoch, -1 for none.
+    """
+
+    __slots__ = (
+        "_data",
+        "attributes",
+        "base_offset",
+        "base_sequence",
+        "base_timestamp",
+        "crc",
+        "last_offset_delta",
+        "magic",
+        "max_timestamp",
+        "partition_leader_epoch",
+        "position",
+        "producer_epoch",
+        "producer_id",
+        "record_count",
+        "size_in_bytes",
+    )
+
+    base_offset: int
+    partition_leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+    size_in_bytes: int
+    position: int
+    _data: bytes
+
+    def __init__(self, data: bytes, position: int = 0) -> None:
+        """Read the header of the batch at `position`; `check` and `records` do the rest.
+
+        Raises CorruptBatchError if no whole batch of magic 2 stands there.
+        """
+        if type(data) is not bytes:
+            data = bytes(data)
+        self._data = data
+        self.position = position
+        left = len(data) - position
+        if left < layout.HEADER_BYTES:
+            raise CorruptBatchError(
+                f"{left} bytes are too few for a batch header of {layout.HEADER_BYTES}",
+                offset=position,
+            )
+        (
+            self.base_offset,
+            length,
+            self.partition_leader_epoch,
+            self.magic,
+            self.crc,
+            self.attributes,
+            self.last_offset_delta,
+            self.base_timestamp,
+            self.max_timestamp,
+            self.producer_id,
+            self.producer_epoch,
+            self.base_sequence,
+            self.record_count,
+        ) = layout.HEADER.unpack_from(data, position)
+        self.size_in_bytes = layout.LOG_OVERHEAD_BYTES + length
+        if self.magic != 2:
+            raise self._corrupt(f"unknown magic {self.magic}")
+        if self.size_in_bytes < layout.HEADER_BYTES:
+            raise self._corrupt(f"batch length {length} is shorter than the header")
+        if self.size_in_bytes > left:
+            raise self._corrupt(
+                f"batch of {self.size_in_bytes} bytes goes beyond the {left} that are left"
+            )
+
+    @property
+    def last_offset(self) -> int:
+        """Offset of the last record, or of the last one there was before compaction."""
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        """Where to go on reading: past this batch, also when its last records are gone."""
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def compression(self) -> str:
+        """none, gzip, snappy, lz4 or zstd. Raises CorruptBatchError for an unknown codec."""
+        try:
+            return codec_for_id(self.attributes & layout.CODEC_MASK).name
+        except ValueError as error:
+            raise self._corrupt(str(error)) from None
+
+    @property
+    def timestamp_type(self) -> int:
+        """0 for create time, 1 for log append time."""
+        if self.attributes & layout.LOG_APPEND_TIME_FLAG:
+            return layout.LOG_APPEND_TIME
+        return layout.CREATE_TIME
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether the batch belongs to a transaction."""
+        return bool(self.attributes & layout.TRANSACTIONAL_FLAG)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether the records are for brokers and clients, such as commit and abort markers."""
+        return bool(self.attributes & layout.CONTROL_FLAG)
+
+    @property
+    def delete_horizon(self) -> int | None:
+        """When (ms) tombstones and markers may go; `base_timestamp` then holds it. KIP-534."""
+        if self.attributes & layout.DELETE_HORIZON_FLAG:
+            return self.base_timestamp
+        return None
+
+    @property
+    def raw(self) -> bytes:
+        """The bytes of the whole batch, to be passed on as they are."""
+        return self._data[self.position : self.position + self.size_in_bytes]
+
+    def check(self) -> None:
+        """Verify the checksum, and what the header says of codec, count and offsets.
+
+        Raises CorruptBatchError.
+        """
+        crc_from = self.position + layout.CRC_FROM
+        actual = crc32c(self._data[crc_from : self.position + self.size_in_bytes])
+        if actual != self.crc:
+            raise self._corrupt(f"CRC is {actual:#010x}, the header says {self.crc:#010x}")
+        if self.record_count < 0:
+            raise self._corrupt(f"negative record count {self.record_count}")
+        if self.last_offset_delta < 0:
+            raise self._corrupt(f"negative last offset delta {self.last_offset_delta}")
+        _ = self.compression
+
+    def records(
+        self,
+        *,
+        from_offset: int | None = None,
+        eager_headers: bool = False,
+        max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
+    ) -> list[Record]:
+        """Decode the records; with `from_offset` those from there on.
+
+        Does not verify the checksum: `check` does. A record's headers are decoded, and a fault
+        in them is found, when they are first asked for, or here with `eager_headers`. Raises
+        CorruptBatchError, MissingCodecError when the codec is not installed.
+        """
+        data = self._data
+        start = self.position + layout.HEADER_BYTES
+        limit = self.position + self.size_in_bytes
+        log_append_time = self.attributes & layout.LOG_APPEND_TIME_FLAG
+        try:
+            codec = codec_for_id(self.attributes & layout.CODEC_MASK)
+            if codec.id and (self.record_count or start != limit):
+                data = codec.decompress(data[start:limit], max_decompressed_bytes)
+                start, limit = 0, len(data)
+            records = decode_records(
+                data,
+                start,
+                limit,
+                self.record_count,
+                self.base_offset,
+                self.base_timestamp,
+                self.max_timestamp if log_append_time else None,
+            )
+        except MissingCodecError:
+            raise
+        except ValueError as error:
+            raise self._corrupt(str(error)) from None
+        if from_offset is not None and from_offset > self.base_offset:
+            records = [record for record in records if record.offset >= from_offset]
+        if eager_headers:
+            for record in records:
+                try:
+                    _ = record.headers
+                except CorruptBatchError as error:
+                    raise self._corrupt(error.reason) from None
+        return records
+
+    def _corrupt(self, reason: str) -> CorruptBatchError:
+        return CorruptBatchError(reason, offset=self.position, base_offset=self.base_offset)
+
+    def __repr__(self) -> str:
+        return (
+            f"RecordBatch(base_offset={self.base_offset}, last_offset={self.last_offset}, "
+            f"record_count={self.record_count}, size_in_bytes={self.size_in_bytes}, "
+            f"attributes={self.attributes:#x}, producer_id={self.producer_id}, "
+            f"producer_epoch={self.producer_epoch}, base_sequence={self.base_sequence}, "
+            f"partition_leader_epoch={self.partition_leader_epoch})"
+        )
+
+
+def read_batches(
+    data: bytes, *, check_crc: bool = True, allow_partial: bool = True
+) -> Iterator[RecordBatch]:
+    """The batches in the `records` bytes of a fetch or produce, one after the other.
+
+    Brokers cut a fetch at its size limit: a batch that the data ends inside of ends the
+    iteration, or with `allow_partial=False` (for a produce) raises. Raises CorruptBatchError at
+    the first bad batch, after those before it have been given out.
+    """
+    if type(data) is not bytes:
+        data = bytes(data)
+    size = len(data)
+    position = 0
+    while position < size:
+        left = size - position
+        base_offset: int | None = None
+        if left >= layout.LOG_OVERHEAD_BYTES:
+            base_offset, length = layout.LOG_OVERHEAD.unpack_from(data, position)
+            if length < layout.MIN_MESSAGE_BYTES:
+                raise CorruptBatchError(
+                    f"batch length {length} is too short for any format",
+                    offset=position,
+                    base_offset=base_offset,
+                )
+            if left > layout.MAGIC_AT and data[position + layout.MAGIC_AT] != 2:
+                raise CorruptBatchError(
+                    f"unknown magic {data[position + layout.MAGIC_AT]}",
+                    offset=position,
+                    base_offset=base_offset,
+                )
+            if left >= layout.LOG_OVERHEAD_BYTES + length:
+                batch = RecordBatch(data, position)
+                if check_crc:
+                    batch.check()
+                yield batch
+                position += batch.size_in_bytes
+                continue
+        if not allow_partial:
+            raise CorruptBatchError(
+                f"the data ends inside a batch: {left} bytes are left",
+                offset=position,
+                base_offset=base_offset,
+            )
+        return
+
+
+def read_records(
+    data: bytes,
+    *,
+    from_offset: int = 0,
+    check_crc: bool = True,
+    max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
+) -> Iterator[Record]:
+    """The records in the `records` bytes of a fetch, from `from_offset` on.
+
+    Records before it (a fetch may start inside a batch) and control batches are left out. Raises
+    as `read_batches` and `RecordBatch.records` do, after the good records before the fault.
+    """
+    for batch in read_batches(data, check_crc=check_crc):
+        if batch.is_control or batch.last_offset < from_offset:
+            continue
+        yield from batch.records(
+            from_offset=from_offset, max_decompressed_bytes=max_decompressed_bytes
+        )
+
+
+def restamp(
+    batch: RecordBatch,
+    *,
+    base_offset: int,
+    partition_leader_epoch: int | None = None,
+    log_append_time: int | None = None,
+) -> bytes:
+    """The batch's bytes with another base offset, as a broker stores what it was sent.
+
+    With `partition_leader_epoch` and `log_append_time` (ms) set, those too. Records are neither
+    decompressed nor encoded again; the checksum covers none of this but the log append time.
+    """
+    if partition_leader_epoch is None:
+        partition_leader_epoch = batch.partition_leader_epoch
+    stored = bytearray(batch.raw)
+    layout.STAMP.pack_into(
+        stored,
+        0,
+        base_offset,
+        batch.size_in_bytes - layout.LOG_OVERHEAD_BYTES,
+        partition_leader_epoch,
+    )
+    if log_append_time is not None:
+        attributes = batch.attributes | layout.LOG_APPEND_TIME_FLAG
+        layout.ATTRIBUTES.pack_into(stored, layout.ATTRIBUTES_AT, attributes)
+        layout.MAX_TIMESTAMP.pack_into(stored, layout.MAX_TIMESTAMP_AT, log_append_time)
+        crc = crc32c(bytes(memoryview(stored)[layout.CRC_FROM :]))
+        layout.CRC.pack_into(stored, layout.CRC_AT, crc)
+    return bytes(stored)

@@ -1,0 +1,278 @@
+"""The codecs that a batch may be compressed with, as a table.
+
+Owns compressing and decompressing of the bytes behind a batch header, with a bound on what comes
+out. Knows nothing of batches and records. gzip is in the standard library, and so is zstd from
+Python 3.14 on; the others come with `cramjam`, the extra `kproto[compression]`.
+"""
+
+from __future__ import annotations
+
+import zlib
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ..wire.errors import ConfigurationError, MissingCodecError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = [
+    "CODECS",
+    "MAX_DECOMPRESSED_BYTES",
+    "Codec",
+    "codec_for_id",
+    "codec_for_name",
+    "level_for",
+]
+
+#: Most bytes that one batch may decompress to, unless the caller sets another bound. Kafka's
+#: brokers take batches of 1 MB by default; a hundredfold is generous even for repetitive JSON.
+MAX_DECOMPRESSED_BYTES: Final = 128 * 1024 * 1024
+
+_XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
+_XERIAL_HEADER: Final = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
+_XERIAL_BLOCK_BYTES: Final = 32768  # what snappy-java writes, and so every Kafka producer
+
+
+class Codec(NamedTuple):
+    """One codec: Kafka's id and name, and its functions.
+
+    `compress(data, level)` and `decompress(data, limit)` work on bytes; the latter raises
+    ValueError with a reason when the data is broken or comes to more than `limit` bytes.
+    `levels` are the lowest and highest level that Kafka knows, None where there is none;
+    `default_level` is what None stands for.
+    """
+
+    id: int
+    name: str
+    compress: Callable[[bytes, int], bytes]
+    decompress: Callable[[bytes, int], bytes]
+    levels: tuple[int, int] | None = None
+    default_level: int = 0
+
+
+def codec_for_id(codec_id: int) -> Codec:
+    """The codec with Kafka's number `codec_id`. Raises ValueError if there is none."""
+    if not 0 <= codec_id < len(CODECS):
+        raise ValueError(f"unknown compression codec {codec_id}; known are 0 to {len(CODECS) - 1}")
+    return CODECS[codec_id]
+
+
+def codec_for_name(name: str) -> Codec:
+    """The codec called `name`. Raises ConfigurationError if there is none."""
+    for codec in CODECS:
+        if codec.name == name:
+            return codec
+    names = ", ".join(codec.name for codec in CODECS)
+    raise ConfigurationError(f"compression {name!r} is not known; choose one of: {names}")
+
+
+def level_for(codec: Codec, level: int | None) -> int:
+    """The level to use; ConfigurationError if the codec has no such level."""
+    if level is None:
+        return codec.default_level
+    if codec.levels is None:
+        raise ConfigurationError(f"compression {codec.name!r} has no levels; leave the level out")
+    lowest, highest = codec.levels
+    if not lowest <= level <= highest:
+        raise ConfigurationError(
+            f"compression level {level} is not one of {codec.name}: {lowest} to {highest}"
+        )
+    return level
+
+
+def _too_large(limit: int) -> ValueError:
+    return ValueError(f"decompresses to more than the bound of {limit} bytes")
+
+
+def _cramjam(codec: str) -> Any:
+    try:
+        return import_module("cramjam")
+    except ImportError:
+        raise MissingCodecError(
+            f"compression {codec!r} needs a package that is not installed; "
+            "install the extra kproto[compression]"
+        ) from None
+
+
+# ---- none
+
+
+def _compress_none(data: bytes, level: int) -> bytes:
+    return data
+
+
+def _decompress_none(data: bytes, limit: int) -> bytes:
+    return data
+
+
+# ---- gzip (RFC 1952)
+
+
+def _compress_gzip(data: bytes, level: int) -> bytes:
+    deflater = zlib.compressobj(level, zlib.DEFLATED, zlib.MAX_WBITS | 16)
+    return deflater.compress(data) + deflater.flush()
+
+
+def _decompress_gzip(data: bytes, limit: int) -> bytes:
+    pieces = []
+    room = limit
+    while data:  # a file may have several members, one behind the other
+        inflater = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        try:
+            piece = inflater.decompress(data, room + 1)
+        except zlib.error as error:
+            raise ValueError(f"gzip: {error}") from None
+        room -= len(piece)
+        if room < 0:
+            raise _too_large(limit)
+        if not inflater.eof:
+            raise ValueError("gzip: the data ends before the stream does")
+        pieces.append(piece)
+        data = inflater.unused_data
+    if not pieces:
+        raise ValueError("gzip: no data")
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+# ---- snappy (with the framing of snappy-java, as Kafka's producers write it; raw is read too)
+
+
+def _compress_snappy(data: bytes, level: int) -> bytes:
+    compress_raw = _cramjam("snappy").snappy.compress_raw
+    pieces = [_XERIAL_HEADER]
+    for start in range(0, len(data), _XERIAL_BLOCK_BYTES):
+        block = bytes(compress_raw(data[start : start + _XERIAL_BLOCK_BYTES]))
+        pieces += len(block).to_bytes(4, "big"), block
+    return b"".join(pieces)
+
+
+def _decompress_snappy(data: bytes, limit: int) -> bytes:
+    if not data.startswith(_XERIAL_MAGIC):
+        return _decompress_snappy_block(data, limit, limit)
+    pos = len(_XERIAL_HEADER)
+    if len(data) < pos:
+        raise ValueError("snappy: the data ends inside the header")
+    pieces = []
+    room = limit
+    while pos < len(data):
+        if data.startswith(_XERIAL_MAGIC, pos):  # streams may be joined; each has a header
+            pos += len(_XERIAL_HEADER)
+            continue
+        end = pos + 4 + int.from_bytes(data[pos : pos + 4], "big")
+        if end > len(data) or end < pos + 5:
+            raise ValueError("snappy: a block's length does not fit the data")
+        piece = _decompress_snappy_block(data[pos + 4 : end], room, limit)
+        room -= len(piece)
+        pieces.append(piece)
+        pos = end
+    return b"".join(pieces)
+
+
+def _decompress_snappy_block(block: bytes, room: int, limit: int) -> bytes:
+    cramjam = _cramjam("snappy")
+    size = 0  # the block starts with its decompressed length, an unsigned varint
+    for index, byte in enumerate(block[:5]):
+        size |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:
+            break
+    if size > room:
+        raise _too_large(limit)
+    try:
+        return bytes(cramjam.snappy.decompress_raw(block))
+    except cramjam.DecompressionError as error:
+        raise ValueError(f"snappy: {error}") from None
+
+
+# ---- lz4 (frames of independent blocks: Kafka's reader refuses linked ones)
+
+
+def _compress_lz4(data: bytes, level: int) -> bytes:
+    compressor = _cramjam("lz4").lz4.Compressor(
+        level=level, content_checksum=False, block_linked=False
+    )
+    compressor.compress(data)
+    return bytes(compressor.finish())
+
+
+def _decompress_lz4(data: bytes, limit: int) -> bytes:
+    # A byte of lz4 stands for at most 255.
+    return _decompress_into(_cramjam("lz4"), "lz4", data, limit, 255 * len(data))
+
+
+# ---- zstd (RFC 8878)
+
+
+def _zstd_of_standard_library() -> Any | None:
+    try:
+        return import_module("compression.zstd")
+    except ImportError:  # before Python 3.14, or built without
+        return None
+
+
+def _compress_zstd(data: bytes, level: int) -> bytes:
+    zstd = _zstd_of_standard_library()
+    if zstd is not None:
+        return bytes(zstd.compress(data, level))
+    return bytes(_cramjam("zstd").zstd.compress(data, level))
+
+
+def _decompress_zstd(data: bytes, limit: int) -> bytes:
+    zstd = _zstd_of_standard_library()
+    if zstd is None:
+        # A block takes at least 4 bytes and stands for at most 128 KiB.
+        return _decompress_into(_cramjam("zstd"), "zstd", data, limit, 32768 * len(data))
+    pieces = []
+    room = limit
+    while data:  # there may be several frames, one behind the other
+        decompressor = zstd.ZstdDecompressor()
+        try:
+            piece = decompressor.decompress(data, room + 1)
+        except zstd.ZstdError as error:
+            raise ValueError(f"zstd: {error}") from None
+        room -= len(piece)
+        if room < 0:
+            raise _too_large(limit)
+        if not decompressor.eof:
+            raise ValueError("zstd: the data ends before the frame does")
+        pieces.append(piece)
+        data = decompressor.unused_data
+    if not pieces:
+        raise ValueError("zstd: no data")
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def _decompress_into(cramjam: Any, codec: str, data: bytes, limit: int, most: int) -> bytes:
+    """Decompress into a buffer that grows until the result fits.
+
+    cramjam has no bound of its own, but does not write past a buffer. It raises one error for a
+    full buffer and for broken data, so broken data is tried again, up to the smaller of `limit`
+    and `most`, what data of that length can stand for.
+    """
+    if not data:
+        raise ValueError(f"{codec}: no data")
+    most = min(limit, most)
+    size = min(most, max(65536, 4 * len(data)))
+    while True:
+        buffer = bytearray(size)
+        try:
+            written = getattr(cramjam, codec).decompress_into(data, buffer)
+        except (cramjam.DecompressionError, OSError) as error:
+            if size == most:
+                raise ValueError(
+                    f"{codec}: {error} (broken, or more than the bound of {limit} bytes)"
+                ) from None
+            size = min(most, 8 * size)
+        else:
+            del buffer[written:]
+            return bytes(buffer)
+
+
+#: Kafka's codecs by id.
+CODECS: Final = (
+    Codec(0, "none", _compress_none, _decompress_none),
+    Codec(1, "gzip", _compress_gzip, _decompress_gzip, (1, 9), -1),
+    Codec(2, "snappy", _compress_snappy, _decompress_snappy),
+    Codec(3, "lz4", _compress_lz4, _decompress_lz4, (1, 12), 1),
+    Codec(4, "zstd", _compress_zstd, _decompress_zstd, (-131072, 22), 3),
+)

@@ -1,0 +1,195 @@
+"""One record, and its headers.
+
+Owns the `Record` class and the reading of a header block. Knows nothing of batches: `decoding`
+hands over offset, timestamp and the bytes of the header block.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from ..wire.errors import CorruptBatchError
+from .layout import CREATE_TIME
+from .varints import read_varint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+__all__ = ["Header", "Record"]
+
+Header: TypeAlias = tuple[str, bytes | None]
+
+_SHOWN_BYTES: Final = 48
+
+NO_HEADERS: Final = b"\x00"
+"""The header block of a record without headers: a count of zero."""
+
+
+class Record:
+    """One record of a partition.
+
+    `offset`; `timestamp` in ms since the epoch (-1: none); `timestamp_type` 0 for create time, 1
+    for log append time, -1 where the format has no timestamp; `key` and `value`, None or bytes;
+    `headers`, a list of (name, value or None), in order, duplicates kept. Records are equal when
+    all of these are. Headers of a record that was read are decoded when first asked for. The
+    attribute byte of a record is left out: Kafka defines no bit of it.
+    """
+
+    __slots__ = ("_headers", "key", "offset", "timestamp", "timestamp_type", "value")
+
+    offset: int
+    timestamp: int
+    timestamp_type: int
+    key: bytes | None
+    value: bytes | None
+    _headers: bytes | list[Header]
+
+    def __init__(
+        self,
+        offset: int,
+        timestamp: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Iterable[Header] = (),
+        timestamp_type: int = CREATE_TIME,
+    ) -> None:
+        self.offset = offset
+        self.timestamp = timestamp
+        self.timestamp_type = timestamp_type
+        self.key = key
+        self.value = value
+        self._headers = list(headers)
+
+    @property
+    def headers(self) -> list[Header]:
+        """(name, value or None) in order. Raises CorruptBatchError if the stored block is bad."""
+        block = self._headers
+        if isinstance(block, bytes):
+            try:
+                block = self._headers = decode_headers(block)
+            except ValueError as error:
+                raise CorruptBatchError(
+                    f"headers of the record at offset {self.offset}: {error}"
+                ) from None
+        return block
+
+    @headers.setter
+    def headers(self, headers: Iterable[Header]) -> None:
+        self._headers = list(headers)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Record):
+            return NotImplemented
+        return (
+            self.offset == other.offset
+            and self.timestamp == other.timestamp
+            and self.timestamp_type == other.timestamp_type
+            and self.key == other.key
+            and self.value == other.value
+            and self.headers == other.headers
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # mutable; the idiom that mypy does not know
+
+    def __repr__(self) -> str:
+        block = self._headers
+        if isinstance(block, bytes):
+            try:
+                block = decode_headers(block)
+            except ValueError:
+                block = []  # a repr must not raise; reading `headers` says what is wrong
+        headers = ", ".join(f"({name!r}, {_shown(value)})" for name, value in block[:8])
+        more = ", …" if len(block) > 8 else ""
+        return (
+            f"Record(offset={self.offset}, timestamp={self.timestamp}, key={_shown(self.key)}, "
+            f"value={_shown(self.value)}, headers=[{headers}{more}])"
+        )
+
+
+def _shown(value: bytes | None) -> str:
+    if value is None or len(value) <= _SHOWN_BYTES:
+        return repr(value)
+    return f"{value[:_SHOWN_BYTES]!r}… ({len(value)} bytes)"
+
+
+# Header blocks of one topic mostly repeat: the same names, values of the same lengths. What is
+# left to do is then one `Struct.unpack` and a comparison of what stands between the values.
+# Keyed by the block's length: (unpack, the bytes before each value, names).
+_Template: TypeAlias = "tuple[Callable[[bytes], tuple[bytes, ...]], tuple[bytes, ...], list[str]]"
+_templates: Final[dict[int, _Template]] = {}
+_MAX_TEMPLATES: Final = 512
+_MAX_TEMPLATE_HEADERS: Final = 64
+_MAX_TEMPLATE_BYTES: Final = 4096
+
+
+def decode_headers(block: bytes) -> list[Header]:
+    """The headers in a record's header block, from their count to the record's end.
+
+    Raises ValueError with a reason: bad count, negative length, a null name, a name that is not
+    UTF-8, bytes missing or left over.
+    """
+    template = _templates.get(len(block))
+    if template is not None:
+        unpack, expected, names = template
+        parts = unpack(block)
+        if parts[::2] == expected:
+            return list(zip(names, parts[1::2], strict=True))
+    try:
+        return _read_headers(block)
+    except IndexError:
+        raise ValueError("the block ends inside a header") from None
+
+
+def _read_headers(block: bytes) -> list[Header]:
+    size = len(block)
+    count, pos = read_varint(block, 0)
+    if count & 1:
+        raise ValueError("negative header count")
+    count >>= 1
+    headers: list[Header] = []
+    expected: list[bytes] = []
+    layout: list[str] = []
+    regular = 0 < count <= _MAX_TEMPLATE_HEADERS and size <= _MAX_TEMPLATE_BYTES
+    value_end = 0
+    for _ in range(count):
+        length = block[pos]
+        pos += 1
+        if length > 0x7F:
+            length, pos = read_varint(block, pos - 1)
+        if length & 1:
+            raise ValueError(f"header {len(headers)}: null or negative name length")
+        end = pos + (length >> 1)
+        if end > size:
+            raise ValueError(f"header {len(headers)}: name longer than the block")
+        try:
+            name = block[pos:end].decode()
+        except UnicodeDecodeError as error:
+            raise ValueError(f"header {len(headers)}: name is not UTF-8: {error}") from None
+        length = block[end]
+        pos = end + 1
+        if length > 0x7F:
+            length, pos = read_varint(block, end)
+        if length & 1:
+            if length != 1:
+                raise ValueError(f"header {name!r}: negative value length")
+            headers.append((name, None))
+            regular = False
+            continue
+        end = pos + (length >> 1)
+        if end > size:
+            raise ValueError(f"header {name!r}: value longer than the block")
+        headers.append((name, block[pos:end]))
+        if regular:
+            expected.append(block[value_end:pos])
+            layout.append(f"{pos - value_end}s{end - pos}s")
+            value_end = end
+        pos = end
+    if pos != size:
+        raise ValueError(f"{size - pos} bytes behind the last header")
+    if regular:
+        if len(_templates) >= _MAX_TEMPLATES:
+            _templates.clear()
+        names = [name for name, _ in headers]
+        _templates[size] = (Struct("".join(layout)).unpack, tuple(expected), names)
+    return headers

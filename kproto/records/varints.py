@@ -1,0 +1,60 @@
+"""Signed varints (zigzag, base 128) as record batches use them.
+
+Owns the table of short ones and the careful readers. The loops of `decoding` read one- and
+two-byte varints inline and come here for the rest.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["VARINTS", "encode_varint", "read_varint", "read_varlong", "zigzag"]
+
+_MAX_VARINT_BYTES: Final = 5
+_MAX_VARLONG_BYTES: Final = 10
+
+
+def encode_varint(value: int) -> bytes:
+    """Any signed integer of up to 64 bits as a zigzag varint (the varlong form is the same)."""
+    rest = value << 1 if value >= 0 else ~(value << 1)
+    encoded = bytearray()
+    while rest > 0x7F:
+        encoded.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    encoded.append(rest)
+    return bytes(encoded)
+
+
+#: Varints of 0, 1, 2, …: all that take one or two bytes. A list index beats any arithmetic.
+VARINTS: Final = [encode_varint(value) for value in range(8192)]
+
+
+def zigzag(unsigned: int) -> int:
+    """The signed value of the zigzag form: 0, 1, 2, 3 … stand for 0, -1, 1, -2 …"""
+    return (unsigned >> 1) ^ -(unsigned & 1)
+
+
+def read_varint(data: bytes, pos: int) -> tuple[int, int]:
+    """Read up to 5 bytes at `pos`: the unsigned (still zigzag) value, and the next position.
+
+    Forms longer than needed are read, as Kafka's classes read them; bits above the 32nd are
+    dropped, as there. Raises ValueError when a fifth byte does not end it, IndexError at the
+    end of the buffer.
+    """
+    return _read(data, pos, _MAX_VARINT_BYTES, 0xFFFFFFFF)
+
+
+def read_varlong(data: bytes, pos: int) -> tuple[int, int]:
+    """`read_varint` for up to 10 bytes and 64 bits."""
+    return _read(data, pos, _MAX_VARLONG_BYTES, 0xFFFFFFFFFFFFFFFF)
+
+
+def _read(data: bytes, pos: int, longest: int, mask: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, longest * 7, 7):
+        byte = data[pos]
+        pos += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value & mask, pos
+    raise ValueError(f"varint too long: no end within {longest} bytes")
