@@ -1,1 +1,99 @@
-"""Kafka from its own message definitions."""
+"""Kafka from its own message definitions.
+
+`kproto.Client` is the way in. What stands here is loaded when it is first asked for, so that
+`import kproto` costs nothing; the packages below it can be used by themselves: `kproto.messages`
+(a class for every message), `kproto.records` (record batches), `kproto.protocol` (both sides of a
+connection without I/O), `kproto.broker` (a broker in memory), `kproto.schema` (the definitions).
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .client import (
+        Ack,
+        Acks,
+        Client,
+        ClientSettings,
+        Consumer,
+        DeliveryError,
+        FetchedPartition,
+        FetchedRecords,
+        NewTopic,
+        Producer,
+        ProducerRecord,
+    )
+    from .records import Record, RecordBatch
+    from .wire.errors import (
+        AuthenticationError,
+        BrokerConnectionError,
+        BrokerResponseError,
+        ConfigurationError,
+        CorruptBatchError,
+        DecodeError,
+        EncodeError,
+        KprotoError,
+        MissingCodecError,
+        ProtocolError,
+        RequestTimeoutError,
+        UnsupportedVersionError,
+    )
+    from .wire.uuid import ZERO_UUID, Uuid
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ZERO_UUID",
+    "Ack",
+    "Acks",
+    "AuthenticationError",
+    "BrokerConnectionError",
+    "BrokerResponseError",
+    "Client",
+    "ClientSettings",
+    "ConfigurationError",
+    "Consumer",
+    "CorruptBatchError",
+    "DecodeError",
+    "DeliveryError",
+    "EncodeError",
+    "FetchedPartition",
+    "FetchedRecords",
+    "KprotoError",
+    "MissingCodecError",
+    "NewTopic",
+    "Producer",
+    "ProducerRecord",
+    "ProtocolError",
+    "Record",
+    "RecordBatch",
+    "RequestTimeoutError",
+    "UnsupportedVersionError",
+    "Uuid",
+    "__version__",
+]
+
+#: Where each public name lives; all others are of the client.
+_ELSEWHERE = {
+    "Record": ".records",
+    "RecordBatch": ".records",
+    "Uuid": ".wire.uuid",
+    "ZERO_UUID": ".wire.uuid",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"{__name__} has no public name {name!r}")
+    module = _ELSEWHERE.get(name, ".client")
+    if name.endswith("Error") and name != "DeliveryError":
+        module = ".wire.errors"
+    found = getattr(import_module(module, __name__), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

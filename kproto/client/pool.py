@@ -32,14 +32,19 @@ class ConnectionPool:
             connection = self._open.get(address)
             if connection is not None and connection.usable:
                 return connection
-            if self._closed:
-                raise BrokerConnectionError("the client is closed", address=str(address))
+            self._raise_if_closed(address)
             connection = await BrokerConnection.open(address, self.settings)
-            if self._closed:
+            try:
+                self._raise_if_closed(address)
+            except BrokerConnectionError:
                 await connection.close()
-                raise BrokerConnectionError("the client is closed", address=str(address))
+                raise
             self._open[address] = connection
             return connection
+
+    def _raise_if_closed(self, address: Address) -> None:
+        if self._closed:
+            raise BrokerConnectionError("the client is closed", address=str(address))
 
     async def to_any(self, cluster: Cluster) -> BrokerConnection:
         """A connection to any broker: an open one, else one of the cluster, else a bootstrap one.

@@ -1,0 +1,131 @@
+"""Topics and offsets: plain data to requests, and responses to plain data or an error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from ..messages.create_topics_request import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from ..messages.create_topics_response import CreateTopicsResponse
+from ..messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from ..messages.delete_topics_response import DeleteTopicsResponse
+from ..messages.list_offsets_request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from ..messages.list_offsets_response import ListOffsetsResponse
+from ..protocol.error_codes import raise_for_code
+
+__all__ = [
+    "NewTopic",
+    "OffsetWanted",
+    "TopicPartition",
+    "create_topics_request",
+    "delete_topics_request",
+    "list_offsets_request",
+    "offsets_of",
+    "raise_for_created",
+    "raise_for_deleted",
+]
+
+TopicPartition: TypeAlias = tuple[str, int]
+
+#: The start, the end, or the first record since a time in ms.
+OffsetWanted: TypeAlias = Literal["earliest", "latest"] | int
+
+#: The special timestamps of ListOffsets.
+TIMESTAMPS: Final = {"latest": -1, "earliest": -2}
+
+#: DeleteTopics asks by name or id in a list of structs from this version on (KIP-516).
+_DELETE_BY_STRUCT: Final = 6
+
+
+class NewTopic(NamedTuple):
+    """A topic to create; -1 takes the broker's default (KIP-464)."""
+
+    name: str
+    partitions: int = -1
+    replication_factor: int = -1
+    configs: Mapping[str, str | None] = {}
+
+
+def create_topics_request(
+    topics: Sequence[str | NewTopic], timeout_ms: int, *, validate_only: bool
+) -> CreateTopicsRequest:
+    """The request that creates `topics`."""
+    wanted = [NewTopic(topic) if isinstance(topic, str) else topic for topic in topics]
+    return CreateTopicsRequest(
+        topics=[
+            CreatableTopic(
+                name=topic.name,
+                num_partitions=topic.partitions,
+                replication_factor=topic.replication_factor,
+                configs=[
+                    CreatableTopicConfig(name=name, value=value)
+                    for name, value in topic.configs.items()
+                ],
+            )
+            for topic in wanted
+        ],
+        timeout_ms=timeout_ms,
+        validate_only=validate_only,
+    )
+
+
+def raise_for_created(response: CreateTopicsResponse) -> None:
+    """Raise BrokerResponseError for the first topic that was refused."""
+    for topic in response.topics:
+        detail = f": {topic.error_message}" if topic.error_message else ""
+        raise_for_code(topic.error_code, f"creating topic {topic.name!r}{detail}")
+
+
+def delete_topics_request(
+    names: Sequence[str], timeout_ms: int, version: int
+) -> DeleteTopicsRequest:
+    """The request that deletes topics by name, in the shape that `version` has."""
+    if version >= _DELETE_BY_STRUCT:
+        topics = [DeleteTopicState(name=name) for name in names]
+        return DeleteTopicsRequest(topics=topics, timeout_ms=timeout_ms)
+    return DeleteTopicsRequest(topic_names=list(names), timeout_ms=timeout_ms)
+
+
+def raise_for_deleted(response: DeleteTopicsResponse) -> None:
+    """Raise BrokerResponseError for the first topic that was not deleted."""
+    for topic in response.responses:
+        detail = f": {topic.error_message}" if topic.error_message else ""
+        raise_for_code(topic.error_code, f"deleting topic {topic.name!r}{detail}")
+
+
+def list_offsets_request(
+    partitions: Mapping[TopicPartition, OffsetWanted],
+    *,
+    read_committed: bool,
+) -> ListOffsetsRequest:
+    """The request for offsets of partitions that one broker leads."""
+    by_topic: dict[str, list[ListOffsetsPartition]] = {}
+    for (topic, partition), wanted in partitions.items():
+        timestamp = wanted if isinstance(wanted, int) else TIMESTAMPS[wanted]
+        asked = ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
+        by_topic.setdefault(topic, []).append(asked)
+    return ListOffsetsRequest(
+        replica_id=-1,
+        isolation_level=int(read_committed),
+        topics=[
+            ListOffsetsTopic(name=topic, partitions=asked) for topic, asked in by_topic.items()
+        ],
+    )
+
+
+def offsets_of(response: ListOffsetsResponse) -> Iterator[tuple[TopicPartition, int]]:
+    """The offsets of a response. Raises BrokerResponseError for the first error."""
+    for topic in response.topics:
+        for part in topic.partitions:
+            place = f"{topic.name}[{part.partition_index}]"
+            raise_for_code(part.error_code, f"listing offsets of {place}")
+            offset = part.old_style_offsets[0] if part.old_style_offsets else part.offset
+            yield (topic.name, part.partition_index), offset

@@ -1,0 +1,366 @@
+"""`Producer`: gathers records into batches and sends each until it is acknowledged.
+
+One lane a partition: its batches go one after the other, so that the order holds through every
+retry. With `idempotent` (the default) each batch carries a producer id and a sequence number, and
+the broker drops what it has already (KIP-98).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from ..messages.init_producer_id_request import InitProducerIdRequest
+from ..messages.produce_request import ProduceRequest
+from ..protocol.error_codes import error_code, raise_for_code
+from ..records import encode_batch
+from ..wire.errors import (
+    BrokerConnectionError,
+    BrokerResponseError,
+    ConfigurationError,
+    EncodeError,
+    KprotoError,
+    RequestTimeoutError,
+)
+from .backoff import backoff_ms
+from .partitioner import partition_of_key
+from .producing import (
+    BATCH_OVERHEAD_BYTES,
+    Ack,
+    Acks,
+    Batch,
+    CompressionName,
+    DeliveryError,
+    Headers,
+    ProduceAction,
+    ProducerRecord,
+    highest_produce_version,
+    produce_action,
+    produce_request,
+    produced_partition,
+)
+
+if TYPE_CHECKING:
+    from .client import Client
+    from .cluster import TopicInfo
+
+__all__ = ["Producer"]
+
+#: What a record takes besides its key, value and headers, in bytes, as batches are measured.
+RECORD_OVERHEAD_BYTES = 16
+
+#: What a header takes besides its name and value.
+HEADER_OVERHEAD_BYTES = 6
+
+
+class _Identity(NamedTuple):
+    """A producer id and epoch; -1 for a producer that is not idempotent."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+class _Lane:
+    """The batches that wait for one partition."""
+
+    __slots__ = ("batches", "identity", "partition", "sequence", "task", "topic")
+
+    def __init__(self, topic: str, partition: int) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.batches: deque[Batch] = deque()
+        self.identity = _Identity(-1, -1)
+        self.sequence = 0
+        self.task: asyncio.Task[None] | None = None
+
+
+class Producer:
+    """Sends records and waits for their acknowledgement by all in-sync replicas.
+
+    Made by `Client.producer`. `batch_bytes` bounds a batch before compression: brokers refuse one
+    over 1,048,588 bytes by default. `buffer_bytes` bounds what waits here; `send_many` takes its
+    time when that is reached.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        compression: CompressionName,
+        batch_bytes: int,
+        buffer_bytes: int,
+        idempotent: bool,
+    ) -> None:
+        if batch_bytes < 1 or buffer_bytes < 1:
+            raise ConfigurationError("batch_bytes and buffer_bytes must be at least 1")
+        self._client = client
+        self._compression = compression
+        self._batch_bytes = batch_bytes
+        self._buffer_bytes = buffer_bytes
+        self._idempotent = idempotent
+        self._identity: _Identity | None = None if idempotent else _Identity(-1, -1)
+        self._identifying = asyncio.Lock()
+        self._lanes: dict[tuple[str, int], _Lane] = {}
+        self._sticky: dict[str, int] = {}
+        self._buffered = 0
+        self._drained = asyncio.Condition()
+        self._closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Send what waits, then refuse more. Failures belong to the `send` that gave the record.
+
+        When cancelled, what waits is given up: its `send` is cancelled too.
+        """
+        self._closed = True
+        try:
+            await self.flush()
+        finally:
+            tasks = [lane.task for lane in self._lanes.values() if lane.task is not None]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def flush(self) -> None:
+        """Wait until every record given so far is acknowledged or has failed."""
+        while tasks := [lane.task for lane in self._lanes.values() if lane.task is not None]:
+            await asyncio.wait(tasks)
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        headers: Headers = (),
+        timestamp: int | None = None,
+        partition: int | None = None,
+    ) -> Ack:
+        """Send one record and wait until it is acknowledged.
+
+        `timestamp` in ms, now by default. Without `partition` the key decides, and without a key
+        the records of one batch go to a partition chosen in turn. Calls that run at the same time
+        share batches. Raises DeliveryError, which holds the record, and EncodeError for a value
+        that no record can hold.
+        """
+        record = ProducerRecord(value, key, headers, timestamp, partition)
+        info = await self._topic(topic)
+        batch, position = self._put(info, record, self._chooser(info), _now_ms())
+        await asyncio.shield(batch.future)
+        return batch.ack(position)
+
+    async def send_many(self, topic: str, values: Iterable[bytes | ProducerRecord | None]) -> Acks:
+        """Send many records; waits until all are acknowledged.
+
+        An element is a value, or a `ProducerRecord` with key, headers and the like. Records of
+        one partition keep their order. Raises DeliveryError for the first batch that failed, and
+        EncodeError for an element that no record can hold; what stands before it was sent.
+        """
+        info = await self._topic(topic)
+        choose = self._chooser(info)
+        acks = Acks()
+        try:
+            for value in values:
+                record = value if isinstance(value, ProducerRecord) else ProducerRecord(value)
+                batch, _ = self._put(info, record, choose, _now_ms())
+                acks.add(batch)
+                if self._buffered > self._buffer_bytes:
+                    await self._until_drained()
+        finally:
+            batches = acks.batches()
+            if batches:
+                await asyncio.wait([batch.future for batch in batches])
+        for batch in batches:
+            batch.future.result()
+        return acks
+
+    # From records to lanes
+
+    async def _topic(self, topic: str) -> TopicInfo:
+        if self._closed:
+            raise ConfigurationError("the producer is closed; records can no longer be sent")
+        return await self._client.topic(topic)
+
+    def _chooser(self, info: TopicInfo) -> Callable[[bytes | None], int]:
+        """The function from a key to a partition."""
+        partitions = sorted(info.partitions)
+        if len(partitions) == 1:
+            only = partitions[0]
+            return lambda key: only
+
+        def choose(key: bytes | None) -> int:
+            if key is not None:
+                return partition_of_key(key, partitions)
+            return partitions[self._sticky.get(info.name, 0) % len(partitions)]
+
+        return choose
+
+    def _put(
+        self,
+        info: TopicInfo,
+        record: ProducerRecord,
+        choose: Callable[[bytes | None], int],
+        now: int,
+    ) -> tuple[Batch, int]:
+        """Add a record to the open batch of its partition; returns the batch and the position."""
+        value, key, headers, timestamp, partition = record
+        try:
+            size = RECORD_OVERHEAD_BYTES + len(value or b"") + len(key or b"")
+            for name, held in headers:
+                size += HEADER_OVERHEAD_BYTES + len(name) + len(held or b"")
+        except (TypeError, ValueError) as error:
+            raise EncodeError(
+                f"{error}; key and value are bytes or None, headers pairs of str and bytes or None"
+            ) from None
+        if isinstance(value, str) or isinstance(key, str):
+            raise EncodeError("key and value of a record are bytes or None, not str; encode it")
+        if partition is None:
+            partition = choose(key)
+        elif partition not in info.partitions:
+            raise EncodeError(f"topic {info.name!r} has no partition {partition}")
+        lane = self._lanes.get((info.name, partition))
+        if lane is None:
+            lane = self._lanes[info.name, partition] = _Lane(info.name, partition)
+        batch = lane.batches[-1] if lane.batches else None
+        if batch is None or (batch.size + size > self._batch_bytes and batch.records):
+            if batch is not None:
+                self._turn_sticky(info.name)
+            batch = Batch(info.name, partition, asyncio.get_running_loop().create_future())
+            batch.future.add_done_callback(_see_error)
+            lane.batches.append(batch)
+            if lane.task is None:
+                lane.task = asyncio.create_task(self._drain(lane))
+        batch.records.append((key, value, headers, now if timestamp is None else timestamp))
+        batch.size += size
+        self._buffered += size
+        return batch, len(batch.records) - 1
+
+    def _turn_sticky(self, topic: str) -> None:
+        """Let records without key go to the next partition from now on (KIP-480)."""
+        self._sticky[topic] = self._sticky.get(topic, 0) + 1
+
+    async def _until_drained(self) -> None:
+        """Wait until no more than half of the buffer is taken."""
+        async with self._drained:
+            await self._drained.wait_for(lambda: self._buffered <= self._buffer_bytes // 2)
+
+    # From lanes to brokers
+
+    async def _drain(self, lane: _Lane) -> None:
+        """Deliver the batches of a lane in order, until none is left."""
+        try:
+            await asyncio.sleep(0)  # records given in this turn of the loop join the first batch
+            while lane.batches:
+                batch = lane.batches.popleft()
+                self._turn_sticky(lane.topic)
+                try:
+                    await self._deliver(lane, batch)
+                except asyncio.CancelledError:
+                    batch.future.cancel()
+                    raise
+                except KprotoError as error:
+                    self._identity = None if self._idempotent else self._identity
+                    batch.future.set_exception(
+                        DeliveryError(lane.topic, lane.partition, batch.given_records(), error)
+                    )
+                else:
+                    batch.future.set_result(None)
+                self._buffered -= batch.size - BATCH_OVERHEAD_BYTES
+                async with self._drained:
+                    self._drained.notify_all()
+        finally:
+            lane.task = None
+            for batch in lane.batches:  # only when the task was cancelled
+                batch.future.cancel()
+            lane.batches.clear()
+
+    async def _deliver(self, lane: _Lane, batch: Batch) -> None:
+        """Send one batch until the broker has it. Raises the error that ended the attempts."""
+        settings = self._client.settings
+        deadline = time.monotonic() + settings.delivery_timeout_ms / 1000
+        data: bytes | None = None
+        attempt = 0
+        while True:
+            try:
+                if data is None:
+                    data = await self._encode(lane, batch)
+                action, error = await self._attempt(batch, data)
+            except (BrokerConnectionError, RequestTimeoutError) as lost:
+                action, error = ProduceAction.REFRESH, lost
+            if error is None:
+                lane.sequence += len(batch.records)
+                return
+            attempt += 1
+            wait = backoff_ms(settings, attempt, random.random()) / 1000  # noqa: S311 - jitter
+            if action is ProduceAction.FAIL or time.monotonic() + wait > deadline:
+                raise error
+            if action is ProduceAction.REFRESH:
+                self._client.cluster.forget([batch.topic])
+            await asyncio.sleep(wait)
+
+    async def _encode(self, lane: _Lane, batch: Batch) -> bytes:
+        if self._identity is None:
+            async with self._identifying:
+                if self._identity is None:
+                    self._identity = await self._client.retrying(self._identify)
+        if lane.identity != self._identity:
+            lane.identity = self._identity
+            lane.sequence = 0
+        return encode_batch(
+            batch.records,
+            compression=self._compression,
+            producer_id=lane.identity.producer_id,
+            producer_epoch=lane.identity.producer_epoch,
+            base_sequence=lane.sequence & 0x7FFFFFFF if self._idempotent else -1,
+        )
+
+    async def _identify(self) -> _Identity:
+        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)
+        answer = await self._client.request(request)
+        raise_for_code(answer.error_code, "asking for a producer id")
+        return _Identity(answer.producer_id, answer.producer_epoch)
+
+    async def _attempt(self, batch: Batch, data: bytes) -> tuple[ProduceAction, KprotoError | None]:
+        """Send a batch once; returns what to do next and why, or DONE and no error."""
+        info = await self._client.topic(batch.topic)
+        leader = await self._client.leader(batch.topic, batch.partition)
+        connection = await self._client.connection(leader)
+        version = connection.version_of(ProduceRequest, highest_produce_version(info))
+        timeout = self._client.settings.request_timeout_ms
+        request = produce_request(info, batch.partition, data, timeout)
+        answer = produced_partition(await connection.request(request, version=version))
+        action = produce_action(answer.error_code)
+        if action is ProduceAction.DONE:
+            batch.base_offset = answer.base_offset
+            batch.log_append_time = answer.log_append_time_ms
+            return action, None
+        code = error_code(answer.error_code)
+        reason = f"producing to {batch.topic}[{batch.partition}]"
+        if answer.error_message:
+            reason += f": {answer.error_message}"
+        return action, BrokerResponseError(code.code, code.name, reason, retriable=code.retriable)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _see_error(future: asyncio.Future[None]) -> None:
+    """A failure is told to whoever sent the record; when nobody waits, it is seen here."""
+    if not future.cancelled():
+        future.exception()
