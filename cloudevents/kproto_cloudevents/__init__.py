@@ -20,6 +20,7 @@ from .event import CloudEvent
 from .formats import JSON_FORMAT, EventFormat, register_format
 from .json_format import from_json, from_json_batch, to_json, to_json_batch
 from .kafka import from_kafka, from_kafka_many, kafka_record, partition_key, to_kafka
+from .lazy import LazyEvent, lazy_from_kafka
 from .record import (
     DEFAULT,
     LENIENT,
@@ -52,6 +53,7 @@ __all__ = [
     "JsonNull",
     "KafkaRecord",
     "KeyMapper",
+    "LazyEvent",
     "Mode",
     "NotAnEvent",
     "OpaqueEvent",
@@ -65,6 +67,7 @@ __all__ = [
     "from_kafka",
     "from_kafka_many",
     "kafka_record",
+    "lazy_from_kafka",
     "partition_key",
     "register_format",
     "to_json",

@@ -267,7 +267,7 @@ def _checked(
     for name, value in given.items():
         if not isinstance(name, str):
             raise CloudEventError(f"an attribute name is a str, not {type(name).__name__}")
-        version.check_name(name, where=name)
+        version.checked_spec(name, name)
         if value is not None:
             attributes[name] = _checked_value(name, value, version)
     for name in version.required:

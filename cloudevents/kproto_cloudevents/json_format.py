@@ -45,7 +45,7 @@ def from_json(document: bytes | str) -> CloudEvent:
     UnknownVersionError for a specversion that has no table.
     """
     text = _text(document)
-    start = skip_blanks(text, 0)
+    start = 0 if text[:1] == "{" else skip_blanks(text, 0)
     pairs, end = _object(text, start)
     if end != len(text) and skip_blanks(text, end) != len(text):
         raise CloudEventError(f"more follows the event at character {end}", clauses=_ENVELOPE)
@@ -145,16 +145,22 @@ def _event(pairs: list[tuple[str, Any]], text: str, document: bytes) -> CloudEve
     version = _version(members)
     data = members.pop("data", _ABSENT)
     base64 = members.pop("data_base64", None)
-    attributes: dict[str, Any] = {}
+    unset = False
+    specs = version.attributes
     for name, value in members.items():
-        version.check_name(name, where=name, clauses=_ATTRIBUTES)
+        spec = specs.get(name) or version.checked_spec(name, name, _ATTRIBUTES)
         if type(value) is str:
-            version.check_text(name, value, where=name, clauses=_ATTRIBUTES)
-            attributes[name] = value
-        elif value is not None:
-            attributes[name] = _not_text(name, value, version)
+            # The usual value is found right at once; the others are looked at closely.
+            if not (value in spec.found_right or (value and spec.quick(value))):
+                version.check_text(name, value, where=name, clauses=_ATTRIBUTES)
+        elif value is None:
+            unset = True
+        else:
+            _check_not_text(name, value, version)
+    if unset:
+        members = {name: value for name, value in members.items() if value is not None}
     for name in version.required:
-        if name not in attributes:
+        if name not in members:
             raise version.missing_error(name, _ENVELOPE)
     held: Data
     if base64 is not None:
@@ -166,8 +172,8 @@ def _event(pairs: list[tuple[str, Any]], text: str, document: bytes) -> CloudEve
     elif data is _ABSENT:
         held = None
     else:
-        held = _data(data, text, attributes.get(version.content_type))
-    return CloudEvent._decoded(version, attributes, held, document, None)
+        held = _data(data, text, members.get(version.content_type))
+    return CloudEvent._decoded(version, members, held, document, None)
 
 
 #: Stands for a `data` member that is not there; null is a value of one that is.
@@ -199,8 +205,8 @@ def _version(members: dict[str, Any]) -> SpecVersion:
     return spec_version(label, where="specversion", clauses=_ENVELOPE)
 
 
-def _not_text(name: str, value: Any, version: SpecVersion) -> AttributeValue:
-    """The value of an attribute that is no JSON string (JSON format 2.2)."""
+def _check_not_text(name: str, value: Any, version: SpecVersion) -> None:
+    """Refuse a JSON value that is no string and not that of an attribute (JSON format 2.2)."""
     defined = name in version.attributes
     if defined or not isinstance(value, bool | int):
         expected = "a string" if defined else "a string, boolean or whole number"
@@ -213,7 +219,6 @@ def _not_text(name: str, value: Any, version: SpecVersion) -> AttributeValue:
         raise CloudEventError(
             error.reason, where=name, clauses=(*_ATTRIBUTES, *error.clauses)
         ) from None
-    return value
 
 
 def _data(value: Any, text: str, content_type: str | None) -> Data:

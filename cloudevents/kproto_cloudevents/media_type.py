@@ -7,6 +7,7 @@ values keep their case. This module knows no header and no event.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 __all__ = ["CLOUDEVENTS_BATCH_JSON", "CLOUDEVENTS_JSON", "MediaType", "parse_media_type"]
@@ -65,6 +66,10 @@ def parse_media_type(text: str) -> MediaType | None:
 
     Blanks around `;` and an empty parameter (`text/plain;`) are accepted, as HTTP does.
     """
+    return _remembered(text) if len(text) <= _REMEMBERED_LENGTH else _parse(text)
+
+
+def _parse(text: str) -> MediaType | None:
     match = _TYPE.match(text)
     if match is None:
         return None
@@ -80,3 +85,8 @@ def parse_media_type(text: str) -> MediaType | None:
             parameters.append((name.lower(), value))
         position = parameter.end()
     return MediaType(match[1].lower(), match[2].lower(), tuple(parameters))
+
+
+#: A topic has a handful of media types, and each is asked for with every event.
+_REMEMBERED_LENGTH = 256
+_remembered = lru_cache(maxsize=1024)(_parse)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 
 from . import types
 from .errors import MAX_SHOWN, CloudEventError, CloudEventWarning, UnknownVersionError, quoted
@@ -34,20 +34,40 @@ ADVISED_NAME_LENGTH: Final = 20
 #: How many names of extensions are remembered as right, so that each is checked once; a topic has
 #: a handful, and input that invents new ones must not fill the memory.
 REMEMBERED_NAMES: Final = 1024
+#: How many different values of one attribute are remembered as right. Sources, types and content
+#: types repeat over a topic; past this many they are forgotten all at once.
+REMEMBERED_VALUES: Final = 1024
+#: Longer values are checked each time, so that what is remembered stays small (in characters).
+REMEMBERED_LENGTH: Final = 256
 
 
-class AttributeSpec(NamedTuple):
+class AttributeSpec:
     """One attribute: its name, type, and `fault(text)`, which checks type and constraints.
 
     `quick(text)` is truthy only for a text that is right, as in `AttributeType`; it is to be asked
-    of a text that is not empty.
+    of a text that is not empty. Where values repeat over a topic and are dear to check, those that
+    were found right are kept in `found_right`.
     """
 
-    name: str
-    type: AttributeType
-    required: bool
-    fault: Callable[[str], Fault | None]
-    quick: Callable[[str], object]
+    __slots__ = ("fault", "found_right", "name", "quick", "repeats", "required", "type")
+
+    def __init__(
+        self,
+        name: str,
+        kind: AttributeType,
+        fault: Callable[[str], Fault | None],
+        *,
+        required: bool = False,
+        repeats: bool = False,
+        quick: Callable[[str], object] | None = None,
+    ) -> None:
+        self.name = name
+        self.type = kind
+        self.fault = fault
+        self.required = required
+        self.repeats = repeats
+        self.quick = quick or kind.quick
+        self.found_right: set[str] = set()
 
 
 class SpecVersion:
@@ -115,13 +135,20 @@ class SpecVersion:
         """How an error names a section of this version: `CloudEvents 1.0 "Timestamp"`."""
         return f'CloudEvents {self.label} "{section}"'
 
-    def check_name(
-        self, name: str, *, where: str | None = None, clauses: tuple[str, ...] = ()
-    ) -> None:
-        """Refuse a name that no attribute may have; warn once of one that is advised against."""
-        if name in self.attributes or name in self._names_found_right:
-            return
-        where = where or quoted(name)
+    def checked_spec(self, name: str, where: str, clauses: tuple[str, ...] = ()) -> AttributeSpec:
+        """How an attribute is checked; one that the version does not define is a String.
+
+        Refuses a name that no attribute may have; warns, once, of one that is advised against.
+        """
+        spec = self.attributes.get(name)
+        if spec is not None:
+            return spec
+        if name not in self._names_found_right:
+            self._check_name(name, where, clauses)
+        return _EXTENSION
+
+    def _check_name(self, name: str, where: str, clauses: tuple[str, ...]) -> None:
+        where = where if where.isprintable() and len(where) <= MAX_SHOWN else quoted(where)
         clauses = (*clauses, self.clause("Naming Conventions"))
         if name == "data":
             raise CloudEventError("no attribute may be called data", where=where, clauses=clauses)
@@ -147,16 +174,16 @@ class SpecVersion:
         self, name: str, text: str, *, where: str, clauses: tuple[str, ...] = ()
     ) -> None:
         """Refuse a text that the attribute `name` may not have; extensions are Strings."""
-        spec = self.reading(name)
-        if text and spec.quick(text):
+        spec = self.attributes.get(name, _EXTENSION)
+        if text in spec.found_right or (text and spec.quick(text)):
             return
         fault = spec.fault(text)
         if fault is not None:
             raise self.fault_error(fault, text, where=where, clauses=clauses)
-
-    def reading(self, name: str) -> AttributeSpec:
-        """How an attribute is checked; extensions that nobody declared are Strings."""
-        return self.attributes.get(name, _EXTENSION)
+        if spec.repeats and len(text) <= REMEMBERED_LENGTH:
+            if len(spec.found_right) >= REMEMBERED_VALUES:
+                spec.found_right.clear()
+            spec.found_right.add(text)
 
     def fault_error(
         self, fault: Fault, text: str, *, where: str, clauses: tuple[str, ...] = ()
@@ -222,28 +249,25 @@ def _media_type(name: str) -> Callable[[str], Fault | None]:
     return fault
 
 
-def _required(name: str, kind: AttributeType) -> AttributeSpec:
-    return AttributeSpec(name, kind, True, _non_empty(name, kind), kind.quick)
+def _required(name: str, kind: AttributeType, *, repeats: bool = False) -> AttributeSpec:
+    return AttributeSpec(name, kind, _non_empty(name, kind), required=True, repeats=repeats)
 
 
-def _optional(name: str, kind: AttributeType) -> AttributeSpec:
-    return AttributeSpec(name, kind, False, _non_empty(name, kind), kind.quick)
+def _optional(name: str, kind: AttributeType, *, repeats: bool = False) -> AttributeSpec:
+    return AttributeSpec(name, kind, _non_empty(name, kind), repeats=repeats)
 
 
 def _content_type(name: str) -> AttributeSpec:
-    # A media type has its own grammar: being a String is not enough.
+    # A media type has its own grammar: that it is a String, quickly seen, is not enough.
     never = types.BOOLEAN.quick
-    return AttributeSpec(name, types.STRING, False, _media_type(name), never)
+    return AttributeSpec(name, types.STRING, _media_type(name), repeats=True, quick=never)
 
 
 def _time(name: str) -> AttributeSpec:
-    kind = types.TIMESTAMP
-    return AttributeSpec(name, kind, False, _of_type(kind), kind.quick)
+    return AttributeSpec(name, types.TIMESTAMP, _of_type(types.TIMESTAMP))
 
 
-_EXTENSION: Final = AttributeSpec(
-    "", types.STRING, False, _of_type(types.STRING), types.STRING.quick
-)
+_EXTENSION: Final = AttributeSpec("", types.STRING, _of_type(types.STRING))
 
 
 # --- the tables ---------------------------------------------------------------------------------
@@ -251,12 +275,12 @@ _EXTENSION: Final = AttributeSpec(
 V1_0: Final = SpecVersion(
     "1.0",
     (
-        _required("specversion", types.STRING),
+        _required("specversion", types.STRING, repeats=True),
         _required("id", types.STRING),
-        _required("source", types.URI_REFERENCE),
-        _required("type", types.STRING),
+        _required("source", types.URI_REFERENCE, repeats=True),
+        _required("type", types.STRING, repeats=True),
         _content_type("datacontenttype"),
-        _optional("dataschema", types.URI),
+        _optional("dataschema", types.URI, repeats=True),
         _optional("subject", types.STRING),
         _time("time"),
     ),
