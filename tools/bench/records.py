@@ -1,0 +1,274 @@
+"""Compare `kproto.records` with kafka-python and aiokafka on identical bytes, in one process.
+
+    python -m tools.bench.records [--json FILE] [--rounds N]
+
+Runs itself in the peers' environment with our package on the path. The sides take turns and the
+fastest round of each counts, so that a busy machine slows them alike. Three tables: CRC-32C
+against kafka-python's pure fallback; decoding and encoding of 1,000 records with no checksum on
+either side; both with the checksum, standard library only on either side. aiokafka's C extension
+is shown beside each, to say how far compiled code is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kproto.records import NewRecord
+
+ROOT = Path(__file__).resolve().parents[2]
+#: Set for the run inside the peers' environment.
+INNER = "KPROTO_BENCH_RECORDS"
+
+RECORDS = 1000
+TIMESTAMP = 1_767_225_600_000
+ROUND_SECONDS = 0.02
+
+
+class Case(NamedTuple):
+    """One comparison: what each side does, by its name, and the ratio wanted of the first two."""
+
+    name: str
+    sides: dict[str, Callable[[], object]]
+    wanted: float | None
+
+
+def new_records(header_count: int) -> list[NewRecord]:
+    """1,000 records: 8-byte keys, 100-byte values, and none, two or CloudEvents' six headers."""
+    rng = random.Random(2)  # the same bytes on every run
+    records: list[NewRecord] = []
+    for number in range(RECORDS):
+        minutes, seconds = divmod(number, 60)
+        cloudevents = [
+            ("ce_specversion", b"1.0"),
+            ("ce_id", f"{number:08x}-{rng.getrandbits(32):08x}".encode()),
+            ("ce_source", b"https://example.com/airports/EWR"),
+            ("ce_type", b"com.example.flight.departed"),
+            ("ce_time", f"2026-01-01T05:{minutes:02}:{seconds:02}Z".encode()),
+            ("content-type", b"application/json"),
+        ]
+        two = [("trace", rng.randbytes(16)), ("retries", b"0")]
+        headers = {0: [], 2: two, 6: cloudevents}[header_count]
+        key = f"k{number:07}".encode()
+        records.append((key, rng.randbytes(100), headers, TIMESTAMP + number // 4))
+    return records
+
+
+def crc_cases() -> list[Case]:
+    """CRC-32C, ours and kafka-python's, both pure."""
+    from kafka.record import _crc32c
+
+    from kproto.records import crc32c_pure
+
+    cases = []
+    sizes = ((100, "100 B", 2.5), (1024, "1 KB", 12), (16384, "16 KB", 45), (1 << 20, "1 MB", 65))
+    for size, label, wanted in sizes:
+        data = random.Random(size).randbytes(size)
+        assert crc32c_pure(data) == _crc32c.crc(data)
+        cases.append(
+            Case(
+                f"CRC-32C of {label}",
+                {
+                    "kproto": lambda data=data: crc32c_pure(data),
+                    "kafka-python": lambda data=data: _crc32c.crc(data),
+                },
+                wanted,
+            )
+        )
+    return cases
+
+
+def decode_cases(header_count: int) -> list[Case]:
+    """Reading a batch, the checksum left out on every side."""
+    from aiokafka.record import default_records as aiokafka
+    from kafka.record.default_records import DefaultRecordBatch
+
+    from kproto.records import RecordBatch, encode_batch
+
+    data = encode_batch(new_records(header_count))
+
+    def contents(records: Any) -> list[object]:
+        return [(r.offset, r.timestamp, r.key, r.value, list(r.headers)) for r in records]
+
+    sides: dict[str, Callable[[], Any]] = {
+        "kproto": lambda: RecordBatch(data).records(eager_headers=True),
+        "kafka-python": lambda: list(DefaultRecordBatch(data)),
+        "aiokafka, Python": lambda: list(aiokafka._DefaultRecordBatchPy(data)),
+        "aiokafka, C": lambda: list(aiokafka.DefaultRecordBatch(data)),
+    }
+    expected = contents(RecordBatch(data).records())
+    assert all(contents(read()) == expected for read in sides.values())
+    lazy = {**sides, "kproto": lambda: RecordBatch(data).records()}
+    title = f"decode 1,000 records, {header_count} headers"
+    return [Case(title, sides, 2.2), Case(f"{title}, not looked at", lazy, 4.0)]
+
+
+def encode_case(header_count: int) -> Case:
+    """Building a batch; callers arrange that no side computes a checksum."""
+    from aiokafka.record import default_records as aiokafka
+    from kafka.record.default_records import DefaultRecordBatchBuilder
+
+    from kproto.records import encode_batch
+
+    records = new_records(header_count)
+
+    def kafka_python() -> bytes:
+        builder = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, 1 << 30)
+        for offset, (key, value, headers, timestamp) in enumerate(records):
+            builder.append(offset, timestamp, key, value, headers)
+        return bytes(builder.build())
+
+    def aiokafka_builder(kind: Any) -> Callable[[], bytes]:
+        def build() -> bytes:
+            builder = kind(2, 0, 0, -1, -1, 0, 1 << 30)
+            for offset, (key, value, headers, timestamp) in enumerate(records):
+                builder.append(offset, timestamp, key, value, headers)
+            return bytes(builder.build())
+
+        return build
+
+    sides: dict[str, Callable[[], bytes]] = {
+        "kproto": lambda: encode_batch(records),
+        "kafka-python": kafka_python,
+        "aiokafka, Python": aiokafka_builder(aiokafka._DefaultRecordBatchBuilderPy),
+        "aiokafka, C": aiokafka_builder(aiokafka.DefaultRecordBatchBuilder),
+    }
+    assert len({build()[61:] for build in sides.values()}) == 1, "the sides differ"
+    return Case(f"encode 1,000 records, {header_count} headers", dict(sides), 2.7)
+
+
+def end_to_end_cases(header_count: int) -> list[Case]:
+    """Reading with the checksum verified, and building with it; callers choose the checksum."""
+    from kafka.record.default_records import DefaultRecordBatch
+
+    from kproto.records import encode_batch, read_records
+
+    data = encode_batch(new_records(header_count))
+
+    def kafka_python() -> object:
+        batch = DefaultRecordBatch(data)
+        assert batch.validate_crc()
+        return list(batch)
+
+    def ours() -> object:
+        records = list(read_records(data))
+        for record in records:
+            _ = record.headers
+        return records
+
+    encode = encode_case(header_count)
+    return [
+        Case(
+            f"CRC and decode 1,000 records, {header_count} headers",
+            {"kproto": ours, "kafka-python": kafka_python},
+            8.0,
+        ),
+        Case(
+            f"CRC and encode 1,000 records, {header_count} headers",
+            {name: encode.sides[name] for name in ("kproto", "kafka-python")},
+            8.0,
+        ),
+    ]
+
+
+def set_checksums(ours: Callable[..., int], theirs: Callable[..., int]) -> None:
+    """Make both libraries use these functions for the checksum from now on."""
+    from kafka.record import default_records
+
+    from kproto.records import batch, encoding
+
+    batch.crc32c = encoding.crc32c = ours  # type: ignore[assignment,attr-defined]  # measured so
+    default_records.calc_crc32c = theirs
+
+
+def measure(case: Case, rounds: int) -> dict[str, float]:
+    """The fastest round of each side in seconds a call; the sides take turns."""
+    calls = {}
+    for name, side in case.sides.items():
+        started = time.perf_counter()
+        side()
+        calls[name] = max(1, round(ROUND_SECONDS / (time.perf_counter() - started)))
+    best = dict.fromkeys(case.sides, float("inf"))
+    for _ in range(rounds):
+        for name, side in case.sides.items():
+            started = time.process_time()
+            for _ in range(calls[name]):
+                side()
+            best[name] = min(best[name], (time.process_time() - started) / calls[name])
+    return best
+
+
+def run(rounds: int) -> dict[str, dict[str, float]]:
+    """Measure all cases, print a line for each, and return the figures."""
+    from kafka.record import _crc32c
+
+    from kproto.records import crc32c_pure
+
+    no_checksum: Callable[..., int] = lambda data, crc=0: 0  # noqa: E731  # a one-off
+    figures = {}
+    heading = f"{'case':58} {'kproto µs':>10} {'kafka-python':>13} {'wanted':>7}"
+    print(f"{heading} {'aiokafka Py':>12} {'aiokafka C':>11}")
+
+    def show(case: Case) -> None:
+        best = measure(case, rounds)
+        ours = best["kproto"]
+        ratios = {name: seconds / ours for name, seconds in best.items() if name != "kproto"}
+        figures[case.name] = {"kproto_us": ours * 1e6, **ratios}
+        wanted = "" if case.wanted is None else f"{case.wanted:.1f}x"
+        shown = [
+            f"{ratios[name]:.2f}x" if name in ratios else ""
+            for name in ("kafka-python", "aiokafka, Python", "aiokafka, C")
+        ]
+        line = f"{case.name:58} {ours * 1e6:10.1f} {shown[0]:>13} {wanted:>7}"
+        print(f"{line} {shown[1]:>12} {shown[2]:>11}".rstrip(), flush=True)
+
+    for case in crc_cases():
+        show(case)
+    for header_count in (0, 2, 6):
+        for case in decode_cases(header_count):
+            show(case)
+    set_checksums(no_checksum, no_checksum)
+    for header_count in (0, 2, 6):
+        show(encode_case(header_count))
+    set_checksums(crc32c_pure, _crc32c.crc)
+    for header_count in (0, 2, 6):
+        for case in end_to_end_cases(header_count):
+            show(case)
+    return figures
+
+
+def main() -> int:
+    """Measure every case and print a line for each."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--json", type=Path, help="write the figures to this file too")
+    parser.add_argument("--rounds", type=int, default=15, help="rounds of each side a case")
+    arguments = parser.parse_args()
+    if INNER not in os.environ:
+        return run_in_peers()
+    figures = run(arguments.rounds)
+    if arguments.json is not None:
+        arguments.json.write_text(json.dumps(figures, indent=2) + "\n")
+    return 0
+
+
+def run_in_peers() -> int:
+    """Run this file again with the peers' interpreter, our packages on its import path."""
+    from tools.setup.peers import peers_python
+
+    environment = {**os.environ, INNER: "1", "PYTHONPATH": str(ROOT)}
+    command = [str(peers_python()), "-P", __file__, *sys.argv[1:]]
+    return subprocess.run(command, env=environment, check=False).returncode
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
