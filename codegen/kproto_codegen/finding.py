@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
-from kproto.schema.specs import FieldSpec
+from kproto.schema.specs import PRIMITIVE_TYPES, FieldSpec
 
 from .errors import DefinitionError
 from .parser import Definition, Place
@@ -74,11 +74,9 @@ def field_places(definition: Definition) -> Iterator[tuple[Place, FieldSpec]]:
 
 def field_groups(definition: Definition) -> Iterator[list[tuple[Place, FieldSpec]]]:
     """The fields of the message and of each struct, a list each."""
-    groups: dict[str, list[tuple[Place, FieldSpec]]] = {}
+    groups: dict[int, list[tuple[Place, FieldSpec]]] = {}
     for place, field in field_places(definition):
-        groups.setdefault(place.path.rpartition(".")[0] + str(len(place.parents)), []).append(
-            (place, field)
-        )
+        groups.setdefault(id(place.holder), []).append((place, field))
     yield from groups.values()
 
 
@@ -87,5 +85,5 @@ def defining_places(definition: Definition) -> Iterator[tuple[str, Place]]:
     for place in definition.structs():
         yield place.spec.name, place
     for place, field in field_places(definition):
-        if field.fields:
+        if field.fields and field.element_type not in PRIMITIVE_TYPES:
             yield field.element_type, place

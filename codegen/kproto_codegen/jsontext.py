@@ -188,7 +188,8 @@ class _Reader:
         """Note a key that repeats itself with the same scalar; refuse it with another value."""
         reason = f"the key {key!r} stands twice, first on line {first.line}"
         error = DefinitionError(reason, file=self.file, line=line)
-        if isinstance(second.value, dict | list) or first.text != second.text:
+        same = type(first.value) is type(second.value) and first.text == second.text
+        if isinstance(second.value, dict | list) or not same:
             raise error
         self.repeated.append(error)
 

@@ -1,6 +1,7 @@
 """Rules about a message as a whole: its file, its name, its versions, where it is listened for.
 
-One function a rule; `rules` has the table of all.
+Of a message without valid versions, which only keeps its api key from being used again, the
+reference generator looks at no other key. One function a rule; `rules` has the table of all.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def flexible_versions_stated(definition: Definition) -> Iterator[Finding]:
 def flexible_versions_open(definition: Definition) -> Iterator[Finding]:
     """What is flexible once stays so."""
     versions = definition.spec.flexible_versions
-    if versions and not versions.open_ended:
+    if definition.spec.valid_versions and versions and not versions.open_ended:
         yield of_message(
             definition,
             "flexibleVersions",
@@ -125,7 +126,7 @@ def deprecated_versions_valid(definition: Definition) -> Iterator[Finding]:
 def listeners_of_request(definition: Definition) -> Iterator[Finding]:
     """Only a request is listened for, and only where Kafka has listeners."""
     spec = definition.spec
-    if spec.listeners and spec.type != "request":
+    if spec.listeners and spec.type != "request" and spec.valid_versions:
         yield of_message(definition, "listeners", f"a {spec.type} has no listeners")
     for listener in spec.listeners:
         if listener not in LISTENERS:
@@ -142,7 +143,7 @@ def listeners_of_request(definition: Definition) -> Iterator[Finding]:
 def unstable_request(definition: Definition) -> Iterator[Finding]:
     """Only a request has an unstable version: its response follows it."""
     spec = definition.spec
-    if spec.latest_version_unstable and spec.type != "request":
+    if spec.latest_version_unstable and spec.type != "request" and spec.valid_versions:
         yield of_message(
             definition,
             "latestVersionUnstable",

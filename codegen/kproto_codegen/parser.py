@@ -78,12 +78,14 @@ class Place:
     """A field or a struct of a definition with the way to it.
 
     `path` is what a reader looks for (`Topics.Partitions.Index`), `spec` the field itself, or
-    the common struct.
+    the common struct. `parents` are the fields around it, outermost first, or the common struct
+    in which they stand; `holder` is the object in the file that has it among its fields.
     """
 
     path: str
     spec: FieldSpec | StructSpec
     node: JsonNode
+    holder: JsonNode
     parents: tuple[FieldSpec | StructSpec, ...]
 
     @property
@@ -132,7 +134,7 @@ class Definition:
         for spec, node in zip(
             self.spec.common_structs, _elements(self.node, "commonStructs"), strict=True
         ):
-            yield Place(f"commonStructs.{spec.name}", spec, node, ())
+            yield Place(f"commonStructs.{spec.name}", spec, node, self.node, ())
 
 
 def read_definition(path: Path, *, module: str = "", lenient: bool = False) -> Definition:
@@ -192,7 +194,7 @@ def _places(
 ) -> Iterator[Place]:
     for spec, child in zip(fields, _elements(node, "fields"), strict=True):
         path = prefix + spec.name
-        yield Place(path, spec, child, parents)
+        yield Place(path, spec, child, node, parents)
         yield from _places(spec.fields, child, (*parents, spec), path + ".")
 
 

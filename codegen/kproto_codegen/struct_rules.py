@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from kproto.schema.naming import attribute_name
-from kproto.schema.specs import PRIMITIVE_TYPES
 
-from .finding import Finding, defining_places, field_groups, field_places, of_message, of_place
+from .finding import Finding, defining_places, field_groups, of_message, of_place
 from .parser import Definition, Place
 
 __all__ = ["MAX_EXPANDED_FIELDS", "MAX_STRUCT_DEPTH"]
@@ -32,13 +31,7 @@ _STRUCT_NAME = re.compile(r"[A-Z][A-Za-z0-9]*", re.ASCII)
 def struct_defined_once(definition: Definition) -> Iterator[Finding]:
     """A struct is defined in one place: among the common ones, or with one field."""
     first: dict[str, int] = {}
-    places = [(place, place.spec.name) for place in definition.structs()]
-    places += [
-        (place, field.element_type) for place, field in field_places(definition) if field.fields
-    ]
-    for place, name in places:
-        if name in PRIMITIVE_TYPES:
-            continue
+    for name, place in defining_places(definition):
         if name in first:
             yield of_place(
                 definition,
@@ -46,8 +39,7 @@ def struct_defined_once(definition: Definition) -> Iterator[Finding]:
                 "fields",
                 f"the struct {name} is defined twice, first on line {first[name]}",
             )
-        else:
-            first[name] = place.line
+        first.setdefault(name, place.line)
 
 
 def struct_name(definition: Definition) -> Iterator[Finding]:

@@ -1,0 +1,79 @@
+"""Small definitions of our own for the tests of the generator's front half."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kproto_codegen.finding import Finding, Profile
+from kproto_codegen.parser import Definition, parse_definition
+from kproto_codegen.rules import check_definition
+
+from kproto.schema.specs import FieldSpec, MessageSpec
+
+ROOT = Path(__file__).parents[3]
+SCHEMAS = ROOT / "schemas"
+
+
+def field(name: str, kind: str = "int32", versions: str | None = "0+", **keys: Any) -> Any:
+    """A field as JSON data; `versions` None leaves the key out."""
+    stated = {} if versions is None else {"versions": versions}
+    return {"name": name, "type": kind, **stated, **keys}
+
+
+def message(*fields: Any, **keys: Any) -> dict[str, Any]:
+    """A message as JSON data: versions 0-2, flexible from 1, called SampleRequest."""
+    base = {
+        "apiKey": 900,
+        "type": "request",
+        "name": "SampleRequest",
+        "validVersions": "0-2",
+        "flexibleVersions": "1+",
+        "fields": list(fields),
+    }
+    return {key: value for key, value in {**base, **keys}.items() if value is not None}
+
+
+def parsed(source: Mapping[str, Any] | str, *, lenient: bool = False) -> Definition:
+    """The parsed definition of JSON data or text, in a file called sample.json."""
+    text = source if isinstance(source, str) else json.dumps(source, indent=1)
+    return parse_definition(text, file="sample.json", module="clients", lenient=lenient)
+
+
+def spec(*fields: Any, **keys: Any) -> MessageSpec:
+    """The spec of a message made of `fields`."""
+    return parsed(message(*fields, **keys)).spec
+
+
+def findings(source: Mapping[str, Any] | str, *, legacy: bool = False) -> list[Finding]:
+    """What the rules find."""
+    profile = Profile.LEGACY if legacy else Profile.STRICT
+    return check_definition(parsed(source, lenient=legacy), profile=profile)
+
+
+def faults(source: Mapping[str, Any] | str) -> list[str]:
+    """Why a definition is refused, a text each."""
+    return [str(found.error) for found in findings(source) if not found.accepted]
+
+
+def notes(source: Mapping[str, Any] | str, *, legacy: bool = False) -> list[str]:
+    """What is odd about a definition, and taken."""
+    return [str(found.error) for found in findings(source, legacy=legacy) if found.accepted]
+
+
+def wire(found: FieldSpec) -> tuple[str, str]:
+    """A field's name and versions."""
+    return found.name, str(found.versions)
+
+
+def write_jar(path: Path, entries: Mapping[str, str | bytes], version: str | None = None) -> Path:
+    """A jar with these entries, and with the file that tells Kafka's version."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as jar:
+        if version is not None:
+            jar.writestr("kafka/kafka-version.properties", f"commitId=0\nversion={version}\n")
+        for name, data in entries.items():
+            jar.writestr(name, data)
+    return path
