@@ -252,10 +252,7 @@ class Consumer:
                 if aborted is not None:
                     aborted.see_marker(batch)
             elif aborted is None or not aborted.hides(batch):
-                found = batch.records()
-                if batch.base_offset < position:
-                    found = [record for record in found if record.offset >= position]
-                records += found
+                records += batch.records(from_offset=position, topic=topic, partition=partition)
             position = batch.next_offset
         self.positions[place] = position
         if records:

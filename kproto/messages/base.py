@@ -130,7 +130,7 @@ class Message(Struct):
     __slots__ = ()
 
     #: The api key of a request or response, or the key or type of a stored record; else None.
-    API_KEY: ClassVar[int | None]
+    API_KEY: ClassVar[int | None] = None
     #: Every version that the class can read and write.
     VALID_VERSIONS: ClassVar[range]
     #: The versions with compact lengths and tagged fields (KIP-482).
@@ -162,8 +162,8 @@ class Message(Struct):
             raise _why_not_written(self, version, fault) from None
 
     @classmethod
-    def decode(cls, data: bytes, version: int) -> Self:
-        """Read a message from the whole of `data`.
+    def decode(cls, data: bytes | bytearray | memoryview, version: int) -> Self:
+        """Read a message from the whole of `data`; `bytes` are read without a copy.
 
         Raises DecodeError, which says where and why, on bytes that are not exactly one message.
         """
@@ -175,7 +175,9 @@ class Message(Struct):
         return message
 
     @classmethod
-    def decode_from(cls, data: bytes, offset: int, version: int) -> tuple[Self, int]:
+    def decode_from(
+        cls, data: bytes | bytearray | memoryview, offset: int, version: int
+    ) -> tuple[Self, int]:
         """Read a message that begins at `offset` (bytes); returns it and the offset behind it.
 
         Bytes behind the message are left alone. Raises DecodeError, as `decode` does.

@@ -171,8 +171,12 @@ class RecordBatch:
         from_offset: int | None = None,
         eager_headers: bool = False,
         max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
+        topic: str = "",
+        partition: int = -1,
     ) -> list[Record]:
         """Decode the records; with `from_offset` those from there on.
+
+        `topic` and `partition` say where the batch was read; each record carries them.
 
         Does not verify the checksum: `check` does. A record's headers are decoded, and a fault
         in them is found, when they are first asked for, or here with `eager_headers`. Raises
@@ -195,6 +199,8 @@ class RecordBatch:
                 self.base_offset,
                 self.base_timestamp,
                 self.max_timestamp if log_append_time else None,
+                topic,
+                partition,
             )
         except MissingCodecError:
             raise

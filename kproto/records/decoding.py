@@ -27,10 +27,12 @@ def decode_records(
     base_offset: int,
     base_timestamp: int,
     log_append_time: int | None = None,
+    topic: str = "",
+    partition: int = -1,
 ) -> list[Record]:
     """Decode `count` records that fill `data[start:limit]` exactly.
 
-    With `log_append_time` (ms) every record carries it. Headers stay undecoded. Raises ValueError
+    With `log_append_time` (ms) every record carries it, as `topic` and `partition`. Headers stay undecoded. Raises ValueError
     that says which record is broken and how.
     """
     if not 0 <= count <= (limit - start) // MIN_RECORD_BYTES:
@@ -65,6 +67,8 @@ def decode_records(
                 else:
                     n, pos = read_varlong(data, pos + 1)
             record = create(Record)
+            record.topic = topic
+            record.partition = partition
             record.timestamp = base_timestamp + ((n >> 1) ^ -(n & 1))
             record.timestamp_type = CREATE_TIME
             # Offset delta:

@@ -31,13 +31,25 @@ class Record:
 
     `offset`; `timestamp` in ms since the epoch (-1: none); `timestamp_type` 0 for create time, 1
     for log append time, -1 where the format has no timestamp; `key` and `value`, None or bytes;
-    `headers`, a list of (name, value or None), in order, duplicates kept. Records are equal when
+    `headers`, a list of (name, value or None), in order, duplicates kept; `topic` and `partition`
+    where a consumer read it ("" and -1 on a record that no consumer read). Records are equal when
     all of these are. Headers of a record that was read are decoded when first asked for. The
     attribute byte of a record is left out: Kafka defines no bit of it.
     """
 
-    __slots__ = ("_headers", "key", "offset", "timestamp", "timestamp_type", "value")
+    __slots__ = (
+        "_headers",
+        "key",
+        "offset",
+        "partition",
+        "timestamp",
+        "timestamp_type",
+        "topic",
+        "value",
+    )
 
+    topic: str
+    partition: int
     offset: int
     timestamp: int
     timestamp_type: int
@@ -53,7 +65,12 @@ class Record:
         value: bytes | None,
         headers: Iterable[Header] = (),
         timestamp_type: int = CREATE_TIME,
+        *,
+        topic: str = "",
+        partition: int = -1,
     ) -> None:
+        self.topic = topic
+        self.partition = partition
         self.offset = offset
         self.timestamp = timestamp
         self.timestamp_type = timestamp_type
@@ -83,6 +100,8 @@ class Record:
             return NotImplemented
         return (
             self.offset == other.offset
+            and self.topic == other.topic
+            and self.partition == other.partition
             and self.timestamp == other.timestamp
             and self.timestamp_type == other.timestamp_type
             and self.key == other.key
@@ -101,8 +120,9 @@ class Record:
                 block = []  # a repr must not raise; reading `headers` says what is wrong
         headers = ", ".join(f"({name!r}, {_shown(value)})" for name, value in block[:8])
         more = ", …" if len(block) > 8 else ""
+        place = f"topic={self.topic!r}, partition={self.partition}, " if self.topic else ""
         return (
-            f"Record(offset={self.offset}, timestamp={self.timestamp}, key={_shown(self.key)}, "
+            f"Record({place}offset={self.offset}, timestamp={self.timestamp}, key={_shown(self.key)}, "
             f"value={_shown(self.value)}, headers=[{headers}{more}])"
         )
 
