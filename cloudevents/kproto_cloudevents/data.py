@@ -24,6 +24,7 @@ __all__ = [
     "Data",
     "JsonNull",
     "JsonText",
+    "Pairs",
     "as_bytes",
     "as_json_text",
     "declares_json",
@@ -184,24 +185,24 @@ def as_json_text(data: bytes, content_type: str | None) -> str | None:
     return text.strip(" \t\n\r")
 
 
-def equal(one: Data, other: Data) -> bool:
-    """True when both are the same data, however they are held.
+def equal(one: Data, other: Data, content_type: str | None) -> bool:
+    """True when both are the same data of the same datacontenttype, however they are held.
 
     JSON values compare as JSON (blanks, member order and number spelling do not matter, `1`,
-    `1.0` and `true` are three values); bytes and text compare as the UTF-8 they would become.
+    `1.0` and `true` are three values); bytes and text compare as the bytes they are or become.
     """
     if isinstance(one, JsonText) or isinstance(other, JsonText):
         if one is None or other is None:
             return False
         try:
-            return _sorted_json(one) == _sorted_json(other)
+            return _sorted_json(one, content_type) == _sorted_json(other, content_type)
         except CloudEventError:
             return False
-    if isinstance(one, str) and isinstance(other, bytes):
-        one, other = other, one
-    if isinstance(one, bytes) and isinstance(other, str):
-        return one == other.encode("utf-8", "surrogatepass")
-    return one == other
+    try:
+        return as_bytes(one, content_type) == as_bytes(other, content_type)
+    except CloudEventError:
+        # A charset that is not known, or does not have a character.
+        return one == other
 
 
 def describe(data: Data) -> str:
@@ -232,6 +233,12 @@ def _refuse_constant(name: str) -> NoReturn:
     raise _NotJsonError(f"{name} is no JSON value")
 
 
+class Pairs(list[tuple[str, Any]]):
+    """The members of a JSON object in their order, names that are there twice kept."""
+
+    __slots__ = ()
+
+
 def _any_int(text: str) -> int | Decimal:
     """An integer of any length: beyond Python's limit on digits it becomes a Decimal."""
     try:
@@ -242,8 +249,8 @@ def _any_int(text: str) -> int | Decimal:
 
 #: Reads JSON as RFC 8259 has it: NaN and Infinity are refused.
 JSON_DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant)
-#: The same, but every object is a list of its pairs, which keeps names that are there twice.
-PAIRS_DECODER: Final = json.JSONDecoder(object_pairs_hook=list, parse_constant=_refuse_constant)
+#: The same, but every object comes as its pairs, which keeps names that are there twice.
+PAIRS_DECODER: Final = json.JSONDecoder(object_pairs_hook=Pairs, parse_constant=_refuse_constant)
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 _NOT_ASCII: Final = re.compile("[^\\x00-\\x7f]")
 _ASCII_ENCODER: Final = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
@@ -319,8 +326,8 @@ def skip_blanks(text: str, position: int) -> int:
     return position
 
 
-def _sorted_json(data: bytes | str | JsonText) -> str:
-    value = data.parse() if isinstance(data, JsonText) else json_value(data, None)
+def _sorted_json(data: bytes | str | JsonText, content_type: str | None) -> str:
+    value = json_value(data, content_type)
     try:
         return json.dumps(value, sort_keys=True, default=str)
     except RecursionError:

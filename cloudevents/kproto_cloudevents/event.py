@@ -235,7 +235,7 @@ class CloudEvent:
             return NotImplemented
         mine, theirs = self._attributes, other._attributes
         return (mine == theirs or _canonical_of(mine) == _canonical_of(theirs)) and (
-            event_data.equal(self._data, other._data)
+            event_data.equal(self._data, other._data, self.datacontenttype)
         )
 
     def __hash__(self) -> int:

@@ -112,7 +112,7 @@ def read_headers(table: Mapping[str, bytes | None], version: SpecVersion) -> dic
             continue
         reader = readers.get(header)
         if reader is None:
-            if header[:3] != PREFIX:
+            if not header.startswith(PREFIX):
                 continue
             reader = _reader_of(header, raw, table, version, readers)
         attribute, spec, remembered = reader
@@ -157,8 +157,7 @@ def _checked(header: str, raw: bytes, spec: AttributeSpec, version: SpecVersion)
         return text
     fault = spec.fault(text)
     if fault is not None:
-        clauses = _BINARY_TYPE if header == CONTENT_TYPE else _BINARY_HEADERS
-        raise version.fault_error(fault, text, where=shown(header), clauses=clauses)
+        raise version.fault_error(fault, text, where=shown(header), clauses=_clauses(header))
     return text
 
 
@@ -178,8 +177,12 @@ def _decode(header: str, raw: bytes) -> str:
         return raw.decode()
     except UnicodeDecodeError:
         raise CloudEventError(
-            "the value is not UTF-8", where=shown(header), clauses=_BINARY_HEADERS
+            "the value is not UTF-8", where=shown(header), clauses=_clauses(header)
         ) from None
+
+
+def _clauses(header: str) -> tuple[str, ...]:
+    return _BINARY_TYPE if header == CONTENT_TYPE else _BINARY_HEADERS
 
 
 def shown(header: str) -> str:

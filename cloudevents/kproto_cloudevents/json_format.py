@@ -16,6 +16,7 @@ from .data import (
     PAIRS_DECODER,
     Data,
     JsonText,
+    Pairs,
     as_json_text,
     declares_json,
     dump_json,
@@ -99,7 +100,7 @@ def _has_utf8(text: str) -> bool:
     return True
 
 
-def _elements(text: str) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
+def _elements(text: str) -> Iterator[tuple[str, Pairs]]:
     """The objects of a batch: the text and the members of each."""
     position = skip_blanks(text, 0)
     if text[position : position + 1] != "[":
@@ -126,18 +127,19 @@ def _check_end(text: str, position: int) -> None:
         raise CloudEventError(f"more follows the batch at character {position}", clauses=_BATCH)
 
 
-def _object(text: str, start: int) -> tuple[list[tuple[str, Any]], int]:
-    """The members of the object at `start`, in order and with repeated names, and its end.
+def _object(text: str, start: int) -> tuple[Pairs, int]:
+    """The members of the object at `start` and its end.
 
-    Every object comes as its pairs (an array of arrays cannot be told from one by its value,
-    hence the look at the first character): a dict would let the last of two equal names win.
+    They come as pairs: a dict would let the last of two equal names win.
     """
     if text[start : start + 1] != "{":
         raise CloudEventError("an event is a JSON object", clauses=_ENVELOPE)
-    return raw_decode(text, start, PAIRS_DECODER)
+    pairs: Pairs
+    pairs, end = raw_decode(text, start, PAIRS_DECODER)
+    return pairs, end
 
 
-def _event(pairs: list[tuple[str, Any]], text: str, document: bytes) -> CloudEvent:
+def _event(pairs: Pairs, text: str, document: bytes) -> CloudEvent:
     """The event that the members make up; `text` is the document they stand in."""
     members = dict(pairs)
     if len(members) != len(pairs):
@@ -180,7 +182,7 @@ def _event(pairs: list[tuple[str, Any]], text: str, document: bytes) -> CloudEve
 _ABSENT: Final = object()
 
 
-def _repeated_error(pairs: list[tuple[str, Any]]) -> CloudEventError:
+def _repeated_error(pairs: Pairs) -> CloudEventError:
     names = [name for name, _ in pairs]
     repeated = next(name for name in names if names.count(name) > 1)
     return CloudEventError(
@@ -253,7 +255,7 @@ def _kind(value: Any) -> str:
         return "a string"
     if value is None:
         return "null"
-    return "an array" if isinstance(value, list) else "an object"
+    return "an object" if isinstance(value, Pairs) else "an array"
 
 
 def _shown(name: str) -> str:

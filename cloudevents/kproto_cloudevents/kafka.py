@@ -110,7 +110,7 @@ def from_kafka_many(
         try:
             read.append(from_kafka(key, value, headers, mode=mode, profile=profile))
         except CloudEventError as error:
-            kept = () if headers is None else tuple(headers)
+            kept = tuple(headers) if isinstance(headers, Sequence) else ()
             read.append(InvalidEvent(KafkaRecord(key, value, kept), error))
     return read
 

@@ -82,7 +82,14 @@ class Timestamp(str):
                 clauses=('CloudEvents 1.0 "Timestamp"',),
             )
         if offset % timedelta(minutes=1):
-            moment = moment.astimezone(UTC)
+            try:
+                moment = moment.astimezone(UTC)
+            except OverflowError:
+                raise CloudEventError(
+                    f"the datetime {moment.isoformat()} cannot be written: its offset has seconds, "
+                    "and in UTC it is beyond the years 1 to 9999",
+                    clauses=('CloudEvents 1.0 "Timestamp"',),
+                ) from None
         text = moment.isoformat()
         return cls(text.removesuffix("+00:00") + "Z" if text.endswith("+00:00") else text)
 

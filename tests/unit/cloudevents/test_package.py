@@ -1,0 +1,47 @@
+"""The package: its public names, and that it needs the standard library alone."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import kproto_cloudevents
+
+PACKAGE = Path(kproto_cloudevents.__file__).parent
+
+
+def test_every_public_name_is_there():
+    for name in kproto_cloudevents.__all__:
+        assert getattr(kproto_cloudevents, name) is not None
+    assert sorted(kproto_cloudevents.__all__, key=lambda name: (not name.isupper(), name)) == (
+        sorted(set(kproto_cloudevents.__all__), key=lambda name: (not name.isupper(), name))
+    )
+
+
+def test_only_the_standard_library_is_imported():
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                names = [node.module or ""]
+            for name in names:
+                assert name.partition(".")[0] in sys.stdlib_module_names, f"{path.name}: {name}"
+
+
+def test_importing_it_loads_little():
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import kproto_cloudevents; "
+        "print(*sys.modules)"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code, str(PACKAGE.parent)],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    heavy = {"asyncio", "dataclasses", "inspect", "socket", "ipaddress", "kproto", "base64"}
+    assert not heavy & set(loaded)

@@ -1,0 +1,248 @@
+"""The type system: texts of each type, native values, times."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kproto_cloudevents import CloudEventError, Timestamp, Uri, UriReference
+from kproto_cloudevents import types as ce_types
+
+RIGHT = {
+    "Boolean": ["true", "false"],
+    "Integer": ["0", "-0", "7", "-1", "2147483647", "-2147483648"],
+    "String": ["", "a", "ünï", "\u00a0", "\u3000", "\U0001f600", "a\u200bb", "\ue000"],
+    "Binary": ["", "AA==", "AAA=", "AAAA", "+/+/"],
+    "URI": [
+        "http://a",
+        "https://github.com/cloudevents",
+        "urn:uuid:6e8bc430-9c3a-11d9-9669-0800200c9a66",
+        "mailto:cncf-wg-serverless@lists.cncf.io",
+        "http://[::1]:80/a?b=c",
+        "http://[v7.a:b]/",
+        "a:",
+        "file:///etc/x",
+        "http://user:pw@h/%20",
+    ],
+    "URI-reference": [
+        "/cloudevents/spec/pull/123",
+        "1-555-123-4567",
+        "https://github.com/cloudevents#frag",
+        "//host/x",
+        "?q",
+        "#f",
+        "./a:b",
+        "a/b:c",
+        "",
+        "http://[1080::8:800:200C:417A]/",
+    ],
+    "Timestamp": [
+        "2018-04-05T17:31:00Z",
+        "2018-04-05t17:31:00z",
+        "1985-04-12T23:20:50.52Z",
+        "1996-12-19T16:39:57-08:00",
+        "1990-12-31T23:59:60Z",
+        "1990-12-31T15:59:60-08:00",
+        "1991-01-01T00:59:60+01:00",
+        "2024-02-29T00:00:00.123456789Z",
+        "2000-02-29T00:00:00Z",
+        "0000-01-01T00:00:00Z",
+        "2018-04-30T00:00:00+23:59",
+    ],
+}
+
+WRONG = {
+    "Boolean": ["", "True", "1", "TRUE", " true"],
+    "Integer": ["", "+1", "01", "1.0", "1e2", " 1", "2147483648", "-2147483649", "9" * 5000, "١"],
+    "String": [
+        "\x00",
+        "a\nb",
+        "\x7f",
+        "\x85",
+        "\ufdd0",
+        "\uffff",
+        "\U0010fffe",
+        "\ud800",
+        "\udead",
+    ],
+    "Binary": ["A", "AA", "AA=", "A===", "AA==AA==", "A-_=", "AA ==", "é", "AA==\n"],
+    "URI": [
+        "",
+        "/a",
+        "a",
+        "http://a#f",
+        "http://a b",
+        "1a:b",
+        "http://[::1",
+        "http://[:::]/",
+        "é:b",
+    ],
+    "URI-reference": ["a b", "1a:b", "é", "%zz", "http://[12345::]/", "a\n", "\\", "http://a:b/"],
+    "Timestamp": [
+        "",
+        "tomorrow",
+        "2018-04-05",
+        "2018-04-05T17:31:00",
+        "2018-04-05 17:31:00Z",
+        "2018-04-05T17:31Z",
+        "2018-13-05T17:31:00Z",
+        "2018-02-29T17:31:00Z",
+        "1900-02-29T17:31:00Z",
+        "2018-04-31T17:31:00Z",
+        "2018-04-05T24:00:00Z",
+        "2018-04-05T17:31:60Z",
+        "2018-04-05T23:59:60Z",
+        "2018-04-05T17:31:00+24:00",
+        "2018-04-05T17:31:00.Z",
+        "2018-04-05T17:31:00Z\n",
+        "٢018-04-05T17:31:00Z",
+    ],
+}
+
+
+def cases(table: dict[str, list[str]]) -> list[tuple[str, str]]:
+    return [(name, text) for name, texts in table.items() for text in texts]
+
+
+@pytest.mark.parametrize(("name", "text"), cases(RIGHT))
+def test_text_of_the_type(name, text):
+    assert ce_types.TYPES[name].fault(text) is None
+    assert str(ce_types.canonical(ce_types.TYPES[name].parse(text))) is not None
+
+
+@pytest.mark.parametrize(("name", "text"), cases(WRONG))
+def test_text_not_of_the_type(name, text):
+    assert ce_types.TYPES[name].fault(text)
+
+
+@given(st.text(max_size=30))
+def test_quick_checks_never_pass_a_wrong_text(text):
+    for each in ce_types.TYPES.values():
+        if text and each.quick(text):
+            assert each.fault(text) is None
+
+
+@given(
+    st.from_regex(
+        r"[0-9]{4}-[01][0-9]-[0-3][0-9][Tt][0-2][0-9]:[0-5][0-9]:[0-6][0-9](\.[0-9]{1,9})?([Zz]|[+-][0-2][0-9]:[0-5][0-9])",
+        fullmatch=True,
+    )
+)
+def test_quick_and_full_check_of_a_time_agree(text):
+    kind = ce_types.TIMESTAMP
+    if kind.quick(text):
+        assert kind.fault(text) is None
+    elif kind.fault(text) is None:
+        assert text[8:10] in ("29", "30", "31") or text[17:19] == "60"
+
+
+def test_every_disallowed_code_point_of_a_string():
+    fault = ce_types.STRING.fault
+    refused = {code for code in range(0x110000) if fault(chr(code))}
+    controls = {*range(0x20), *range(0x7F, 0xA0)}
+    surrogates = set(range(0xD800, 0xE000))
+    nonchars = {*range(0xFDD0, 0xFDF0)} | {
+        plane * 0x10000 + low for plane in range(17) for low in (0xFFFE, 0xFFFF)
+    }
+    assert refused == controls | surrogates | nonchars
+
+
+@given(
+    st.one_of(
+        st.booleans(),
+        st.integers(ce_types.INTEGER_MIN, ce_types.INTEGER_MAX),
+        st.binary(),
+    )
+)
+def test_canonical_string_and_back(value):
+    kind = ce_types.type_of(value)
+    text = ce_types.canonical(value)
+    assert kind.fault(text) is None
+    back = kind.parse(text)
+    assert back == value
+    assert type(back) is type(value)
+
+
+def test_the_type_that_a_value_says():
+    assert ce_types.type_of(True).name == "Boolean"
+    assert ce_types.type_of(1).name == "Integer"
+    assert ce_types.type_of(b"").name == "Binary"
+    assert ce_types.type_of("x").name == "String"
+    assert ce_types.type_of(Uri("a:")).name == "URI"
+    assert ce_types.type_of(UriReference("a")).name == "URI-reference"
+    assert ce_types.type_of(Timestamp("2018-04-05T17:31:00Z")).name == "Timestamp"
+
+
+@pytest.mark.parametrize("value", [2**31, -(2**31) - 1, 1.5, [], object(), None])
+def test_values_of_no_type(value):
+    with pytest.raises(CloudEventError, match=r"CloudEvents 1\.0"):
+        ce_types.canonical(value)
+
+
+# --- times --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2018-04-05T17:31:00Z", datetime(2018, 4, 5, 17, 31, tzinfo=UTC)),
+        ("1985-04-12t23:20:50.52z", datetime(1985, 4, 12, 23, 20, 50, 520000, UTC)),
+        (
+            "1996-12-19T16:39:57-08:00",
+            datetime(1996, 12, 19, 16, 39, 57, tzinfo=timezone(timedelta(hours=-8))),
+        ),
+        ("2020-01-01T00:00:00.123456789Z", datetime(2020, 1, 1, 0, 0, 0, 123456, UTC)),
+        ("2016-12-31T23:59:60Z", datetime(2017, 1, 1, tzinfo=UTC)),
+        ("2016-12-31T23:59:60.5Z", datetime(2017, 1, 1, tzinfo=UTC)),
+    ],
+)
+def test_a_time_as_datetime(text, moment):
+    seen = Timestamp(text).datetime
+    assert seen == moment
+    assert seen.utcoffset() == moment.utcoffset()
+
+
+@pytest.mark.parametrize("text", ["0000-01-01T00:00:00Z", "9999-12-31T23:59:60Z"])
+def test_valid_times_that_no_datetime_holds(text):
+    assert ce_types.TIMESTAMP.fault(text) is None
+    with pytest.raises(CloudEventError, match="a datetime cannot hold"):
+        _ = Timestamp(text).datetime
+
+
+def test_a_wrong_time_has_no_datetime():
+    with pytest.raises(CloudEventError, match='"tomorrow" is not RFC 3339'):
+        _ = Timestamp("tomorrow").datetime
+
+
+#: Days that every zone can say in UTC.
+FIRST = datetime(1, 1, 3, tzinfo=UTC).replace(tzinfo=None)
+LAST = datetime(9999, 12, 29, tzinfo=UTC).replace(tzinfo=None)
+
+
+@given(st.datetimes(FIRST, LAST, timezones=st.timezones()))
+def test_datetime_to_text_and_back(moment):
+    text = Timestamp.from_datetime(moment)
+    assert ce_types.TIMESTAMP.fault(text) is None
+    # Through UTC: Python never finds two zones' times equal within the hour that a clock repeats.
+    assert text.datetime.astimezone(UTC) == moment.astimezone(UTC)
+
+
+def test_a_datetime_that_utc_cannot_hold():
+    odd = timezone(timedelta(minutes=30, seconds=15))
+    with pytest.raises(CloudEventError, match="cannot be written"):
+        Timestamp.from_datetime(datetime(1, 1, 1, tzinfo=odd))
+
+
+def test_utc_is_written_z():
+    assert Timestamp.from_datetime(datetime(2018, 4, 5, 17, 31, tzinfo=UTC)) == (
+        "2018-04-05T17:31:00Z"
+    )
+    east = timezone(timedelta(hours=5, minutes=30))
+    assert Timestamp.from_datetime(datetime(2018, 4, 5, tzinfo=east)).endswith("+05:30")
+
+
+def test_a_datetime_without_offset_is_refused():
+    with pytest.raises(CloudEventError, match="no UTC offset"):
+        Timestamp.from_datetime(FIRST)
