@@ -32,8 +32,8 @@ def decode_records(
 ) -> list[Record]:
     """Decode `count` records that fill `data[start:limit]` exactly.
 
-    With `log_append_time` (ms) every record carries it, as `topic` and `partition`. Headers stay undecoded. Raises ValueError
-    that says which record is broken and how.
+    With `log_append_time` (ms) every record carries it, as `topic` and `partition`. Headers stay
+    undecoded. Raises ValueError that says which record is broken and how.
     """
     if not 0 <= count <= (limit - start) // MIN_RECORD_BYTES:
         raise ValueError(f"{count} records cannot stand in {limit - start} bytes")

@@ -122,8 +122,8 @@ class Record:
         more = ", …" if len(block) > 8 else ""
         place = f"topic={self.topic!r}, partition={self.partition}, " if self.topic else ""
         return (
-            f"Record({place}offset={self.offset}, timestamp={self.timestamp}, key={_shown(self.key)}, "
-            f"value={_shown(self.value)}, headers=[{headers}{more}])"
+            f"Record({place}offset={self.offset}, timestamp={self.timestamp}, "
+            f"key={_shown(self.key)}, value={_shown(self.value)}, headers=[{headers}{more}])"
         )
 
 
