@@ -328,8 +328,17 @@ def _check_string(value: object, path: str) -> None:
 def _check_number(kind: str, value: object, path: str) -> None:
     try:
         struct.pack(">" + ("B" if kind == "bool" else FORMATS[kind]), value)
-    except (struct.error, TypeError, OverflowError) as error:
-        raise _Fault(f"{_kind(value)} is no {kind} ({error})", path) from None
+    except (struct.error, TypeError, OverflowError):
+        raise _Fault(f"{_kind(value)} is no {kind}{_range_of(kind)}", path) from None
+
+
+def _range_of(kind: str) -> str:
+    """What a type of whole numbers holds, for a message; nothing for other types."""
+    if "int" not in kind:
+        return ""
+    values = 1 << 8 * _SIZES[kind]
+    low = 0 if kind.startswith("u") else -values // 2
+    return f", a whole number from {low} to {low + values - 1}"
 
 
 def _kind(value: object) -> str:

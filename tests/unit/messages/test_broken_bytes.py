@@ -1,0 +1,130 @@
+"""Broken bytes of every message: one kind of error, and the fast codec and the walker agree.
+
+The fast codec only stumbles; the walker over the layout says where and why. Were the two to
+disagree, an error would lack its place, or bytes would be taken that the definition refuses.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from kproto.messages.base import Message
+from kproto.schema.explain import explain_decode
+from kproto.testing.instances import Fill, instance, instances
+from kproto.wire.errors import DecodeError
+
+from .catalogue import NAMES, class_of
+
+#: Values that lengths, counts, tags and marks react to.
+TELLING_BYTES = (0x00, 0x01, 0x7F, 0x80, 0xFF)
+
+
+def taken(cls: type[Message], version: int, data: bytes) -> Message | None:
+    """The message when it is taken, None when it is refused as it must be."""
+    spec = cls._definition()
+    fault: DecodeError | None = None
+    message: Message | None = None
+    try:
+        message = cls.decode(data, version)
+    except DecodeError as error:
+        fault = error
+    if fault is None:
+        assert explain_decode(spec, version, data) is None, data.hex()
+    else:
+        assert (fault.message, fault.version) == (spec.name, version)
+        assert fault.offset is not None, f"{fault} for {data.hex()}"
+        assert 0 <= fault.offset <= len(data)
+    return message
+
+
+def truncations(data: bytes, source: random.Random) -> Iterator[bytes]:
+    """Every beginning of short data; of long data a sample, and every one near both ends."""
+    cuts = set(range(len(data)))
+    if len(data) > 32:
+        cuts = {*range(8), *range(len(data) - 8, len(data)), *source.sample(range(len(data)), 8)}
+    for cut in sorted(cuts):
+        yield data[:cut]
+
+
+def mutations(data: bytes, source: random.Random, count: int) -> Iterator[bytes]:
+    """Data with one to three bytes changed, removed or put in."""
+    for _ in range(count):
+        changed = bytearray(data)
+        for _ in range(source.randint(1, 3)):
+            at = source.randrange(len(changed) + 1)
+            byte = source.choice((*TELLING_BYTES, source.randrange(256)))
+            match source.randrange(4):
+                case 0:
+                    changed.insert(at, byte)
+                case 1:
+                    del changed[at : at + 1]
+                case _:
+                    changed[at : at + 1] = bytes([byte])
+        yield bytes(changed)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_beginning_of_a_message_is_a_message(name: str) -> None:
+    cls = class_of(name)
+    source = random.Random(name)
+    for version in cls.VALID_VERSIONS:
+        data = instance(cls, version, Fill.FULL).encode(version)
+        for cut in truncations(data, source):
+            assert taken(cls, version, cut) is None, f"{name} v{version}: {cut.hex()}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_mutated_bytes_are_taken_for_can_be_written(name: str) -> None:
+    cls = class_of(name)
+    source = random.Random(name)
+    for version in cls.VALID_VERSIONS:
+        for built in instances(cls, version):
+            data = built.encode(version)
+            for changed in mutations(data, source, 4):
+                message = taken(cls, version, changed)
+                if message is not None:
+                    written = message.encode(version)
+                    # Bytes, not messages, are compared: a mutated float may be NaN.
+                    assert cls.decode(written, version).encode(version) == written
+
+
+def test_bytes_behind_a_message_are_an_error_and_where_they_begin_is_told() -> None:
+    cls = class_of("HeartbeatRequest")
+    data = instance(cls, 4).encode(4)
+    with pytest.raises(DecodeError, match="3 bytes stand behind the end") as caught:
+        cls.decode(data + b"abc", 4)
+    assert caught.value.offset == len(data)
+
+
+@pytest.mark.parametrize("version", [-1, 5, 32767, None, "4"])
+def test_a_version_that_is_not_valid_is_an_error(version: int) -> None:
+    cls = class_of("HeartbeatRequest")
+    with pytest.raises(DecodeError, match=r"HeartbeatRequest: version .* is not one of 0 to 4"):
+        cls.decode(b"", version)
+
+
+@pytest.mark.parametrize("data", [None, 5, "text", [1, 2], 10**15])
+def test_what_is_not_bytes_is_an_error(data: bytes) -> None:
+    with pytest.raises(DecodeError, match="HeartbeatRequest v4, at byte 0: bytes are wanted"):
+        class_of("HeartbeatRequest").decode(data, 4)
+
+
+def test_any_buffer_is_read() -> None:
+    cls = class_of("HeartbeatRequest")
+    built = instance(cls, 4)
+    data = built.encode(4)
+    assert cls.decode(bytearray(data), 4) == built
+    assert cls.decode(memoryview(data), 4) == built
+    message, end = cls.decode_from(memoryview(b"x" + data + b"y"), 1, 4)
+    assert (message, end) == (built, 1 + len(data))
+
+
+@pytest.mark.parametrize("offset", [-1, -100, 1000])
+def test_an_offset_outside_the_data_is_an_error(offset: int) -> None:
+    cls = class_of("HeartbeatRequest")
+    data = instance(cls, 4).encode(4)
+    with pytest.raises(DecodeError, match=f"offset {offset} is outside"):
+        cls.decode_from(data, offset, 4)
