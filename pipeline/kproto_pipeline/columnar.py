@@ -201,7 +201,12 @@ def _decode_group(
         columns = _decode_sections(group, start, end)
     except CorruptBatchError:
         for section in group:
-            columns = _decode_sections([section], start, end)
+            try:
+                columns = _decode_sections([section], start, end)
+            except CorruptBatchError:
+                # The record decoder knows better what is wrong where.
+                section.batch.records(eager_headers=True)
+                raise
             if len(columns):
                 yield columns
         raise
@@ -238,7 +243,7 @@ def _decode_sections(
     timestamp_delta, position = _varints(u8, position, 10)
     offset_delta, position = _varints(u8, position, 5)
 
-    base_offsets = np.array([section.base_offset for section in sections], dtype=np.int64)
+    base_offsets = np.array([section.batch.base_offset for section in sections], dtype=np.int64)
     offsets = np.repeat(base_offsets, counts) + offset_delta
     log_append = np.repeat(
         np.array([section.log_append_time for section in sections], dtype=np.bool_), counts
@@ -290,7 +295,7 @@ def _one_buffer(
     size = 0
     for section in sections:
         parts.append(section.data[section.start : section.end])
-        moved.append(section.moved(b"", size))
+        moved.append(section.moved(size))
         size += section.size
     return b"".join(parts), moved
 

@@ -121,9 +121,7 @@ def embedded_broker() -> Iterator[str]:
             broker.terminate()
 
 
-async def publish(
-    bootstrap: str, topic: str, records: Sequence[KafkaRecord], stage: Stage
-) -> int:
+async def publish(bootstrap: str, topic: str, records: Sequence[KafkaRecord], stage: Stage) -> int:
     """Send all records to a new topic; how many the broker acknowledged."""
     acknowledged = 0
     async with Client(bootstrap) as client:
@@ -265,10 +263,10 @@ def draw_delay_by_hour(rows: Sequence[Row], path: Path) -> None:
     import matplotlib as mpl
 
     mpl.use("Agg")  # no display is needed
-    from matplotlib import pyplot
+    import matplotlib.pyplot as plt
 
     hours = [row["hour"] for row in rows]
-    figure, axes = pyplot.subplots(figsize=(9, 4.5), layout="constrained")
+    figure, axes = plt.subplots(figsize=(9, 4.5), layout="constrained")
     axes.bar(hours, [row["delay"] for row in rows], color="#3b6ea5")
     axes.set_title("Departure delay by scheduled hour, New York airports, 2013")
     axes.set_xlabel("scheduled hour of departure (local time)")
@@ -277,7 +275,7 @@ def draw_delay_by_hour(rows: Sequence[Row], path: Path) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
-    pyplot.close(figure)
+    plt.close(figure)
 
 
 if __name__ == "__main__":

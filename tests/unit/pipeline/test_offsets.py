@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -99,7 +100,7 @@ def test_partitions_without_records_get_no_range() -> None:
 
 def test_offsets_out_of_the_log_fail_or_are_cut() -> None:
     starts, ends = {("a", 0): 3}, {("a", 0): 99}
-    with pytest.raises(DataLossError, match="offsets 3 up to 99 .* holds 10 up to 30"):
+    with pytest.raises(DataLossError, match=r"offsets 3 up to 99 .* holds 10 up to 30"):
         plan_ranges(starts, ends, LOG_START, LOG_END, fail_on_data_loss=True)
     assert plan_ranges(starts, ends, LOG_START, LOG_END, fail_on_data_loss=False) == [
         OffsetRange("a", 0, 10, 30)
@@ -107,7 +108,7 @@ def test_offsets_out_of_the_log_fail_or_are_cut() -> None:
 
 
 def test_a_start_behind_its_end_is_an_error() -> None:
-    with pytest.raises(ConfigurationError, match="starting offset 20 lies after .* 15"):
+    with pytest.raises(ConfigurationError, match=r"starting offset 20 lies after .* 15"):
         plan_ranges({("a", 0): 20}, {("a", 0): 15}, LOG_START, LOG_END, fail_on_data_loss=True)
 
 
@@ -123,7 +124,7 @@ def test_pieces_cover_their_ranges(
     for whole in ranges:
         of_it = [piece for piece in pieces if piece.partition == whole.partition]
         assert (of_it[0].start, of_it[-1].end) == (whole.start, whole.end)
-        assert all(one.end == two.start for one, two in zip(of_it, of_it[1:], strict=False))
+        assert all(one.end == two.start for one, two in pairwise(of_it))
         assert max(p.size for p in of_it) - min(p.size for p in of_it) <= 1
     assert all(piece.size >= 1 for piece in pieces)
     assert len(pieces) >= min(min_partitions or 0, sum(lengths))

@@ -69,7 +69,7 @@ def test_a_wrong_assignment_is_named(assign: str) -> None:
 
 
 def test_a_wrong_pattern_is_named() -> None:
-    with pytest.raises(OptionError, match="option subscribePattern: .* no regular expression"):
+    with pytest.raises(OptionError, match=r"option subscribePattern: .* no regular expression"):
         parse_read_options({"kafka.bootstrap.servers": "h:1", "subscribePattern": "("})
 
 
