@@ -34,7 +34,7 @@ from .record import (
     OpaqueEvent,
     Profile,
 )
-from .types import AttributeInput, AttributeValue, Timestamp, Uri, UriReference
+from .types import AttributeInput, AttributeValue, JsonMap, Timestamp, Uri, UriReference
 
 __all__ = [
     "DEFAULT",
@@ -50,6 +50,7 @@ __all__ = [
     "EventFormat",
     "Header",
     "InvalidEvent",
+    "JsonMap",
     "JsonNull",
     "KafkaRecord",
     "KeyMapper",

@@ -7,6 +7,7 @@ written). This module knows no attribute, header or binding; it never shows data
 
 from __future__ import annotations
 
+import binascii
 import codecs
 import enum
 import json
@@ -31,7 +32,9 @@ __all__ = [
     "describe",
     "dump_json",
     "equal",
+    "from_base64",
     "from_value",
+    "json_of",
     "json_value",
     "parse_json",
     "public",
@@ -128,6 +131,16 @@ def from_value(value: Any, content_type: str | None) -> Data:
         where="data",
         clauses=_DATA_CLAUSES,
     )
+
+
+def from_base64(text: Any, *, where: str) -> bytes:
+    """Binary data from Base64 text. Raises CloudEventError for anything else."""
+    if isinstance(text, str):
+        try:
+            return binascii.a2b_base64(text, strict_mode=True)
+        except ValueError:
+            pass
+    raise CloudEventError("the value is not Base64", where=where, clauses=("JSON format 3.1",))
 
 
 def public(data: Data) -> Any:
@@ -317,6 +330,22 @@ def _unwritable(reason: str) -> CloudEventError:
     return CloudEventError(
         f"the value cannot be written as JSON: {reason}", where="data", clauses=_DATA_CLAUSES
     )
+
+
+def json_of(value: Any) -> str:
+    """The JSON text of a value that was read with its objects as `Pairs`."""
+    try:
+        return dump_json(_without_pairs(value))
+    except RecursionError:
+        raise CloudEventError("the JSON is nested too deeply to be read") from None
+
+
+def _without_pairs(value: Any) -> Any:
+    if isinstance(value, Pairs):
+        return {name: _without_pairs(inner) for name, inner in value}
+    if isinstance(value, list):
+        return [_without_pairs(inner) for inner in value]
+    return value
 
 
 def skip_blanks(text: str, position: int) -> int:

@@ -8,14 +8,14 @@ event can be written back byte for byte.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
 from . import data as event_data
 from .data import Data
 from .errors import CloudEventError, quoted
-from .types import AttributeInput, AttributeValue, Timestamp, canonical, native
+from .types import AttributeInput, AttributeValue, Timestamp, canonical, native, type_of
 from .versions import V1_0, SpecVersion, spec_version
 
 __all__ = ["CloudEvent"]
@@ -68,10 +68,9 @@ class CloudEvent:
         version = _version_of(given)
         self._version = version
         self._attributes = _checked(given, version)
-        content_type = self._attributes.get(version.content_type)
-        self._data = event_data.from_value(
-            data, None if content_type is None else canonical(content_type)
-        )
+        if isinstance(data, str) and version.data_encoding in self._attributes:
+            data = event_data.from_base64(data, where="data")
+        self._data = event_data.from_value(data, self.datacontenttype)
         self._document = None
         self._message = None
 
@@ -220,6 +219,23 @@ class CloudEvent:
             return CloudEvent(changed, data=self._data_under(changed))
         return CloudEvent(changed, data=data)
 
+    def to_version(self, label: str, *, drop: Collection[str] = ()) -> CloudEvent:
+        """The event as another version of CloudEvents has it; the event itself if it is that.
+
+        Attributes that the versions name differently are renamed, the others go along. Raises
+        CloudEventError that names every attribute which the version cannot carry, unless it is in
+        `drop`, which are the attributes to leave behind; UnknownVersionError for the version.
+        """
+        target = spec_version(label, where="specversion")
+        if target is self._version:
+            return self
+        attributes, reasons = _carried(self._attributes, self._version, target, drop)
+        if reasons:
+            raise CloudEventError(
+                f"version {label} cannot carry {'; '.join(reasons)}: replace or drop it"
+            )
+        return CloudEvent(attributes, data=self._data_under(attributes))
+
     def _data_under(self, attributes: Mapping[str, AttributeInput]) -> Any:
         """This event's data for other attributes: JSON that stays JSON keeps its text."""
         kept = self._data
@@ -284,16 +300,47 @@ def _checked_value(name: str, value: AttributeInput, version: SpecVersion) -> At
         held = native(value)
     except CloudEventError as error:
         raise CloudEventError(error.reason, where=name, clauses=error.clauses) from None
-    if isinstance(held, str):
+    if isinstance(held, str) and name in version.attributes:
         version.check_text(name, held, where=name)
-    elif name in version.attributes:
-        kind = version.attributes[name].type.name
-        raise CloudEventError(
-            f"{type(value).__name__} where a {kind} belongs: pass its text",
-            where=name,
-            clauses=(version.clause(name),),
-        )
+        return held
+    if isinstance(held, str):
+        # A typed text: a time, a URI, a map.
+        reason = type_of(held).fault(held)
+        if reason is not None:
+            raise version.fault_error((reason, type_of(held).name), held, where=name)
+    version.check_native(name, held)
     return held
+
+
+#: What versions may name differently. The encoding of data is not among them: it belongs to the
+#: document, and each version's format says it anew.
+_ROLES: Final = ("id", "source", "type", "subject", "time", "content_type", "data_schema")
+
+
+def _carried(
+    attributes: Mapping[str, AttributeValue],
+    version: SpecVersion,
+    target: SpecVersion,
+    drop: Collection[str],
+) -> tuple[dict[str, AttributeValue], list[str]]:
+    """The attributes under another version, and why each of the others cannot be."""
+    names = {getattr(version, role): getattr(target, role) for role in _ROLES}
+    carried: dict[str, AttributeValue] = {target.specversion: target.label}
+    reasons = []
+    for name, value in attributes.items():
+        if name in (version.specversion, version.data_encoding) or name in drop:
+            continue
+        extension = name not in version.attributes
+        new_name = name if extension else names.get(name)
+        if new_name is None or (extension and name in target.attributes):
+            reasons.append(f"{name} (it has another meaning, or none, there)")
+            continue
+        try:
+            target.checked_spec(new_name, new_name)
+            carried[new_name] = _checked_value(new_name, value, target)
+        except CloudEventError as error:
+            reasons.append(f"{name} ({error})")
+    return carried, reasons
 
 
 def _canonical_of(attributes: Mapping[str, AttributeValue]) -> dict[str, str]:

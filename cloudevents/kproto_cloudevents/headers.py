@@ -238,7 +238,8 @@ _READERS: Final = {label: _readers_of(version) for label, version in VERSIONS.it
 
 def write_headers(event: CloudEvent) -> list[Header]:
     """The headers of binary mode (Kafka binding 3.2.3), in the order of the attributes."""
-    names = _HEADER_OF[event._version.label]
+    version = event._version
+    names = _HEADER_OF[version.label]
     written: list[Header]
     try:
         written = [(names[name], text.encode()) for name, text in event._attributes.items()]
@@ -247,7 +248,10 @@ def write_headers(event: CloudEvent) -> list[Header]:
         written = [
             (names[name], canonical(value).encode()) for name, value in event._attributes.items()
         ]
-    if isinstance(event._data, JsonText) and event._version.content_type not in event._attributes:
+    if version.data_encoding in event._attributes:
+        # The value of a record is the data as it is: never encoded, so never said to be.
+        written = [each for each in written if each[0] != names[version.data_encoding or ""]]
+    if isinstance(event._data, JsonText) and version.content_type not in event._attributes:
         # JSON implies its datacontenttype; no other form does (JSON format 3.1.2).
         written.append((CONTENT_TYPE, b"application/json"))
     return written

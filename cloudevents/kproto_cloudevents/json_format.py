@@ -20,12 +20,14 @@ from .data import (
     as_json_text,
     declares_json,
     dump_json,
+    from_base64,
+    json_of,
     raw_decode,
     skip_blanks,
 )
 from .errors import CloudEventError, quoted
 from .event import CloudEvent
-from .types import AttributeValue, canonical
+from .types import MAP, AttributeValue, JsonMap, canonical
 from .versions import SpecVersion, spec_version
 
 __all__ = ["from_json", "from_json_batch", "to_json", "to_json_batch"]
@@ -146,7 +148,7 @@ def _event(pairs: Pairs, text: str, document: bytes) -> CloudEvent:
         raise _repeated_error(pairs)
     version = _version(members)
     data = members.pop("data", _ABSENT)
-    base64 = members.pop("data_base64", None)
+    base64 = members.pop("data_base64", None) if version.base64_member else None
     unset = False
     specs = version.attributes
     for name, value in members.items():
@@ -158,23 +160,14 @@ def _event(pairs: Pairs, text: str, document: bytes) -> CloudEvent:
         elif value is None:
             unset = True
         else:
-            _check_not_text(name, value, version)
+            # Replacing a value of a dict does not disturb a loop over it.
+            members[name] = _not_text(name, value, version)
     if unset:
         members = {name: value for name, value in members.items() if value is not None}
     for name in version.required:
         if name not in members:
             raise version.missing_error(name, _ENVELOPE)
-    held: Data
-    if base64 is not None:
-        if data is not _ABSENT:
-            raise CloudEventError(
-                "data and data_base64 exclude each other", where="data_base64", clauses=_DATA
-            )
-        held = _from_base64(base64)
-    elif data is _ABSENT:
-        held = None
-    else:
-        held = _data(data, text, members.get(version.content_type))
+    held = _held_data(data, base64, text, members, version)
     return CloudEvent._decoded(version, members, held, document, None)
 
 
@@ -207,20 +200,44 @@ def _version(members: dict[str, Any]) -> SpecVersion:
     return spec_version(label, where="specversion", clauses=_ENVELOPE)
 
 
-def _check_not_text(name: str, value: Any, version: SpecVersion) -> None:
-    """Refuse a JSON value that is no string and not that of an attribute (JSON format 2.2)."""
+def _not_text(name: str, value: Any, version: SpecVersion) -> AttributeValue:
+    """The value of an attribute that is no JSON string (JSON format 2.2)."""
+    held = JsonMap(json_of(value)) if isinstance(value, Pairs) and _has_maps(version) else value
     defined = name in version.attributes
-    if defined or not isinstance(value, bool | int):
+    if defined or not isinstance(held, bool | int | JsonMap):
         expected = "a string" if defined else "a string, boolean or whole number"
         raise CloudEventError(
             f"{_kind(value)} where {expected} belongs", where=name, clauses=_ATTRIBUTES
         )
     try:
-        canonical(value)
+        canonical(held)
+        version.check_native(name, held)
     except CloudEventError as error:
         raise CloudEventError(
             error.reason, where=name, clauses=(*_ATTRIBUTES, *error.clauses)
         ) from None
+    return held
+
+
+def _has_maps(version: SpecVersion) -> bool:
+    return MAP.name in version.type_names
+
+
+def _held_data(
+    data: Any, base64: Any, text: str, attributes: dict[str, Any], version: SpecVersion
+) -> Data:
+    """The data of the event whose document is `text`, from the one of two members that is there."""
+    if base64 is not None:
+        if data is not _ABSENT:
+            raise CloudEventError(
+                "data and data_base64 exclude each other", where="data_base64", clauses=_DATA
+            )
+        return from_base64(base64, where="data_base64")
+    if data is _ABSENT:
+        return None
+    if version.data_encoding in attributes:
+        return from_base64(data, where="data")
+    return _data(data, text, attributes.get(version.content_type))
 
 
 def _data(value: Any, text: str, content_type: str | None) -> Data:
@@ -234,15 +251,6 @@ def _data(value: Any, text: str, content_type: str | None) -> Data:
         where="data",
         clauses=('JSON format 3.1.2 "Payload Deserialization"',),
     )
-
-
-def _from_base64(value: Any) -> bytes:
-    if isinstance(value, str):
-        try:
-            return binascii.a2b_base64(value, strict_mode=True)
-        except ValueError:
-            pass
-    raise CloudEventError("the member is not Base64", where="data_base64", clauses=_DATA)
 
 
 def _kind(value: Any) -> str:
@@ -277,14 +285,29 @@ def to_json(event: CloudEvent) -> bytes:
     """
     if event._document is not None:
         return event._document
+    version = event._version
+    data = event._data
     parts = [
         f"{_encode_string(name)}:{_attribute_json(value)}"
         for name, value in event._attributes.items()
+        if name != version.data_encoding
     ]
-    member = _data_member(event)
-    if member is not None:
-        parts.append(member)
+    if isinstance(data, JsonText):
+        parts.append(f'"data":{data.text}')
+    elif isinstance(data, str):
+        parts.append(f'"data":{dump_json(data)}')
+    elif data is not None:
+        as_json = as_json_text(data, event.datacontenttype)
+        parts.append(_base64_members(data, version) if as_json is None else f'"data":{as_json}')
     return f"{{{','.join(parts)}}}".encode()
+
+
+def _base64_members(data: bytes, version: SpecVersion) -> str:
+    """Binary data: in a member of its own, or before 1.0 with an attribute that says so."""
+    encoded = binascii.b2a_base64(data, newline=False).decode()
+    if version.base64_member:
+        return f'"data_base64":"{encoded}"'
+    return f'"{version.data_encoding}":"base64","data":"{encoded}"'
 
 
 def to_json_batch(events: Iterable[CloudEvent]) -> bytes:
@@ -302,20 +325,6 @@ def to_json_batch(events: Iterable[CloudEvent]) -> bytes:
 
 
 def _attribute_json(value: AttributeValue) -> str:
-    if isinstance(value, bool | int):
+    if isinstance(value, bool | int | JsonMap):
         return canonical(value)
     return _encode_string(canonical(value))
-
-
-def _data_member(event: CloudEvent) -> str | None:
-    data = event._data
-    if data is None:
-        return None
-    if isinstance(data, JsonText):
-        return f'"data":{data.text}'
-    if isinstance(data, str):
-        return f'"data":{dump_json(data)}'
-    as_json = as_json_text(data, event.datacontenttype)
-    if as_json is not None:
-        return f'"data":{as_json}'
-    return f'"data_base64":"{binascii.b2a_base64(data, newline=False).decode()}"'

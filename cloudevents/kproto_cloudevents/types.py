@@ -1,17 +1,19 @@
-"""The type system of CloudEvents: the seven types, their rules and canonical strings.
+"""The type system of CloudEvents: the types, their rules and canonical strings.
 
 A native value says its type by its Python type:
 
     Boolean  bool     Integer  int (32 bit)     Binary  bytes     String  str
     URI  Uri          URI-reference  UriReference          Timestamp  Timestamp
+    Map  JsonMap (versions before 1.0)
 
-The last three are strings that know what they are; they compare and hash as strings, and keep
+The last four are strings that know what they are; they compare and hash as strings, and keep
 the text exactly as it was written. This module knows no attribute, version or binding.
 """
 
 from __future__ import annotations
 
 import binascii
+import json
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
@@ -25,6 +27,7 @@ __all__ = [
     "INTEGER",
     "INTEGER_MAX",
     "INTEGER_MIN",
+    "MAP",
     "STRING",
     "TIMESTAMP",
     "TYPES",
@@ -33,6 +36,7 @@ __all__ = [
     "AttributeInput",
     "AttributeType",
     "AttributeValue",
+    "JsonMap",
     "Timestamp",
     "Uri",
     "UriReference",
@@ -112,6 +116,12 @@ class Timestamp(str):
             raise CloudEventError(
                 f"{quoted(self)} is a valid time that a datetime cannot hold: read the text"
             ) from None
+
+
+class JsonMap(str):
+    """An attribute value of type Map, which 1.0 no longer has: the text of a JSON object."""
+
+    __slots__ = ()
 
 
 class AttributeType(NamedTuple):
@@ -197,6 +207,14 @@ def _binary_fault(text: str) -> str | None:
     except ValueError:
         return "is not Base64"
     return None
+
+
+def _map_fault(text: str) -> str | None:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    return None if isinstance(value, dict) else "is no JSON object"
 
 
 # --- String -------------------------------------------------------------------------------------
@@ -366,9 +384,12 @@ TIMESTAMP: Final = AttributeType(
     "Timestamp", _timestamp_fault, Timestamp, _PLAIN_TIMESTAMP.fullmatch
 )
 
+MAP: Final = AttributeType("Map", _map_fault, JsonMap, _NO_QUICK_CHECK)
+
 #: Every type by the name the specification gives it.
 TYPES: Final = {
-    each.name: each for each in (BOOLEAN, INTEGER, STRING, BINARY, URI, URI_REFERENCE, TIMESTAMP)
+    each.name: each
+    for each in (BOOLEAN, INTEGER, STRING, BINARY, URI, URI_REFERENCE, TIMESTAMP, MAP)
 }
 
 #: In the order of asking: bool is an int, and the three typed strings are str.
@@ -379,4 +400,5 @@ _TYPE_OF: Final[tuple[tuple[type, AttributeType], ...]] = (
     (Timestamp, TIMESTAMP),
     (Uri, URI),
     (UriReference, URI_REFERENCE),
+    (JsonMap, MAP),
 )

@@ -14,7 +14,7 @@ from typing import Final
 from . import types
 from .errors import MAX_SHOWN, CloudEventError, CloudEventWarning, UnknownVersionError, quoted
 from .media_type import parse_media_type
-from .types import AttributeType
+from .types import AttributeType, AttributeValue
 
 __all__ = [
     "V1_0",
@@ -74,12 +74,14 @@ class SpecVersion:
     """One version of CloudEvents: its attributes, its names for the common roles, its name rule.
 
     `id`, `source`, `type`, `time` and so on are the names which this version gives to the
-    attributes that 1.0 calls so; None where it has none.
+    attributes that 1.0 calls so; None where it has none. `data_encoding` is the attribute that
+    says that data is Base64 in JSON, and `base64_member` is true where a member of its own does.
     """
 
     __slots__ = (
         "_names_found_right",
         "attributes",
+        "base64_member",
         "content_type",
         "data_encoding",
         "data_schema",
@@ -87,12 +89,14 @@ class SpecVersion:
         "label",
         "name_pattern",
         "name_rule",
+        "name_section",
         "required",
         "source",
         "specversion",
         "subject",
         "time",
         "type",
+        "type_names",
     )
 
     def __init__(
@@ -100,8 +104,10 @@ class SpecVersion:
         label: str,
         attributes: tuple[AttributeSpec, ...],
         *,
+        type_names: frozenset[str],
         name_pattern: str,
         name_rule: str,
+        name_section: str,
         specversion: str = "specversion",
         id: str = "id",  # noqa: A002 - the specification's own name
         source: str = "source",
@@ -111,6 +117,7 @@ class SpecVersion:
         content_type: str = "datacontenttype",
         data_schema: str = "dataschema",
         data_encoding: str | None = None,
+        base64_member: bool = True,
     ) -> None:
         self.label = label
         self._names_found_right: set[str] = set()
@@ -118,6 +125,9 @@ class SpecVersion:
         self.required = tuple(spec.name for spec in attributes if spec.required)
         self.name_pattern = re.compile(name_pattern)
         self.name_rule = name_rule
+        self.name_section = name_section
+        self.type_names = type_names
+        self.base64_member = base64_member
         self.specversion = specversion
         self.id = id
         self.source = source
@@ -149,7 +159,7 @@ class SpecVersion:
 
     def _check_name(self, name: str, where: str, clauses: tuple[str, ...]) -> None:
         where = where if where.isprintable() and len(where) <= MAX_SHOWN else quoted(where)
-        clauses = (*clauses, self.clause("Naming Conventions"))
+        clauses = (*clauses, self.clause(self.name_section))
         if name == "data":
             raise CloudEventError("no attribute may be called data", where=where, clauses=clauses)
         if self.name_pattern.fullmatch(name) is None:
@@ -193,6 +203,23 @@ class SpecVersion:
         return CloudEventError(
             f"{quoted(text)} {reason}", where=where, clauses=(*clauses, self.clause(section))
         )
+
+    def check_native(self, name: str, value: AttributeValue) -> None:
+        """Refuse a value that is no text where the attribute or the version wants one."""
+        spec = self.attributes.get(name)
+        if spec is not None and spec.type is not types.type_of(value):
+            raise CloudEventError(
+                f"{type(value).__name__} where a {spec.type.name} belongs: pass its text",
+                where=name,
+                clauses=(self.clause(name),),
+            )
+        kind = types.type_of(value).name
+        if kind not in self.type_names:
+            raise CloudEventError(
+                f"{kind} is no type of this version: use {', '.join(sorted(self.type_names))}",
+                where=name,
+                clauses=(self.clause("Type System"),),
+            )
 
     def missing_error(self, where: str, clauses: tuple[str, ...] = ()) -> CloudEventError:
         """The error for a required attribute that is unset."""
@@ -249,6 +276,13 @@ def _media_type(name: str) -> Callable[[str], Fault | None]:
     return fault
 
 
+def _content_encoding(name: str) -> Callable[[str], Fault | None]:
+    def fault(text: str) -> Fault | None:
+        return None if text.lower() == "base64" else ("is not base64, the only one defined", name)
+
+    return fault
+
+
 def _required(name: str, kind: AttributeType, *, repeats: bool = False) -> AttributeSpec:
     return AttributeSpec(name, kind, _non_empty(name, kind), required=True, repeats=repeats)
 
@@ -257,14 +291,20 @@ def _optional(name: str, kind: AttributeType, *, repeats: bool = False) -> Attri
     return AttributeSpec(name, kind, _non_empty(name, kind), repeats=repeats)
 
 
+def _any_text(
+    name: str, kind: AttributeType, *, required: bool = False, repeats: bool = False
+) -> AttributeSpec:
+    """An attribute that may be empty."""
+    return AttributeSpec(name, kind, _of_type(kind), required=required, repeats=repeats)
+
+
+#: Never finds a text right: for attributes with a grammar of their own, of which being a String,
+#: quickly seen, is not enough.
+_NEVER = types.BOOLEAN.quick
+
+
 def _content_type(name: str) -> AttributeSpec:
-    # A media type has its own grammar: that it is a String, quickly seen, is not enough.
-    never = types.BOOLEAN.quick
-    return AttributeSpec(name, types.STRING, _media_type(name), repeats=True, quick=never)
-
-
-def _time(name: str) -> AttributeSpec:
-    return AttributeSpec(name, types.TIMESTAMP, _of_type(types.TIMESTAMP))
+    return AttributeSpec(name, types.STRING, _media_type(name), repeats=True, quick=_NEVER)
 
 
 _EXTENSION: Final = AttributeSpec("", types.STRING, _of_type(types.STRING))
@@ -282,12 +322,45 @@ V1_0: Final = SpecVersion(
         _content_type("datacontenttype"),
         _optional("dataschema", types.URI, repeats=True),
         _optional("subject", types.STRING),
-        _time("time"),
+        _any_text("time", types.TIMESTAMP),
+    ),
+    type_names=frozenset(
+        {"Boolean", "Integer", "String", "Binary", "URI", "URI-reference", "Timestamp"}
     ),
     name_pattern="[a-z0-9]+",
     name_rule="an attribute name has only lower-case letters a to z and digits",
+    name_section="Naming Conventions",
     subject="subject",
 )
 
+V0_3: Final = SpecVersion(
+    "0.3",
+    (
+        _required("specversion", types.STRING, repeats=True),
+        _required("id", types.STRING),
+        _any_text("source", types.URI_REFERENCE, required=True, repeats=True),
+        _required("type", types.STRING, repeats=True),
+        AttributeSpec(
+            "datacontentencoding",
+            types.STRING,
+            _content_encoding("datacontentencoding"),
+            repeats=True,
+            quick=_NEVER,
+        ),
+        _content_type("datacontenttype"),
+        _any_text("schemaurl", types.URI_REFERENCE, repeats=True),
+        _optional("subject", types.STRING),
+        _any_text("time", types.TIMESTAMP),
+    ),
+    type_names=frozenset({"Integer", "String", "Binary", "Map", "URI-reference", "Timestamp"}),
+    name_pattern="[a-z][a-z0-9]*",
+    name_rule="an attribute name starts with a letter and has only letters a to z and digits",
+    name_section="Attribute Naming Convention",
+    subject="subject",
+    data_schema="schemaurl",
+    data_encoding="datacontentencoding",
+    base64_member=False,
+)
+
 #: Every version that can be read, by the value of its version attribute.
-VERSIONS: Final = {version.label: version for version in (V1_0,)}
+VERSIONS: Final = {version.label: version for version in (V1_0, V0_3)}

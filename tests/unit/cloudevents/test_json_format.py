@@ -164,8 +164,8 @@ def test_reading_then_writing_gives_the_same_bytes(text):
             document('"data":1,"data_base64":"AA=="'),
             "data_base64: data and data_base64 exclude each other (JSON format 3.1)",
         ),
-        (document('"data_base64":"A"'), "data_base64: the member is not Base64 (JSON format 3.1)"),
-        (document('"data_base64":1'), "data_base64: the member is not Base64 (JSON format 3.1)"),
+        (document('"data_base64":"A"'), "data_base64: the value is not Base64 (JSON format 3.1)"),
+        (document('"data_base64":1'), "data_base64: the value is not Base64 (JSON format 3.1)"),
         (
             document('"datacontenttype":"text/xml","data":{}'),
             (
