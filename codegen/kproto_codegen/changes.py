@@ -98,9 +98,10 @@ def _version_changes(
     def change(kind: str, field: str, detail: str, *, breaking: bool) -> Change:
         return _change(now.name, number, kind, field, detail, breaking=breaking, unstable=unstable)
 
-    if (message.name, version) != (now.name, number):
-        kind = MESSAGE_RENAMED if version == number else MESSAGE_RENUMBERED
-        yield change(kind, "", f"was {message.name} v{version}", breaking=False)
+    if version != number:
+        yield change(MESSAGE_RENUMBERED, "", f"was {message.name} v{version}", breaking=False)
+    elif message.name != now.name:
+        yield change(MESSAGE_RENAMED, "", f"was {message.name}", breaking=False)
     elif message.type == now.type and message.api_key != now.api_key:
         detail = f"was {message.api_key}; is {now.api_key}"
         yield change("api key changed", "", detail, breaking=True)

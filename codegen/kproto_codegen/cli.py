@@ -37,7 +37,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except DefinitionError as error:
         _complain([error])
         return 1
-    except BrokenPipeError:
+    except BrokenPipeError:  # the reader of the output went away, as `head` does
+        return 1
+    except OSError as error:  # of writing: what cannot be read is a DefinitionError
+        print(f"could not write {error.filename}: {error.strerror}", file=sys.stderr)
         return 1
 
 

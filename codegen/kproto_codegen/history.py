@@ -245,10 +245,14 @@ def layout_differences(made: Union, releases: Sequence[Release]) -> Iterator[Dif
         for message in release.messages:
             for version in message.valid_versions:
                 united, number = made.resolve(message.name, version, message.type)
-                if number != version or message.name != united.name:
-                    kind = MESSAGE_RENAMED if number == version else MESSAGE_RENUMBERED
-                    was = f"was {message.name} v{version}"
-                    yield Difference(united.name, number, kind, "", was, release.name)
+                if message.name != united.name and number == version:
+                    detail = f"was {message.name}"
+                    yield Difference(united.name, number, MESSAGE_RENAMED, "", detail, release.name)
+                elif number != version:
+                    detail = f"was {message.name} v{version}"
+                    yield Difference(
+                        united.name, number, MESSAGE_RENUMBERED, "", detail, release.name
+                    )
                 for found in compare_layouts(layout(message, version), layout(united, number)):
                     yield Difference(
                         united.name,
