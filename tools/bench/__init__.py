@@ -1,0 +1,1 @@
+"""Benchmarks: each table stands beside a named peer that was measured in the same run."""

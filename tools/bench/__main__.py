@@ -1,0 +1,43 @@
+"""`python -m tools.bench [NAME …]`: print the tables, all of them or the named ones.
+
+Each is a module beside this one with a `main` of its own; run it by itself for its options.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from typing import Final
+
+#: Name -> what the table shows, in the order in which they are printed.
+TABLES: Final = {
+    "records": "Record batches and CRC-32C",
+    "client": "Produce and consume, one partition of a real broker",
+    "cloudevents": "CloudEvents in Kafka records",
+    "spark": "Spark reads a topic of CloudEvents from a real broker",
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(TABLES))
+    names = parser.parse_args().names or list(TABLES)
+    unknown = [name for name in names if name not in TABLES]
+    if unknown:
+        parser.error(f"no table is called {unknown[0]}; there are {', '.join(TABLES)}")
+    failed = []
+    for name in names:
+        print(f"\n## {TABLES[name]}\n", flush=True)
+        start = time.monotonic()
+        if subprocess.run([sys.executable, "-m", f"tools.bench.{name}"], check=False).returncode:
+            failed.append(name)
+        print(f"\n({time.monotonic() - start:.0f} s)", flush=True)
+    if failed:
+        print(f"no table from: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
