@@ -14,7 +14,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from kproto.client import Client, ClientSettings
+from kproto.client import Client, ClientSettings, FetchedPartition
 from kproto.wire.errors import BrokerResponseError, ProtocolError, RequestTimeoutError
 
 from .batches import next_offset
@@ -119,31 +119,33 @@ class _Ahead:
         progress_at = time.monotonic()
         while position < self._wanted.end:
             await self._room.wait()
-            records, high_watermark = await self._fetch(client, position)
-            following = next_offset(records, position)
+            fetched = await self._fetch(client, position)
+            if fetched is None:
+                position = await self._passed_over(client, position)
+                continue
+            following = next_offset(fetched.records, position)
             if following > position:
-                self._deliver(records)
+                self._deliver(fetched.records)
                 position = following
                 progress_at = time.monotonic()
-            elif high_watermark < self._wanted.end or high_watermark == position:
-                if self._options.fail_on_data_loss:
-                    raise self._lost(f"the log now ends at {high_watermark}")
-                return
-            elif records:
+            elif fetched.records:
                 raise ProtocolError(
-                    f"{self._wanted}: the fetch at {position} brought {len(records)} bytes without "
-                    "a whole batch; raise kafka.max.partition.fetch.bytes"
+                    f"{self._wanted}: the fetch at {position} brought {len(fetched.records)} bytes "
+                    "without a whole batch"
                 )
+            elif fetched.high_watermark < self._wanted.end:
+                if self._options.fail_on_data_loss:
+                    raise self._lost(f"the log now ends at {fetched.high_watermark}")
+                return
             elif (time.monotonic() - progress_at) * 1000 > self._options.request_timeout_ms:
                 raise RequestTimeoutError(f"{self._wanted}: nothing arrived from {position} on")
 
-    async def _fetch(self, client: Client, position: int) -> tuple[bytes, int]:
-        """One fetch response's records, and the high watermark."""
-        wanted = self._wanted
+    async def _fetch(self, client: Client, position: int) -> FetchedPartition | None:
+        """One fetch response; None when the log does not have the offset."""
         try:
-            fetched = await client.fetch(
-                wanted.topic,
-                wanted.partition,
+            return await client.fetch(
+                self._wanted.topic,
+                self._wanted.partition,
                 position,
                 max_bytes=self._options.fetch_max_bytes,
                 max_wait_ms=self._options.fetch_wait_ms,
@@ -151,10 +153,20 @@ class _Ahead:
         except BrokerResponseError as error:
             if error.code != _OFFSET_OUT_OF_RANGE:
                 raise
-            if self._options.fail_on_data_loss:
-                raise self._lost(f"offset {position} is out of range") from error
-            return b"", position
-        return fetched.records, fetched.high_watermark
+            return None
+
+    async def _passed_over(self, client: Client, position: int) -> int:
+        """Where to go on when the log no longer has `position`: where it begins now.
+
+        Raises:
+            DataLossError: the options ask to fail then.
+        """
+        if self._options.fail_on_data_loss:
+            raise self._lost(f"offset {position} is out of range")
+        part = (self._wanted.topic, self._wanted.partition)
+        first = (await client.list_offsets({part: "earliest"}))[part]
+        # A log that ends before has been made anew: nothing of the range is left.
+        return first if first > position else self._wanted.end
 
     def _lost(self, what: str) -> DataLossError:
         return DataLossError(
