@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import TypeVar, cast
 
+from .. import __version__
 from ..messages.api_versions_request import ApiVersionsRequest
 from ..messages.api_versions_response import ApiVersionsResponse
 from ..messages.base import Request, Response
@@ -39,7 +40,6 @@ R = TypeVar("R", bound=Response)
 
 #: How the client names itself to brokers (KIP-511).
 _SOFTWARE_NAME = "kproto"
-_SOFTWARE_VERSION = "0.1.0"
 
 
 class BrokerConnection(asyncio.BufferedProtocol):
@@ -96,7 +96,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
     async def _agree_on_versions(self) -> None:
         request = ApiVersionsRequest(
-            client_software_name=_SOFTWARE_NAME, client_software_version=_SOFTWARE_VERSION
+            client_software_name=_SOFTWARE_NAME, client_software_version=__version__
         )
         version = ApiVersionsRequest.LATEST_STABLE
         answer = cast(ApiVersionsResponse, await self._exchange(request, version))
