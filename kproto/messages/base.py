@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, SupportsI
 
 from ..wire.errors import DecodeError, EncodeError
 from ..wire.faults import READ_FAULTS, WRITE_FAULTS, WireFault
-from ..wire.tags import RawTaggedField
+from ..wire.tags import MAX_SHOWN_BYTES, RawTaggedField
 from ..wire.writing import Append
 
 if TYPE_CHECKING:
@@ -27,9 +27,6 @@ R = TypeVar("R", bound="Response")
 
 #: Stands for the default of a parameter whose None means null.
 DEFAULT: Final[Any] = object()
-
-#: Longer values of type bytes are printed as their length.
-_SHOWN_BYTES = 32
 
 
 class Struct:
@@ -76,7 +73,7 @@ class Struct:
         value = getattr(self, name)
         if name in self._SECRETS and value:
             return "<hidden>"
-        if isinstance(value, bytes | bytearray | memoryview) and len(value) > _SHOWN_BYTES:
+        if isinstance(value, bytes | bytearray | memoryview) and len(value) > MAX_SHOWN_BYTES:
             return f"<{len(value)} bytes>"
         return repr(value)
 
