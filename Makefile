@@ -1,0 +1,98 @@
+# Everything here runs in .venv, which is made at the first use from the versions that
+# requirements/dev.txt names. `make help` lists the targets.
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+# The first Python that is new enough; or name one: make PYTHON=/path/to/python3.13 test
+PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& echo $$python && break; done)
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
+CHECKED := $(wildcard kproto codegen/kproto_codegen cloudevents/kproto_cloudevents \
+	pipeline/kproto_pipeline tools tests examples)
+GENERATED := kproto/messages kproto/schema
+VERSION ?= 4.4.0
+PORT ?= 9092
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup demo test quick lint types imports regen bench peers kafka-start kafka-stop lock \
+	clean distclean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' $(firstword $(MAKEFILE_LIST)) \
+		| while IFS='|' read -r name text; do printf '%-14s %s\n' "$$name" "$$text"; done
+
+setup: $(STAMP) ## make .venv with the pinned dependencies
+
+$(STAMP): requirements/dev.txt pyproject.toml
+	@test -n "$(PYTHON)" || { echo "no Python 3.11 or newer was found: install one, or name it:" \
+		"make PYTHON=/path/to/python3" >&2; exit 1; }
+	@test -x $(BIN)/pip || $(PYTHON) -m venv --clear $(VENV) || { rm -rf $(VENV); \
+		echo "$(PYTHON) cannot make a virtual environment: install its venv module" \
+		"(Debian: apt-get install python3-venv)" >&2; exit 1; }
+	@echo "installing the pinned dependencies into $(VENV)"
+	@$(PIP) install --quiet -r requirements/dev.txt
+	@$(PIP) install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: $(STAMP) ## publish the real flights, run the Spark job, show what came out
+	@JAVA_HOME="$$($(BIN)/python -m tools.setup.java)" && export JAVA_HOME \
+		&& PYSPARK_PYTHON="$(abspath $(BIN)/python)" $(BIN)/python -m kproto_pipeline.demo $(ARGS)
+
+test: $(STAMP) ## run every test: unit, real Kafka, peers, Spark
+	$(BIN)/python -X dev -m pytest $(ARGS)
+
+quick: $(STAMP) ## run the tests that need no broker, no peers, no Spark and little time
+	$(BIN)/python -X dev -m pytest -m "not kafka and not peers and not spark and not slow" $(ARGS)
+
+lint: $(STAMP) ## ruff: rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP) ## mypy --strict
+	$(BIN)/mypy --strict $(CHECKED)
+
+imports: $(STAMP) ## the layers and what each package may import
+	$(BIN)/lint-imports
+
+regen: $(STAMP) ## generate the messages again; fail if that changes a file
+	$(BIN)/kproto-codegen generate
+	@changed="$$(git status --porcelain -- $(GENERATED))"; test -z "$$changed" || { \
+		git --no-pager diff --stat -- $(GENERATED); echo "$$changed"; \
+		echo "the committed files are not what the generator writes: commit its output" >&2; \
+		exit 1; }
+
+bench: $(STAMP) ## measure against the peers in the same run
+	@JAVA_HOME="$$($(BIN)/python -m tools.setup.java)" && export JAVA_HOME \
+		&& PYSPARK_PYTHON="$(abspath $(BIN)/python)" $(BIN)/python -m tools.bench $(ARGS)
+
+peers: $(STAMP) ## build the peers' own environment, .cache/peers
+	@$(BIN)/python -m tools.setup.peers
+
+kafka-start: $(STAMP) ## start a real Kafka broker: VERSION=4.4.0 PORT=9092
+	@$(BIN)/python -m tools.kafka start --version $(VERSION) --port $(PORT) $(ARGS)
+
+kafka-stop: $(STAMP) ## stop the brokers that kafka-start started
+	@$(BIN)/python -m tools.kafka stop $(ARGS)
+
+# The newest versions that fit the .in files, for every supported Python at once.
+LOCK := .cache/lock
+lock: ## resolve the .in files anew: LOCK_ARGS=--upgrade takes newer versions
+	@test -x $(LOCK)/bin/uv || { $(PYTHON) -m venv $(LOCK) \
+		&& $(LOCK)/bin/pip install --quiet -r requirements/lock.txt; }
+	@for name in requirements/dev tools/peers/requirements; do \
+		$(LOCK)/bin/uv pip compile --quiet --universal --python-version 3.11 \
+			--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
+			$(LOCK_ARGS) $$name.in -o $$name.txt || exit 1; done
+
+clean: ## remove what builds, checks and the demo left
+	rm -rf build dist demo-output spark-warehouse metastore_db derby.log \
+		.pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -path './.venv*' -prune -o -name __pycache__ -type d -exec rm -rf {} +
+
+distclean: clean ## remove the environments, the jars and all other caches as well
+	@if test -x $(BIN)/python; then $(BIN)/python -m tools.kafka stop; fi
+	rm -rf .venv* .cache

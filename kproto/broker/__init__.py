@@ -1,0 +1,1 @@
+"""An embedded Kafka broker, in memory, for tests."""

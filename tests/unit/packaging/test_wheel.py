@@ -1,0 +1,91 @@
+"""What is in the wheel, and that nothing in it can hurt a neighbour in site-packages."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from tests.support.environment import ROOT
+
+pytestmark = pytest.mark.slow
+
+PACKAGES = {
+    "kproto": ROOT / "kproto",
+    "kproto_codegen": ROOT / "codegen" / "kproto_codegen",
+    "kproto_cloudevents": ROOT / "cloudevents" / "kproto_cloudevents",
+    "kproto_pipeline": ROOT / "pipeline" / "kproto_pipeline",
+}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel as `python -m build` makes it."""
+    folder = tmp_path_factory.mktemp("dist")
+    subprocess.run(
+        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, ROOT],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def names(wheel: Path) -> list[PurePosixPath]:
+    """The files of the wheel."""
+    with zipfile.ZipFile(wheel) as archive:
+        return [PurePosixPath(name) for name in archive.namelist()]
+
+
+def test_it_has_our_four_packages_and_no_other(names: list[PurePosixPath]) -> None:
+    # A top-level `cloudevents` would overwrite the official SDK.
+    tops = {name.parts[0] for name in names if not name.parts[0].endswith(".dist-info")}
+    assert tops == set(PACKAGES)
+
+
+@pytest.mark.parametrize("package", sorted(PACKAGES))
+def test_every_tracked_file_of_a_package_is_there(package: str, names: list[PurePosixPath]) -> None:
+    folder = PACKAGES[package]
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "."], cwd=folder, check=True, capture_output=True, text=True
+    ).stdout
+    tracked = {f"{package}/{name}" for name in listed.split("\0") if name}
+    present = {name for name in tracked if (folder.parent / name).exists()}
+    assert f"{package}/__init__.py" in present
+    assert f"{package}/py.typed" in present
+    assert not present - {str(name) for name in names}
+
+
+def test_data_files_are_there(names: list[PurePosixPath]) -> None:
+    suffixes = {(name.parts[0], "".join(name.suffixes)) for name in names}
+    assert ("kproto_codegen", ".py.j2") in suffixes
+    assert ("kproto_codegen", ".toml") in suffixes
+    assert any(top == "kproto" and suffix.startswith(".jsonl") for top, suffix in suffixes)
+
+
+def test_the_licence_travels_with_it(names: list[PurePosixPath]) -> None:
+    assert {"LICENSE", "NOTICE"} <= {name.name for name in names}
+
+
+def test_it_works_with_nothing_else_installed(wheel: Path, tmp_path: Path) -> None:
+    venv.create(tmp_path / "bare", with_pip=False)
+    program = (
+        f"import sys; sys.path.insert(0, {str(wheel)!r})\n"
+        "import kproto, kproto_cloudevents\n"
+        "from kproto.messages import ApiVersionsRequest\n"
+        "request = ApiVersionsRequest(client_software_name='a', client_software_version='1')\n"
+        "print(request.encode(3).hex(), kproto.__file__)\n"
+    )
+    python = tmp_path / "bare" / "bin" / "python"
+    done = subprocess.run(
+        [python, "-I", "-c", program], cwd=tmp_path, check=True, capture_output=True, text=True
+    )
+    encoded, imported_from = done.stdout.split()
+    assert encoded == "02610231" + "00"
+    assert imported_from.startswith(str(wheel))

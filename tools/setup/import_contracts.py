@@ -1,0 +1,71 @@
+"""An import contract that import-linter lacks: a package that needs the standard library alone.
+
+Its own contracts forbid packages by name, so a new dependency would pass until somebody lists it.
+This one asks for each import whether it is the standard library's.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from grimp import ImportGraph
+from importlinter import Contract, ContractCheck, fields, output
+
+__all__ = ["StandardLibraryOnly"]
+
+FIRST_IN_3_14 = frozenset({"annotationlib", "compression", "string.templatelib"})
+"""Modules of a newer standard library than the oldest Python that runs this check."""
+
+STANDARD_LIBRARY = sys.stdlib_module_names | FIRST_IN_3_14
+
+
+class StandardLibraryOnly(Contract):
+    """`packages` import themselves and the standard library, and of others only what is allowed.
+
+    - `packages`: root packages.
+    - `allowed`: lines such as `kproto.records -> cramjam`: the package on the left, and what is
+      below it, may import the top-level package on the right.
+    """
+
+    type_name = "standard_library_only"
+
+    # On an instance import-linter puts the list of strings in the field's place, or None.
+    packages: Any = fields.ListField(subfield=fields.StringField())
+    allowed: Any = fields.ListField(subfield=fields.StringField(), required=False)
+
+    def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
+        """Find every import that leaves the packages for something not allowed."""
+        del verbose
+        packages = tuple(self.packages)
+        exceptions = [_parsed(line) for line in self.allowed or ()]
+        offending = [
+            (importer, imported)
+            for importer in sorted(graph.modules)
+            if _is_below(importer, packages)
+            for imported in sorted(graph.find_modules_directly_imported_by(importer))
+            if not _is_below(imported, (importer.partition(".")[0],))
+            and imported.partition(".")[0] not in STANDARD_LIBRARY
+            and not any(
+                _is_below(importer, (package,)) and _is_below(imported, (allowed,))
+                for package, allowed in exceptions
+            )
+        ]
+        return ContractCheck(kept=not offending, metadata={"offending": offending})
+
+    def render_broken_contract(self, check: ContractCheck) -> None:
+        """Name each import that broke the contract."""
+        offending: Any = check.metadata["offending"]
+        for importer, imported in offending:
+            output.print_error(f"{importer} imports {imported}, which must be installed", bold=True)
+
+
+def _is_below(module: str, packages: tuple[str, ...]) -> bool:
+    return any(module == package or module.startswith(f"{package}.") for package in packages)
+
+
+def _parsed(line: str) -> tuple[str, str]:
+    importer, arrow, imported = (part.strip() for part in line.partition("->"))
+    if not (importer and arrow and imported):
+        raise ValueError(f"{line!r} in `allowed` is not `package -> package`")
+    return importer, imported
