@@ -97,7 +97,11 @@ class KeyedList(list[T]):
     _index: dict[tuple[Any, ...], int]
 
     def _find(self, *key: object) -> T | None:
-        """The first element found with that key, or None."""
+        """An element with that key, or None.
+
+        Of several it is the first, unless an earlier one got the key after the last look-up: to
+        see that would take a look at every element.
+        """
         try:
             at = self._index.get(key, -1)
         except AttributeError:

@@ -66,7 +66,7 @@ class RemainingPartitionCollection(KeyedList[RemainingPartition]):
     _KEY = ("topic_name", "partition_index")
 
     def find(self, *, topic_name: str = "", partition_index: int = 0) -> RemainingPartition | None:
-        """The first element with that key, or None."""
+        """An element with that key, or None; of several the first, until keys are changed."""
         return self._find(topic_name, partition_index)
 
     def find_all(

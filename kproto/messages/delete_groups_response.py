@@ -72,7 +72,7 @@ class DeletableGroupResultCollection(KeyedList[DeletableGroupResult]):
     _KEY = ("group_id",)
 
     def find(self, *, group_id: str) -> DeletableGroupResult | None:
-        """The first element with that key, or None."""
+        """An element with that key, or None; of several the first, until keys are changed."""
         return self._find(group_id)
 
     def find_all(self, *, group_id: str) -> list[DeletableGroupResult]:

@@ -76,7 +76,7 @@ class JoinGroupRequestProtocolCollection(KeyedList[JoinGroupRequestProtocol]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> JoinGroupRequestProtocol | None:
-        """The first element with that key, or None."""
+        """An element with that key, or None; of several the first, until keys are changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[JoinGroupRequestProtocol]:
