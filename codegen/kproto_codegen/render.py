@@ -423,7 +423,7 @@ def _finders(plan: StructPlan) -> list[str]:
     name = plan.class_name
     return [
         *_method("find", parameters, f"{name} | None"),
-        '    """An element with that key, or None; of several the first, until keys are changed."""',
+        '    """An element with that key, or None; the first, unless keys were changed."""',
         f"    return self._find({names})",
         "",
         *_method("find_all", parameters, f"list[{name}]"),

@@ -74,7 +74,7 @@ class AddPartitionsToTxnTopicCollection(KeyedList[AddPartitionsToTxnTopic]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> AddPartitionsToTxnTopic | None:
-        """An element with that key, or None; of several the first, until keys are changed."""
+        """An element with that key, or None; the first, unless keys were changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[AddPartitionsToTxnTopic]:
@@ -121,7 +121,7 @@ class AddPartitionsToTxnTransactionCollection(KeyedList[AddPartitionsToTxnTransa
     _KEY = ("transactional_id",)
 
     def find(self, *, transactional_id: str) -> AddPartitionsToTxnTransaction | None:
-        """An element with that key, or None; of several the first, until keys are changed."""
+        """An element with that key, or None; the first, unless keys were changed."""
         return self._find(transactional_id)
 
     def find_all(self, *, transactional_id: str) -> list[AddPartitionsToTxnTransaction]:

@@ -71,7 +71,7 @@ class AddPartitionsToTxnPartitionResultCollection(KeyedList[AddPartitionsToTxnPa
     _KEY = ("partition_index",)
 
     def find(self, *, partition_index: int) -> AddPartitionsToTxnPartitionResult | None:
-        """An element with that key, or None; of several the first, until keys are changed."""
+        """An element with that key, or None; the first, unless keys were changed."""
         return self._find(partition_index)
 
     def find_all(self, *, partition_index: int) -> list[AddPartitionsToTxnPartitionResult]:
@@ -111,7 +111,7 @@ class AddPartitionsToTxnTopicResultCollection(KeyedList[AddPartitionsToTxnTopicR
     _KEY = ("name",)
 
     def find(self, *, name: str) -> AddPartitionsToTxnTopicResult | None:
-        """An element with that key, or None; of several the first, until keys are changed."""
+        """An element with that key, or None; the first, unless keys were changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[AddPartitionsToTxnTopicResult]:
@@ -149,7 +149,7 @@ class AddPartitionsToTxnResultCollection(KeyedList[AddPartitionsToTxnResult]):
     _KEY = ("transactional_id",)
 
     def find(self, *, transactional_id: str) -> AddPartitionsToTxnResult | None:
-        """An element with that key, or None; of several the first, until keys are changed."""
+        """An element with that key, or None; the first, unless keys were changed."""
         return self._find(transactional_id)
 
     def find_all(self, *, transactional_id: str) -> list[AddPartitionsToTxnResult]:

@@ -76,7 +76,7 @@ class AlterableConfigCollection(KeyedList[AlterableConfig]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> AlterableConfig | None:
-        """An element with that key, or None; of several the first, until keys are changed."""
+        """An element with that key, or None; the first, unless keys were changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[AlterableConfig]:
@@ -120,7 +120,7 @@ class AlterConfigsResourceCollection(KeyedList[AlterConfigsResource]):
     def find(
         self, *, resource_type: int = 0, resource_name: str = ""
     ) -> AlterConfigsResource | None:
-        """An element with that key, or None; of several the first, until keys are changed."""
+        """An element with that key, or None; the first, unless keys were changed."""
         return self._find(resource_type, resource_name)
 
     def find_all(

@@ -93,7 +93,7 @@ class AlterShareGroupOffsetsResponseTopicCollection(KeyedList[AlterShareGroupOff
     _KEY = ("topic_name",)
 
     def find(self, *, topic_name: str) -> AlterShareGroupOffsetsResponseTopic | None:
-        """An element with that key, or None; of several the first, until keys are changed."""
+        """An element with that key, or None; the first, unless keys were changed."""
         return self._find(topic_name)
 
     def find_all(self, *, topic_name: str) -> list[AlterShareGroupOffsetsResponseTopic]:

@@ -79,7 +79,7 @@ class ApiVersionCollection(KeyedList[ApiVersion]):
     _KEY = ("api_key",)
 
     def find(self, *, api_key: int) -> ApiVersion | None:
-        """An element with that key, or None; of several the first, until keys are changed."""
+        """An element with that key, or None; the first, unless keys were changed."""
         return self._find(api_key)
 
     def find_all(self, *, api_key: int) -> list[ApiVersion]:
@@ -120,7 +120,7 @@ class SupportedFeatureKeyCollection(KeyedList[SupportedFeatureKey]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> SupportedFeatureKey | None:
-        """An element with that key, or None; of several the first, until keys are changed."""
+        """An element with that key, or None; the first, unless keys were changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[SupportedFeatureKey]:
@@ -161,7 +161,7 @@ class FinalizedFeatureKeyCollection(KeyedList[FinalizedFeatureKey]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> FinalizedFeatureKey | None:
-        """An element with that key, or None; of several the first, until keys are changed."""
+        """An element with that key, or None; the first, unless keys were changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[FinalizedFeatureKey]:

@@ -81,7 +81,7 @@ class ListenerCollection(KeyedList[Listener]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> Listener | None:
-        """An element with that key, or None; of several the first, until keys are changed."""
+        """An element with that key, or None; the first, unless keys were changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[Listener]:
@@ -122,7 +122,7 @@ class FeatureCollection(KeyedList[Feature]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> Feature | None:
-        """An element with that key, or None; of several the first, until keys are changed."""
+        """An element with that key, or None; the first, unless keys were changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[Feature]:

@@ -80,7 +80,7 @@ class CreatableReplicaAssignmentCollection(KeyedList[CreatableReplicaAssignment]
     _KEY = ("partition_index",)
 
     def find(self, *, partition_index: int) -> CreatableReplicaAssignment | None:
-        """An element with that key, or None; of several the first, until keys are changed."""
+        """An element with that key, or None; the first, unless keys were changed."""
         return self._find(partition_index)
 
     def find_all(self, *, partition_index: int) -> list[CreatableReplicaAssignment]:
@@ -118,7 +118,7 @@ class CreatableTopicConfigCollection(KeyedList[CreatableTopicConfig]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> CreatableTopicConfig | None:
-        """An element with that key, or None; of several the first, until keys are changed."""
+        """An element with that key, or None; the first, unless keys were changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[CreatableTopicConfig]:
@@ -166,7 +166,7 @@ class CreatableTopicCollection(KeyedList[CreatableTopic]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> CreatableTopic | None:
-        """An element with that key, or None; of several the first, until keys are changed."""
+        """An element with that key, or None; the first, unless keys were changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[CreatableTopic]:

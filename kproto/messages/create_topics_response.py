@@ -142,7 +142,7 @@ class CreatableTopicResultCollection(KeyedList[CreatableTopicResult]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> CreatableTopicResult | None:
-        """An element with that key, or None; of several the first, until keys are changed."""
+        """An element with that key, or None; the first, unless keys were changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[CreatableTopicResult]:

@@ -72,7 +72,7 @@ class DeletableGroupResultCollection(KeyedList[DeletableGroupResult]):
     _KEY = ("group_id",)
 
     def find(self, *, group_id: str) -> DeletableGroupResult | None:
-        """An element with that key, or None; of several the first, until keys are changed."""
+        """An element with that key, or None; the first, unless keys were changed."""
         return self._find(group_id)
 
     def find_all(self, *, group_id: str) -> list[DeletableGroupResult]:

@@ -75,7 +75,7 @@ class DescribeClusterBrokerCollection(KeyedList[DescribeClusterBroker]):
     _KEY = ("broker_id",)
 
     def find(self, *, broker_id: int) -> DescribeClusterBroker | None:
-        """An element with that key, or None; of several the first, until keys are changed."""
+        """An element with that key, or None; the first, unless keys were changed."""
         return self._find(broker_id)
 
     def find_all(self, *, broker_id: int) -> list[DescribeClusterBroker]:

@@ -189,7 +189,7 @@ class ListenerCollection(KeyedList[Listener]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> Listener | None:
-        """An element with that key, or None; of several the first, until keys are changed."""
+        """An element with that key, or None; the first, unless keys were changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[Listener]:
@@ -227,7 +227,7 @@ class NodeCollection(KeyedList[Node]):
     _KEY = ("node_id",)
 
     def find(self, *, node_id: int) -> Node | None:
-        """An element with that key, or None; of several the first, until keys are changed."""
+        """An element with that key, or None; the first, unless keys were changed."""
         return self._find(node_id)
 
     def find_all(self, *, node_id: int) -> list[Node]:

@@ -65,7 +65,7 @@ class TopicDataCollection(KeyedList[TopicData]):
     _KEY = ("topic",)
 
     def find(self, *, topic: str) -> TopicData | None:
-        """An element with that key, or None; of several the first, until keys are changed."""
+        """An element with that key, or None; the first, unless keys were changed."""
         return self._find(topic)
 
     def find_all(self, *, topic: str) -> list[TopicData]:

@@ -93,7 +93,7 @@ class LeaderAndIsrTopicErrorCollection(KeyedList[LeaderAndIsrTopicError]):
     _KEY = ("topic_id",)
 
     def find(self, *, topic_id: Uuid) -> LeaderAndIsrTopicError | None:
-        """An element with that key, or None; of several the first, until keys are changed."""
+        """An element with that key, or None; the first, unless keys were changed."""
         return self._find(topic_id)
 
     def find_all(self, *, topic_id: Uuid) -> list[LeaderAndIsrTopicError]:

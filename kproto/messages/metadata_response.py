@@ -86,7 +86,7 @@ class MetadataResponseBrokerCollection(KeyedList[MetadataResponseBroker]):
     _KEY = ("node_id",)
 
     def find(self, *, node_id: int) -> MetadataResponseBroker | None:
-        """An element with that key, or None; of several the first, until keys are changed."""
+        """An element with that key, or None; the first, unless keys were changed."""
         return self._find(node_id)
 
     def find_all(self, *, node_id: int) -> list[MetadataResponseBroker]:
@@ -193,7 +193,7 @@ class MetadataResponseTopicCollection(KeyedList[MetadataResponseTopic]):
     _KEY = ("name",)
 
     def find(self, *, name: str | None) -> MetadataResponseTopic | None:
-        """An element with that key, or None; of several the first, until keys are changed."""
+        """An element with that key, or None; the first, unless keys were changed."""
         return self._find(name)
 
     def find_all(self, *, name: str | None) -> list[MetadataResponseTopic]:

@@ -97,7 +97,7 @@ class OffsetForLeaderTopicResultCollection(KeyedList[OffsetForLeaderTopicResult]
     _KEY = ("topic",)
 
     def find(self, *, topic: str) -> OffsetForLeaderTopicResult | None:
-        """An element with that key, or None; of several the first, until keys are changed."""
+        """An element with that key, or None; the first, unless keys were changed."""
         return self._find(topic)
 
     def find_all(self, *, topic: str) -> list[OffsetForLeaderTopicResult]:

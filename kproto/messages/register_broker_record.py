@@ -81,7 +81,7 @@ class BrokerEndpointCollection(KeyedList[BrokerEndpoint]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> BrokerEndpoint | None:
-        """An element with that key, or None; of several the first, until keys are changed."""
+        """An element with that key, or None; the first, unless keys were changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[BrokerEndpoint]:
@@ -122,7 +122,7 @@ class BrokerFeatureCollection(KeyedList[BrokerFeature]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> BrokerFeature | None:
-        """An element with that key, or None; of several the first, until keys are changed."""
+        """An element with that key, or None; the first, unless keys were changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[BrokerFeature]:

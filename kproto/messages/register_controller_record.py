@@ -64,7 +64,7 @@ class ControllerEndpointCollection(KeyedList[ControllerEndpoint]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> ControllerEndpoint | None:
-        """An element with that key, or None; of several the first, until keys are changed."""
+        """An element with that key, or None; the first, unless keys were changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[ControllerEndpoint]:
@@ -105,7 +105,7 @@ class ControllerFeatureCollection(KeyedList[ControllerFeature]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> ControllerFeature | None:
-        """An element with that key, or None; of several the first, until keys are changed."""
+        """An element with that key, or None; the first, unless keys were changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[ControllerFeature]:

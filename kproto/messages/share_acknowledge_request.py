@@ -98,7 +98,7 @@ class AcknowledgePartitionCollection(KeyedList[AcknowledgePartition]):
     _KEY = ("partition_index",)
 
     def find(self, *, partition_index: int) -> AcknowledgePartition | None:
-        """An element with that key, or None; of several the first, until keys are changed."""
+        """An element with that key, or None; the first, unless keys were changed."""
         return self._find(partition_index)
 
     def find_all(self, *, partition_index: int) -> list[AcknowledgePartition]:
@@ -136,7 +136,7 @@ class AcknowledgeTopicCollection(KeyedList[AcknowledgeTopic]):
     _KEY = ("topic_id",)
 
     def find(self, *, topic_id: Uuid) -> AcknowledgeTopic | None:
-        """An element with that key, or None; of several the first, until keys are changed."""
+        """An element with that key, or None; the first, unless keys were changed."""
         return self._find(topic_id)
 
     def find_all(self, *, topic_id: Uuid) -> list[AcknowledgeTopic]:

@@ -106,7 +106,7 @@ class FetchPartitionCollection(KeyedList[FetchPartition]):
     _KEY = ("partition_index",)
 
     def find(self, *, partition_index: int) -> FetchPartition | None:
-        """An element with that key, or None; of several the first, until keys are changed."""
+        """An element with that key, or None; the first, unless keys were changed."""
         return self._find(partition_index)
 
     def find_all(self, *, partition_index: int) -> list[FetchPartition]:
@@ -144,7 +144,7 @@ class FetchTopicCollection(KeyedList[FetchTopic]):
     _KEY = ("topic_id",)
 
     def find(self, *, topic_id: Uuid) -> FetchTopic | None:
-        """An element with that key, or None; of several the first, until keys are changed."""
+        """An element with that key, or None; the first, unless keys were changed."""
         return self._find(topic_id)
 
     def find_all(self, *, topic_id: Uuid) -> list[FetchTopic]:
