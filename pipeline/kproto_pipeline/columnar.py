@@ -438,9 +438,10 @@ def _headers(
     uniform = most * len(counts) == total
     position = position.copy()
     for index in range(most):
+        rows: slice | Int64s
+        target: slice | Int64s
         if uniform:
-            rows = slice(None)
-            target: slice | Int64s = slice(index, None, most)
+            rows, target = slice(None), slice(index, None, most)
         else:
             rows = np.flatnonzero(counts > index)
             target = first_of_row[rows] + index

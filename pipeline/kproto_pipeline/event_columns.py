@@ -225,7 +225,8 @@ def _check_each_value(is_right: Callable[[str], bool]) -> Callable[[pa.Array], B
         encoded = array.dictionary_encode()
         right = [_is_text(raw, is_right) for raw in encoded.dictionary.to_pylist()]
         codes = encoded.indices.fill_null(len(right)).to_numpy(zero_copy_only=False)
-        return np.array([*right, True], dtype=np.bool_)[codes]
+        by_row: Bools = np.array([*right, True], dtype=np.bool_)[codes]
+        return by_row
 
     return check
 

@@ -21,7 +21,7 @@ from .batches import next_offset
 from .offsets import DataLossError, OffsetRange
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from .options import ReadOptions
 
@@ -38,7 +38,7 @@ def open_client(options: ReadOptions) -> Client:
     return Client(options.bootstrap_servers, settings)
 
 
-def read_ahead(options: ReadOptions, wanted: OffsetRange) -> Iterator[bytes]:
+def read_ahead(options: ReadOptions, wanted: OffsetRange) -> Generator[bytes]:
     """The `records` bytes of the fetch responses that cover `wanted`, in order.
 
     Up to `buffer_bytes` wait for the consumer before fetching pauses. Closing the iterator ends

@@ -83,7 +83,8 @@ def read_flights(limit: int | None = None) -> list[Mapping[str, Any]]:
                 null_values=["NA", ""],
             ),
         )
-    return table.slice(0, limit).to_pylist()
+    flights: list[Mapping[str, Any]] = table.slice(0, limit).to_pylist()
+    return flights
 
 
 def flight_records(flights: Sequence[Mapping[str, Any]]) -> Iterator[KafkaRecord]:

@@ -119,6 +119,7 @@ class _Files:
 
     def __init__(self, spark: SparkSession, output: str) -> None:
         context = spark.sparkContext
+        assert context._jvm is not None, "the session is stopped"
         self._hadoop = context._jvm.org.apache.hadoop.fs
         self._output = self._hadoop.Path(output)
         self._system = self._output.getFileSystem(context._jsc.hadoopConfiguration())

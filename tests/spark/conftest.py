@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pytest
 
 from kproto.client import Client, NewTopic, ProducerRecord
+from kproto.client.producing import CompressionName
 from tests.support.brokers import RunningKafka
-
-Fill = Callable[..., str]
 
 
 @pytest.fixture(scope="session")
@@ -50,7 +49,7 @@ class Topics:
         records: Sequence[ProducerRecord],
         *,
         partitions: int = 1,
-        compression: str = "none",
+        compression: CompressionName = "none",
         batch_bytes: int = 1_000_000,
     ) -> str:
         """A new topic with these records, in the order given; its name."""

@@ -19,6 +19,7 @@ from kproto_pipeline.options import parse_read_options
 from kproto_pipeline.source import KprotoDataSource
 
 from kproto.client import Client, ProducerRecord
+from kproto.client.producing import CompressionName
 from kproto.messages import DeleteRecordsRequest
 from kproto.messages.delete_records_request import DeleteRecordsPartition, DeleteRecordsTopic
 from tests.spark.conftest import Topics
@@ -65,7 +66,7 @@ def test_spark_and_arrow_agree_on_every_column() -> None:
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_rows_are_what_was_produced(
-    spark: Any, topics: Topics, topic_name: str, compression: str
+    spark: Any, topics: Topics, topic_name: str, compression: CompressionName
 ) -> None:
     records = [
         ProducerRecord(b"v", b"k", [("a", b"1"), ("a", None), ("ä", b"")], timestamp=TIME),

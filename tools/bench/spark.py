@@ -169,6 +169,7 @@ def read_as_worker(task: dict[str, str]) -> int:
     builder = (
         SparkSession.builder.master(f"local[{task['cores']}]")
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.log.level", "ERROR")
     )
@@ -230,7 +231,7 @@ def with_attributes(frame: DataFrame) -> DataFrame:
         name: sf.expr(f"element_at(filter(headers, h -> h.key = 'ce_{name}'), 1).value")
         for name in ("id", "source", "type", "time")
     }
-    return frame.drop("headers").withColumns(columns)
+    return frame.withColumns(columns).drop("headers")
 
 
 def print_table(results: dict[tuple[str, str, int], float], cores: Sequence[int]) -> None:

@@ -70,7 +70,7 @@ def fetches(draw: st.DrawFn, max_batches: int = 5) -> bytes:
             )
         )
         base += last + 1
-    if parts and draw(st.booleans()):
+    if draw(st.booleans()) and parts:
         parts[-1] = parts[-1][: draw(st.integers(0, len(parts[-1]) - 1))]
     return b"".join(parts)
 

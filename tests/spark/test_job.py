@@ -1,0 +1,155 @@
+"""The job on a real broker: every record read is found again as one outcome."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kproto_cloudevents import CloudEvent, to_kafka
+from kproto_pipeline.job import CountMismatchError, JobCounts, OutputExistsError, _agreed, run_job
+
+from kproto.client import ProducerRecord
+from tests.spark.conftest import Topics
+
+
+def event(number: int, kind: str = "a", mode: Any = "binary") -> ProducerRecord:
+    written = to_kafka(
+        CloudEvent(
+            id=str(number),
+            source="/test",
+            type=f"org.example.{kind}",
+            time="2013-01-01T10:15:00Z",
+            datacontenttype="application/json",
+            data={"n": number},
+        ),
+        mode=mode,
+        key=b"%d" % number,
+    )
+    return ProducerRecord(written.value, written.key, written.headers)
+
+
+BROKEN = [
+    ProducerRecord(b"no event", b"k1", [("other", b"h")]),
+    ProducerRecord(None, b"k2"),
+    ProducerRecord(b"\xff\x00", None, [("ce_specversion", b"1.0"), ("ce_id", None)]),
+]
+RECORDS = [
+    event(1),
+    event(2, "b", mode="structured"),
+    event(1),
+    *BROKEN,
+    event(3),
+    event(2, "b"),
+    event(1),
+]
+
+
+def options(topics: Topics, topic: str) -> dict[str, str]:
+    return {"kafka.bootstrap.servers": topics.bootstrap, "subscribe": topic}
+
+
+@pytest.mark.spark
+@pytest.mark.kafka
+def test_records_are_judged_counted_and_written(
+    spark: Any, topics: Topics, topic_name: str, tmp_path: Path
+) -> None:
+    topics.fill(topic_name, RECORDS, partitions=3)
+    output = tmp_path / "events"
+    counts = run_job(spark, options(topics, topic_name), str(output))
+    assert counts == JobCounts(read=9, valid=3, invalid=3, duplicates=3, written=6)
+
+    assert [entry.name for entry in tmp_path.iterdir()] == ["events"]
+    folders = {str(path.parent.relative_to(output)) for path in output.rglob("*.parquet")}
+    assert folders == {
+        "status=valid/type=org.example.a",
+        "status=valid/type=org.example.b",
+        "status=invalid/type=__HIVE_DEFAULT_PARTITION__",
+    }
+    rows = spark.read.parquet(str(output)).collect()
+    valid = {row["id"]: row for row in rows if row["status"] == "valid"}
+    assert {number: row["data"] for number, row in valid.items()} == {
+        n: b'{"n":%s}' % n.encode() for n in "123"
+    }
+    assert all(row["error"] is None and row["value"] is None for row in valid.values())
+    letters = {(row["key"], row["value"]): row for row in rows if row["status"] == "invalid"}
+    assert set(letters) == {(record.key, record.value) for record in BROKEN}
+    for record in BROKEN:
+        letter = letters[record.key, record.value]
+        assert [(h["key"], h["value"]) for h in letter["headers"]] == list(record.headers)
+    assert "no ce_ header" in letters[b"k1", b"no event"]["error"]
+    assert "ce_id: the required attribute is missing" in letters[None, b"\xff\x00"]["error"]
+
+
+@pytest.mark.spark
+@pytest.mark.kafka
+def test_of_the_same_event_the_first_stays(
+    spark: Any, topics: Topics, topic_name: str, tmp_path: Path
+) -> None:
+    topics.fill(topic_name, [event(1), event(2), event(1)])
+    output = tmp_path / "events"
+    run_job(spark, options(topics, topic_name), str(output))
+    rows = spark.read.parquet(str(output)).orderBy("offset").collect()
+    assert [(row["id"], row["offset"]) for row in rows] == [("1", 0), ("2", 1)]
+
+
+@pytest.mark.spark
+@pytest.mark.kafka
+def test_an_empty_topic_is_an_empty_output(
+    spark: Any, topics: Topics, topic_name: str, tmp_path: Path
+) -> None:
+    topics.fill(topic_name, [])
+    output = tmp_path / "events"
+    counts = run_job(spark, options(topics, topic_name), str(output))
+    assert counts == JobCounts(0, 0, 0, 0, 0)
+    assert output.is_dir()
+
+
+@pytest.mark.spark
+@pytest.mark.kafka
+def test_an_output_is_replaced_only_when_asked(
+    spark: Any, topics: Topics, topic_name: str, tmp_path: Path
+) -> None:
+    topics.fill(topic_name, RECORDS)
+    output = tmp_path / "events"
+    output.mkdir()
+    (output / "mine").write_text("kept")
+    with pytest.raises(OutputExistsError, match="events exists"):
+        run_job(spark, options(topics, topic_name), str(output))
+    assert (output / "mine").read_text() == "kept"
+    first = run_job(spark, options(topics, topic_name), str(output), overwrite=True)
+    again = run_job(spark, options(topics, topic_name), str(output), overwrite=True)
+    assert first == again
+    assert [entry.name for entry in tmp_path.iterdir()] == ["events"]
+    assert not (output / "mine").exists()
+
+
+@pytest.mark.spark
+@pytest.mark.kafka
+def test_a_failed_job_leaves_nothing_and_harms_nothing(
+    spark: Any, topics: Topics, topic_name: str, tmp_path: Path
+) -> None:
+    output = tmp_path / "events"
+    with pytest.raises(Exception, match="UNKNOWN_TOPIC_OR_PARTITION"):
+        run_job(spark, options(topics, topic_name), str(output))
+    assert list(tmp_path.iterdir()) == []
+    output.mkdir()
+    (output / "mine").write_text("kept")
+    with pytest.raises(Exception, match="UNKNOWN_TOPIC_OR_PARTITION"):
+        run_job(spark, options(topics, topic_name), str(output), overwrite=True)
+    assert [entry.name for entry in output.iterdir()] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("seen", "written"),
+    [
+        ({"read": 9, "valid": 3, "invalid": 3, "duplicate": 2}, {"valid": 3, "invalid": 3}),
+        ({"read": 9, "valid": 3, "invalid": 3, "duplicate": 3}, {"valid": 2, "invalid": 3}),
+        ({"read": 9, "valid": 3, "invalid": 3, "duplicate": 3}, {"valid": 3}),
+    ],
+)
+def test_counts_that_do_not_agree_are_an_error(
+    seen: dict[str, int], written: dict[str, int]
+) -> None:
+    with pytest.raises(CountMismatchError, match="9 records were read"):
+        _agreed(seen, written)
