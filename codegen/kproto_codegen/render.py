@@ -376,6 +376,7 @@ def _package_source(messages: Sequence[MessageSpec], package: str) -> str:
             messages=pairs,
             imports=[_text(indent(_from_import(f".{m}", [n], margin=4))) for m, n in pairs],
             former="{\n" + table + "}" if former else "{}",
+            aliases=[f"{old} = {new}" for old, new in sorted(former.items())],
             api_keys=[_text(indent(_api_key(*entry))) for entry in api_keys],
             exports=["API_KEYS", "FORMER_NAMES", "MODULES", *sorted(name for _, name in pairs)],
         )

@@ -321,6 +321,10 @@ if TYPE_CHECKING:
     from .write_txn_markers_response import WriteTxnMarkersResponse
     from .zk_migration_state_record import ZkMigrationStateRecord
 
+    # Names of earlier releases.
+    ListClientMetricsResourcesRequest = ListConfigResourcesRequest
+    ListClientMetricsResourcesResponse = ListConfigResourcesResponse
+
 #: The module of each message.
 MODULES: dict[str, str] = {
     "AbortTransactionRecord": "abort_transaction_record",
@@ -1016,13 +1020,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    known = FORMER_NAMES.get(name, name)
-    if known not in MODULES:
-        raise AttributeError(f"{__name__} has no message {name!r}")
-    found = getattr(import_module(f".{MODULES[known]}", __name__), known)
-    globals()[name] = found
-    return found
+if not TYPE_CHECKING:  # else a checker would take any name for a message
+
+    def __getattr__(name: str) -> Any:
+        known = FORMER_NAMES.get(name, name)
+        if known not in MODULES:
+            raise AttributeError(f"{__name__} has no message {name!r}")
+        found = getattr(import_module(f".{MODULES[known]}", __name__), known)
+        globals()[name] = found
+        return found
 
 
 def __dir__() -> list[str]:

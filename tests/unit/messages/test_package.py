@@ -89,7 +89,7 @@ def test_every_message_is_there_by_name() -> None:
 
 def test_checkers_and_editors_see_what_is_loaded_lazily() -> None:
     tree = ast.parse((FOLDER / "__init__.py").read_text(encoding="utf-8"))
-    (block,) = (node for node in tree.body if isinstance(node, ast.If))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
     seen = {
         alias.name: node.module
         for node in block.body
@@ -97,6 +97,14 @@ def test_checkers_and_editors_see_what_is_loaded_lazily() -> None:
         for alias in node.names
     }
     assert seen == messages.MODULES
+    former = {
+        node.targets[0].id: node.value.id
+        for node in block.body
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and isinstance(node.value, ast.Name)
+    }
+    assert former == messages.FORMER_NAMES
 
 
 def test_there_is_no_module_without_a_message() -> None:
@@ -120,14 +128,14 @@ def test_former_names_resolve_to_the_class_of_today() -> None:
 
 
 def test_a_request_renamed_since_is_found_by_its_old_name() -> None:
-    from kproto.messages import ListConfigResourcesRequest  # noqa: PLC0415 - what is tested
+    from kproto.messages import ListConfigResourcesRequest
 
     old = messages.ListClientMetricsResourcesRequest
     assert old is ListConfigResourcesRequest
 
 
 def test_an_unknown_name_is_an_attribute_error_that_says_so() -> None:
-    with pytest.raises(AttributeError, match="kproto.messages has no message 'MetadataReqest'"):
+    with pytest.raises(AttributeError, match=r"kproto.messages has no message 'MetadataReqest'"):
         _ = messages.MetadataReqest  # type: ignore[attr-defined]
     with pytest.raises(ImportError):
-        from kproto.messages import Nothing  # type: ignore[attr-defined] # noqa: F401, PLC0415
+        from kproto.messages import Nothing  # type: ignore[attr-defined] # noqa: F401
