@@ -280,11 +280,13 @@ def _checked(
     attributes: dict[str, AttributeValue] = {}
     if given.get(version.specversion) is None:
         attributes[version.specversion] = version.label
+    specs = version.attributes
     for name, value in given.items():
-        if not isinstance(name, str):
-            raise CloudEventError(f"an attribute name is a str, not {type(name).__name__}")
-        version.checked_spec(name, name)
-        if value is not None:
+        spec = specs.get(name) or version.checked_spec(name, name)
+        # The usual value is found right at once; the others are looked at closely.
+        if type(value) is str and (value in spec.found_right or (value and spec.quick(value))):
+            attributes[name] = value
+        elif value is not None:
             attributes[name] = _checked_value(name, value, version)
     for name in version.required:
         if name not in attributes:

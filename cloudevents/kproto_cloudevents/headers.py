@@ -16,6 +16,7 @@ from .record import Header, Profile
 from .types import canonical
 from .versions import (
     REMEMBERED_LENGTH,
+    REMEMBERED_NAMES,
     REMEMBERED_VALUES,
     V1_0,
     VERSIONS,
@@ -131,7 +132,7 @@ def read_attribute(
 ) -> str | None:
     """One attribute in the headers, checked; None when it is unset."""
     readers = _READERS[version.label]
-    header = _HEADER_OF[version.label][name]
+    header = _HEADER_OF[version.label].get(name) or PREFIX + name
     raw = table.get(header)
     if raw is None:
         # Nobody writes `ce_datacontenttype` any more, but it is read.
@@ -224,7 +225,7 @@ def _reader_of(
         return readers[CONTENT_TYPE]
     spec = version.checked_spec(name, header, _BINARY_HEADERS)
     reader = _HeaderReader(name, spec, None)
-    if len(readers) < REMEMBERED_VALUES and len(header) <= MAX_SHOWN:
+    if len(readers) < REMEMBERED_NAMES and len(header) <= MAX_SHOWN:
         readers[header] = reader
     return reader
 
@@ -243,10 +244,11 @@ def write_headers(event: CloudEvent) -> list[Header]:
     written: list[Header]
     try:
         written = [(names[name], text.encode()) for name, text in event._attributes.items()]
-    except AttributeError:
-        # Some value is no str.
+    except (KeyError, AttributeError):
+        # An extension that is written for the first time, or a value that is no str.
         written = [
-            (names[name], canonical(value).encode()) for name, value in event._attributes.items()
+            (names.get(name) or _extension_header(name, names), canonical(value).encode())
+            for name, value in event._attributes.items()
         ]
     if version.data_encoding in event._attributes:
         # The value of a record is the data as it is: never encoded, so never said to be.
@@ -257,17 +259,18 @@ def write_headers(event: CloudEvent) -> list[Header]:
     return written
 
 
-class _HeaderNames(dict[str, str]):
-    """Headers by attribute; that of an extension is made when it is asked for."""
-
-    def __missing__(self, name: str) -> str:
-        return PREFIX + name
+def _extension_header(name: str, names: dict[str, str]) -> str:
+    """The header of an extension; remembered, as its reader is."""
+    header = PREFIX + name
+    if len(names) < REMEMBERED_NAMES and len(header) <= MAX_SHOWN:
+        names[name] = header
+    return header
 
 
 _HEADER_OF: Final = {
-    label: _HeaderNames(
-        (name, CONTENT_TYPE if name == version.content_type else PREFIX + name)
+    label: {
+        name: CONTENT_TYPE if name == version.content_type else PREFIX + name
         for name in version.attributes
-    )
+    }
     for label, version in VERSIONS.items()
 }

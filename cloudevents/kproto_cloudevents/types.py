@@ -261,7 +261,7 @@ _RELATIVE_PATTERN = re.compile(
     rf"(?:\?{_QUERY})?(?:#{_QUERY})?"
 )
 #: URI-references that are a path of plain characters.
-_PLAIN_PATH = re.compile(r"(?:/?[A-Za-z0-9\-._~]+)+/?")
+_PLAIN_PATH = re.compile(r"/?[A-Za-z0-9\-._~]+(?:/[A-Za-z0-9\-._~]+)*/?")
 
 
 def _uri_fault(text: str) -> str | None:

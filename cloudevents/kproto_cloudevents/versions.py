@@ -158,6 +158,8 @@ class SpecVersion:
         return _EXTENSION
 
     def _check_name(self, name: str, where: str, clauses: tuple[str, ...]) -> None:
+        if not isinstance(name, str):
+            raise CloudEventError(f"an attribute name is a str, not {type(name).__name__}")
         where = where if where.isprintable() and len(where) <= MAX_SHOWN else quoted(where)
         clauses = (*clauses, self.clause(self.name_section))
         if name == "data":

@@ -223,7 +223,7 @@ def test_any_record_has_an_outcome_or_a_cloud_event_error(key, value, headers, m
                 written = to_kafka(outcome, other)
             except CloudEventError:
                 continue  # a charset that cannot be written
-            assert isinstance(from_kafka(*written), CloudEvent)
+            assert isinstance(from_kafka(*written, mode=other, **settings), CloudEvent)
 
 
 ANYTHING = st.none() | st.integers() | st.text(max_size=3) | st.binary(max_size=3) | st.just([])

@@ -70,3 +70,10 @@ def test_long_ones_are_parsed_too():
     media_type = parse_media_type("text/plain; a=" + "b" * 1000)
     assert media_type is not None
     assert media_type.parameters == (("a", "b" * 1000),)
+
+
+@pytest.mark.parametrize(
+    "text", ["a/b" + "; a=b" * 9_999 + "x", 'a/b;a="' + '\\"' * 9_999, "a/b ;" * 9_999]
+)
+def test_long_texts_come_to_an_end(text):
+    assert parse_media_type(text) is None

@@ -138,6 +138,17 @@ def test_quick_and_full_check_of_a_time_agree(text):
         assert text[8:10] in ("29", "30", "31") or text[17:19] == "60"
 
 
+@pytest.mark.parametrize(
+    "piece", ["a", "/a", "a/", "%41", ":", "@", "[", "0", "-", ";a=b", "A", "."]
+)
+@pytest.mark.parametrize("name", list(ce_types.TYPES))
+def test_long_texts_are_checked_in_reasonable_time(name, piece):
+    # A pattern that goes back over what it has read would not come to an end here.
+    for end in ("!", " ", "\x00", ""):
+        ce_types.TYPES[name].fault(piece * 5_000 + end)
+        ce_types.TYPES[name].quick(piece * 5_000 + end)
+
+
 def test_every_disallowed_code_point_of_a_string():
     fault = ce_types.STRING.fault
     refused = {code for code in range(0x110000) if fault(chr(code))}
