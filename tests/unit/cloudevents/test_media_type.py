@@ -73,7 +73,7 @@ def test_long_ones_are_parsed_too():
 
 
 @pytest.mark.parametrize(
-    "text", ["a/b" + "; a=b" * 9_999 + "x", 'a/b;a="' + '\\"' * 9_999, "a/b ;" * 9_999]
+    "text", ["a/b" + "; a=b" * 9_999 + "(", 'a/b;a="' + '\\"' * 9_999, "a/b ;" * 9_999]
 )
 def test_long_texts_come_to_an_end(text):
     assert parse_media_type(text) is None

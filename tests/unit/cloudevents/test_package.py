@@ -9,6 +9,7 @@ from pathlib import Path
 
 import kproto_cloudevents
 
+DOCS = Path(__file__).parents[3] / "docs" / "cloudevents.md"
 PACKAGE = Path(kproto_cloudevents.__file__).parent
 
 
@@ -45,3 +46,10 @@ def test_importing_it_loads_little():
     ).stdout.split()
     heavy = {"asyncio", "dataclasses", "inspect", "socket", "ipaddress", "kproto", "base64"}
     assert not heavy & set(loaded)
+
+
+def test_the_first_program_of_the_documentation_runs(capsys):
+    opening = DOCS.read_text(encoding="utf-8").partition("## Reading")[0]
+    lines = [line[4:] for line in opening.splitlines() if not line or line.startswith("    ")]
+    exec("\n".join(lines), {})
+    assert capsys.readouterr().out == "order.placed {'total': 12}\n"
