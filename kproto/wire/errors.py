@@ -7,6 +7,8 @@ nothing of sockets or of any one message; layers above raise them and may subcla
 
 from __future__ import annotations
 
+from typing import Any
+
 __all__ = [
     "AuthenticationError",
     "BrokerConnectionError",
@@ -133,6 +135,10 @@ class BrokerResponseError(KprotoError):
         self.detail = detail
         self.retriable = retriable
         super().__init__(f"{name} ({code}): {detail}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Several arguments, so that an exception cannot be pickled by its text alone."""
+        return type(self), (self.code, self.name, self.detail), vars(self)
 
 
 def _describe(

@@ -36,7 +36,7 @@ class Uuid(bytes):
         """Read the 22 characters of base64url. Raises ConfigurationError on anything else."""
         try:
             raw = base64.b64decode(text + "==", altchars=b"-_", validate=True)
-        except ValueError:
+        except (TypeError, ValueError):
             raw = b""
         if len(raw) != 16:
             raise ConfigurationError(
