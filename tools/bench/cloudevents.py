@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 import timeit
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -51,11 +52,11 @@ class Case(NamedTuple):
 def cases() -> list[Case]:
     """The comparisons; imports both packages."""
     import kproto_cloudevents as ours
-    from cloudevents.core.bindings import kafka as sdk
-    from cloudevents.core.formats.json import JSONFormat
-    from cloudevents.core.v1.event import CloudEvent as SdkEvent
 
-    sdk_format = JSONFormat()
+    # By name, because a type checker looks for the SDK in our folder of that name.
+    sdk = import_module("cloudevents.core.bindings.kafka")
+    sdk_event = import_module("cloudevents.core.v1.event").CloudEvent
+    sdk_format = import_module("cloudevents.core.formats.json").JSONFormat()
     sdk_headers = {name: raw for name, raw in HEADERS if raw is not None}
     sdk_message = sdk.KafkaMessage(sdk_headers, None, VALUE)
 
@@ -100,6 +101,7 @@ def cases() -> list[Case]:
 
     def our_lazy() -> object:
         event = ours.lazy_from_kafka(None, VALUE, HEADERS)
+        assert isinstance(event, ours.LazyEvent)
         return event.type, event.id
 
     read_by_sdk = sdk.from_kafka(sdk_message, sdk_format)
@@ -129,7 +131,7 @@ def cases() -> list[Case]:
     fresh_json = ours.CloudEvent(attributes, data=json.loads(VALUE))
     sdk_attributes = read_by_sdk.get_attributes()
     sdk_data = json.loads(VALUE)
-    sdk_bytes = SdkEvent(dict(sdk_attributes), VALUE)
+    sdk_bytes = sdk_event(dict(sdk_attributes), VALUE)
 
     return [
         Case("binary: decode, check, read every attribute", our_read, sdk_read, 3.0),
@@ -152,13 +154,13 @@ def cases() -> list[Case]:
         Case(
             "create an event from attributes and bytes",
             lambda: ours.CloudEvent(attributes, data=VALUE),
-            lambda: SdkEvent(dict(sdk_attributes), VALUE),
+            lambda: sdk_event(dict(sdk_attributes), VALUE),
             1.0,
         ),
         Case(
             "create an event with JSON data, encode it binary",
             lambda: ours.to_kafka(ours.CloudEvent(attributes, data=sdk_data), "binary"),
-            lambda: sdk.to_binary(SdkEvent(dict(sdk_attributes), sdk_data), sdk_format),
+            lambda: sdk.to_binary(sdk_event(dict(sdk_attributes), sdk_data), sdk_format),
             1.0,
         ),
     ]
@@ -198,7 +200,7 @@ def run_in_peers() -> int:
     from tools.setup.peers import peers_python
 
     environment = {**os.environ, INNER: "1", "PYTHONPATH": str(ROOT / "cloudevents")}
-    command = [peers_python(), "-P", __file__, *sys.argv[1:]]
+    command = [str(peers_python()), "-P", __file__, *sys.argv[1:]]
     return subprocess.call(command, cwd=ROOT, env=environment)
 
 
