@@ -8,8 +8,8 @@ header and no binding.
 from __future__ import annotations
 
 import binascii
-import json
 from collections.abc import Iterable, Iterator
+from json.encoder import encode_basestring
 from typing import Any, Final
 
 from .data import (
@@ -273,8 +273,6 @@ def _shown(name: str) -> str:
 
 # --- writing ------------------------------------------------------------------------------------
 
-_encode_string = json.JSONEncoder(ensure_ascii=False).encode
-
 
 def to_json(event: CloudEvent) -> bytes:
     """Write an event as a document of `application/cloudevents+json`.
@@ -287,8 +285,9 @@ def to_json(event: CloudEvent) -> bytes:
         return event._document
     version = event._version
     data = event._data
+    # A name has nothing that JSON would escape.
     parts = [
-        f"{_encode_string(name)}:{_attribute_json(value)}"
+        f'"{name}":{encode_basestring(value) if type(value) is str else _attribute_json(value)}'
         for name, value in event._attributes.items()
         if name != version.data_encoding
     ]
@@ -327,4 +326,4 @@ def to_json_batch(events: Iterable[CloudEvent]) -> bytes:
 def _attribute_json(value: AttributeValue) -> str:
     if isinstance(value, bool | int | JsonMap):
         return canonical(value)
-    return _encode_string(canonical(value))
+    return encode_basestring(canonical(value))
