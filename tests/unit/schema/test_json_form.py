@@ -1,0 +1,190 @@
+"""Messages as JSON in the form of Kafka's JsonConverter classes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from kproto.messages import (
+    AlterClientQuotasRequest,
+    DescribeTopicPartitionsResponse,
+    FetchRequest,
+    MetadataRequest,
+    ProduceRequest,
+    SaslAuthenticateRequest,
+)
+from kproto.messages.base import Message
+from kproto.messages.fetch_request import ReplicaState
+from kproto.messages.metadata_request import MetadataRequestTopic
+from kproto.messages.produce_request import PartitionProduceData, TopicProduceData
+from kproto.wire.errors import DecodeError, EncodeError
+from kproto.wire.tags import RawTaggedField
+from kproto.wire.uuid import Uuid
+
+TOPIC_ID = Uuid(bytes(15) + b"\5")
+
+
+def test_a_message_as_kafkas_converter_writes_it() -> None:
+    # {"topics":[...]} was read and written by MetadataRequestDataJsonConverter of 4.4.0.
+    request = MetadataRequest(topics=[MetadataRequestTopic(topic_id=TOPIC_ID, name=None)])
+    node = request.to_json(12)
+    assert json.dumps(node, separators=(",", ":")) == (
+        '{"topics":[{"topicId":"AAAAAAAAAAAAAAAAAAAABQ","name":null}],'
+        '"allowAutoTopicCreation":true,"includeTopicAuthorizedOperations":false}'
+    )
+    assert MetadataRequest.from_json(node, 12) == request
+
+
+def test_records_are_written_as_base64() -> None:
+    # Kafka writes an empty string, which would lose them, and reads base64.
+    part = PartitionProduceData(index=1, records=b"\xde\xad")
+    request = ProduceRequest(topic_data=[TopicProduceData(name="a", partition_data=[part])])
+    node = request.to_json(9)
+    assert node["topicData"][0]["partitionData"] == [{"index": 1, "records": "3q0="}]
+    assert ProduceRequest.from_json(node, 9) == request
+
+
+def test_a_tagged_field_at_its_default_is_left_out() -> None:
+    assert "clusterId" not in FetchRequest().to_json(15)
+    node = FetchRequest(cluster_id="c", replica_state=ReplicaState(replica_id=1)).to_json(15)
+    assert node["clusterId"] == "c"
+    assert node["replicaState"] == {"replicaId": 1, "replicaEpoch": -1}
+
+
+def test_unknown_tagged_fields_have_no_form_in_json() -> None:
+    request = FetchRequest()
+    request.unknown_tagged_fields = [RawTaggedField(99, b"x")]
+    assert FetchRequest.from_json(request.to_json(15), 15) == FetchRequest()
+
+
+@pytest.mark.parametrize(
+    ("value", "form"), [(1.5, 1.5), (2.0, 2.0), (float("inf"), "Infinity"), (1e300, 1e300)]
+)
+def test_floats(value: float, form: object) -> None:
+    node = AlterClientQuotasRequest.from_json(
+        {
+            "entries": [
+                {"entity": [], "ops": [{"key": "k", "value": value, "remove": False}]},
+            ],
+            "validateOnly": False,
+        },
+        1,
+    ).to_json(1)
+    assert node["entries"][0]["ops"][0]["value"] == form
+
+
+def test_what_kafka_writes_for_infinity_is_refused_when_read() -> None:
+    node = {"entries": [{"entity": [], "ops": [{"key": "k", "value": "NaN", "remove": False}]}]}
+    refused(AlterClientQuotasRequest, 1, node | {"validateOnly": False}, "entries[0].ops[0].value")
+
+
+def test_what_cannot_be_encoded_is_not_written() -> None:
+    request = MetadataRequest(topics=None)
+    with pytest.raises(EncodeError, match="MetadataRequest v0, field topics: null"):
+        request.to_json(0)
+    request.topics = 5  # type: ignore[assignment]
+    with pytest.raises(EncodeError, match="MetadataRequest v9, field topics: a list is wanted"):
+        request.to_json(9)
+
+
+def test_unknown_fields_are_ignored() -> None:
+    node = MetadataRequest().to_json(9) | {"nonsense": [1, {}]}
+    assert MetadataRequest.from_json(node, 9) == MetadataRequest()
+
+
+def refused(message: type[Message], version: int, node: Any, field: str) -> DecodeError:
+    with pytest.raises(DecodeError) as caught:
+        message.from_json(node, version)
+    error = caught.value
+    assert (error.message, error.version, error.field) == (message.__name__, version, field)
+    return error
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "reason"),
+    [
+        ({"sessionId": None}, "sessionId", "null, which this version does not allow"),
+        ({"sessionId": "16"}, "sessionId", "a whole number is wanted, not a string"),
+        ({"sessionId": 1.0}, "sessionId", "a whole number is wanted, not 1.0"),
+        ({"sessionId": True}, "sessionId", "a whole number is wanted, not True"),
+        ({"sessionId": 2**31}, "sessionId", "2147483648 is no int32"),
+        ({"isolationLevel": -129}, "isolationLevel", "-129 is no int8"),
+        ({"rackId": 5}, "rackId", "a JSON string is wanted, not 5"),
+        ({"rackId": "x" * 32768}, "rackId", "a string of 32768 bytes; at most 32767"),
+        ({"rackId": "\ud800"}, "rackId", "a string with a lone surrogate"),
+        ({"topics": {}}, "topics", "a JSON array is wanted, not an object"),
+        ({"topics": [5]}, "topics[0]", "a JSON object is wanted, not 5"),
+        ({"topics": [None]}, "topics[0]", "null, which this version does not allow"),
+        ({"topics": [{}]}, "topics[0].topicId", "the field is missing"),
+        ({"replicaState": []}, "replicaState", "a JSON object is wanted, not an array"),
+        ({"replicaId": 3}, "replicaId", "this version does not have the field"),
+    ],
+)
+def test_what_is_refused(change: dict[str, Any], field: str, reason: str) -> None:
+    error = refused(FetchRequest, 15, FetchRequest().to_json(15) | change, field)
+    assert error.reason.startswith(reason)
+
+
+def test_a_missing_field() -> None:
+    node = FetchRequest().to_json(15)
+    del node["maxWaitMs"]
+    assert refused(FetchRequest, 15, node, "maxWaitMs").reason == "the field is missing"
+
+
+@pytest.mark.parametrize("node", [None, [], "text", 5])
+def test_what_is_no_object(node: Any) -> None:
+    with pytest.raises(DecodeError, match="FetchRequest v15: "):
+        FetchRequest.from_json(node, 15)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "AAAA", "AAAAAAAAAAAAAAAAAAAAA", "!" * 22, "AAAAAAAAAAAAAAAAAAAAAAA", "é" * 22]
+)
+def test_a_uuid_has_16_bytes(text: str) -> None:
+    node = {"topics": [{"topicId": text, "name": None}]}
+    error = refused(MetadataRequest, 12, MetadataRequest().to_json(12) | node, "topics[0].topicId")
+    assert "is no Kafka uuid" in error.reason
+
+
+def test_a_padded_uuid_is_read_as_kafka_reads_it() -> None:
+    node = {"topics": [{"topicId": f"{TOPIC_ID}==", "name": None}]}
+    request = MetadataRequest.from_json(MetadataRequest().to_json(12) | node, 12)
+    assert request.topics is not None
+    assert request.topics[0].topic_id == TOPIC_ID
+
+
+@pytest.mark.parametrize("text", ["!", "A", "AA=", "AA", "é"])
+def test_bytes_are_base64(text: str) -> None:
+    error = refused(SaslAuthenticateRequest, 2, {"authBytes": text}, "authBytes")
+    assert error.reason == "a string that is no base64"
+
+
+def test_a_field_of_another_version_may_stand_at_its_default() -> None:
+    node = FetchRequest().to_json(14)
+    extras: list[dict[str, Any]] = [{"replicaState": {}}, {"rackId": ""}, {"replicaId": -1}]
+    for extra in extras:
+        assert FetchRequest.from_json(node | extra, 14).encode(14) == FetchRequest().encode(14)
+    # replicaState is not ignorable: anything else would be lost.
+    refused(FetchRequest, 14, node | {"replicaState": {"replicaId": 1}}, "replicaState")
+    refused(FetchRequest, 14, node | {"replicaState": None}, "replicaState")
+
+
+def test_an_ignorable_field_of_another_version_is_dropped() -> None:
+    node = FetchRequest().to_json(4) | {"rackId": "r", "logStartOffset": 5}
+    assert FetchRequest.from_json(node, 4) == FetchRequest()
+
+
+def test_a_null_struct() -> None:
+    response = DescribeTopicPartitionsResponse(next_cursor=None)
+    node = response.to_json(0)
+    assert node == {"throttleTimeMs": 0, "topics": [], "nextCursor": None}
+    assert DescribeTopicPartitionsResponse.from_json(node, 0) == response
+
+
+def test_a_version_that_is_not_valid() -> None:
+    with pytest.raises(DecodeError, match="version 99 is not one of"):
+        FetchRequest.from_json({}, 99)
+    with pytest.raises(EncodeError, match="version 99 is not one of"):
+        FetchRequest().to_json(99)

@@ -1,0 +1,85 @@
+"""Names of definitions as names in Python: readable, and never one that is taken."""
+
+from __future__ import annotations
+
+import keyword
+
+import pytest
+
+from kproto.schema.definitions import union
+from kproto.schema.naming import attribute_name, class_name, module_name, snake_case
+
+
+@pytest.mark.parametrize(
+    ("name", "snake"),
+    [
+        ("TopicId", "topic_id"),
+        ("topicId", "topic_id"),
+        ("ISRNodes", "isr_nodes"),
+        ("NewISR", "new_isr"),
+        ("RPCName", "rpc_name"),
+        ("ScramSha512", "scram_sha512"),
+        ("HTTP2Port", "http2_port"),
+        ("A", "a"),
+        ("already_snake", "already_snake"),
+    ],
+)
+def test_snake_case(name: str, snake: str) -> None:
+    assert snake_case(name) == snake
+
+
+@pytest.mark.parametrize(
+    ("name", "of_message", "attribute"),
+    [
+        ("Name", True, "name"),
+        ("Class", True, "class_"),
+        ("Class", False, "class_"),
+        ("None", False, "none"),
+        ("Size", True, "size_"),  # a message has a method of that name, a struct has not
+        ("Size", False, "size"),
+        ("Encode", True, "encode_"),
+        ("FromJson", True, "from_json_"),
+        ("Copy", False, "copy_"),
+        ("UnknownTaggedFields", False, "unknown_tagged_fields_"),
+        ("Self", False, "self_"),  # __init__ has a parameter of that name
+        ("List", False, "list_"),  # __init__ calls it
+        ("Type", True, "type"),
+        ("Id", True, "id"),
+    ],
+)
+def test_attributes(name: str, of_message: bool, attribute: str) -> None:
+    assert attribute_name(name, of_message=of_message) == attribute
+
+
+@pytest.mark.parametrize(
+    ("name", "cls"),
+    [
+        ("TopicData", "TopicData"),
+        ("Exception", "Exception_"),
+        ("None", "None_"),
+        ("True", "True_"),
+        ("Uuid", "Uuid_"),
+        ("Struct", "Struct_"),
+        ("Iterable", "Iterable_"),
+    ],
+)
+def test_classes(name: str, cls: str) -> None:
+    assert class_name(name) == cls
+
+
+@pytest.mark.parametrize(
+    ("name", "module"),
+    [("FetchRequest", "fetch_request"), ("Base", "base_"), ("Import", "import_")],
+)
+def test_modules(name: str, module: str) -> None:
+    assert module_name(name) == module
+
+
+def test_no_two_names_of_the_union_meet() -> None:
+    modules = [module_name(name) for name in union()]
+    assert len(set(modules)) == len(modules)
+    for spec in union().values():
+        for fields in [spec.fields, *(struct.fields for struct in spec.structs())]:
+            made = [attribute_name(f.name, of_message=fields is spec.fields) for f in fields]
+            assert len(set(made)) == len(made), spec.name
+            assert all(name.isidentifier() and not keyword.iskeyword(name) for name in made)
