@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as sf
 
 from kproto.client import Client, NewTopic, ProducerRecord
-from kproto.wire.errors import KprotoError
+from kproto.wire.errors import BrokerConnectionError, KprotoError
 
 from .events import VALID
 from .flights import DEPARTED, Expected, flight_records, read_flights
@@ -111,13 +111,20 @@ def run(output: Path, limit: int | None) -> list[Check]:
 
 @contextmanager
 def embedded_broker() -> Iterator[str]:
-    """An embedded broker in a process of its own; gives its address."""
+    """An embedded broker in a process of its own; gives its address.
+
+    Raises:
+        BrokerConnectionError: it did not start.
+    """
     command = [sys.executable, "-m", "kproto.cli", "broker", "--port", "0"]
     # The command is our own, and nothing in it comes from outside.
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as broker:  # noqa: S603
         try:
             assert broker.stdout is not None
-            yield broker.stdout.readline().split()[-1]
+            words = broker.stdout.readline().split()
+            if not words:
+                raise BrokerConnectionError("the embedded broker did not start")
+            yield words[-1]
         finally:
             broker.terminate()
 
@@ -148,6 +155,9 @@ async def delete_topic(bootstrap: str, topic: str) -> None:
 def spark_session() -> Iterator[SparkSession]:
     """A Spark of this machine's own, all cores, without a web page, quiet."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    # PySpark's workers warn of pandas versions; no pandas is used here.
+    os.environ.setdefault("PYTHONWARNINGS", "ignore::FutureWarning")
     from pyspark.sql import SparkSession
 
     spark = (
