@@ -1,0 +1,197 @@
+"""`Broker`: the public face. Owns the listener, the connections and the state."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Mapping
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Self
+
+from ..messages.base import Request
+from ..records import Record
+from ..wire.errors import BrokerConnectionError, ConfigurationError
+from . import handlers as _  # noqa: F401 - importing the handlers registers them
+from .connection import ClientOfBroker
+from .control import Control, ControlFunction, Controls
+from .settings import BrokerSettings
+from .state import BrokerState
+from .topics import Topic
+
+__all__ = ["Broker"]
+
+logger = logging.getLogger("kproto.broker")
+
+#: Connections that may wait to be accepted, as Kafka's socket.listen.backlog.size.
+_BACKLOG = 50
+
+
+class Broker:
+    """A Kafka broker in memory, for `async with`.
+
+    The four settings that tests change most may be named here; they go before those in
+    `settings`. Raises ConfigurationError for one that cannot work.
+    """
+
+    def __init__(
+        self,
+        settings: BrokerSettings | None = None,
+        *,
+        host: str | None = None,
+        port: int | None = None,
+        num_partitions: int | None = None,
+        auto_create_topics: bool | None = None,
+    ) -> None:
+        named: dict[str, Any] = {
+            "host": host,
+            "port": port,
+            "num_partitions": num_partitions,
+            "auto_create_topics": auto_create_topics,
+        }
+        given = {name: value for name, value in named.items() if value is not None}
+        self.settings = replace(settings or BrokerSettings(), **given)
+        self._state = BrokerState(self.settings)
+        self._controls = Controls()
+        self._server: asyncio.Server | None = None
+        self._clients: set[ClientOfBroker] = set()
+
+    # Life
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def start(self) -> None:
+        """Listen. Raises BrokerConnectionError when the address cannot be had."""
+        if self._server is not None:
+            raise ConfigurationError(f"the broker listens at {self.bootstrap} already")
+        listener = _listen(self.settings.host, self.settings.port)
+        try:
+            self._state.port = listener.getsockname()[1]
+            self._server = await asyncio.get_running_loop().create_server(
+                self._new_client, sock=listener
+            )
+        except BaseException:
+            listener.close()
+            raise
+
+    async def close(self) -> None:
+        """Stop listening and end every connection; topics stay, and `start` serves them again."""
+        server, self._server = self._server, None
+        if server is None:
+            return
+        server.close()
+        clients = list(self._clients)
+        for client in clients:
+            client.abort()
+        await asyncio.gather(*(client.closed for client in clients))
+        await server.wait_closed()
+
+    def _new_client(self) -> ClientOfBroker:
+        return ClientOfBroker(self._state, self._controls, self._clients.add, self._clients.discard)
+
+    # What a test wants to know
+
+    @property
+    def bootstrap(self) -> str:
+        """`host:port` for clients. Raises ConfigurationError while the broker does not listen."""
+        if self._server is None:
+            raise ConfigurationError("the broker does not listen; use it in `async with`")
+        host = self._state.host
+        return f"[{host}]:{self._state.port}" if ":" in host else f"{host}:{self._state.port}"
+
+    @property
+    def cluster_id(self) -> str:
+        """The id that clients see in metadata."""
+        return self._state.cluster_id
+
+    @property
+    def connections(self) -> int:
+        """How many clients are connected now."""
+        return len(self._clients)
+
+    @property
+    def topics(self) -> dict[str, Topic]:
+        """The topics by name; a copy."""
+        return {topic.name: topic for topic in self._state.topics}
+
+    def end_offset(self, topic: str, partition: int = 0) -> int:
+        """The offset that the next record will get. Raises BrokerResponseError."""
+        return self._state.topics.named(topic).partition(partition).log.end_offset
+
+    def records(self, topic: str, partition: int = 0) -> list[Record]:
+        """Every record of a partition, decoded.
+
+        Raises BrokerResponseError for an unknown one, CorruptBatchError, MissingCodecError.
+        """
+        log = self._state.topics.named(topic).partition(partition).log
+        return [
+            record
+            for batch in log
+            if not batch.is_control
+            for record in batch.records(from_offset=log.start_offset)
+        ]
+
+    # What a test wants to do
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int | None = None,
+        configs: Mapping[str, str | None] | None = None,
+    ) -> Topic:
+        """Create a topic, with the default of partitions unless they are given.
+
+        Raises BrokerResponseError, as a client would get it.
+        """
+        topic = self._state.plan_topic(
+            name, -1 if partitions is None else partitions, configs=configs
+        )
+        self._state.topics.add(topic)
+        return topic
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic. Raises BrokerResponseError."""
+        self._state.topics.remove(self._state.topics.named(name))
+
+    def delete_records(self, topic: str, partition: int, before: int) -> None:
+        """Move the start of a log to offset `before`. Raises BrokerResponseError."""
+        self._state.topics.named(topic).partition(partition).log.delete_before(before)
+
+    def control(
+        self,
+        function: ControlFunction,
+        *,
+        request: type[Request[Any]] | None = None,
+        times: int | None = None,
+    ) -> Control:
+        """Let `function` see each request, or those of class `request`, before the broker does.
+
+        It returns None to let the request pass, or a response, `Delay` or `Close`. After it has
+        decided `times` it is asked no more. Give what comes back to `remove_control`.
+        """
+        return self._controls.add(function, request, times)
+
+    def remove_control(self, control: Control) -> None:
+        """Take a control function away."""
+        self._controls.remove(control)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """One listening socket: with port 0, several for one name would get different ports."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        reason = f"cannot listen: {error.strerror or error}"
+        raise BrokerConnectionError(reason, address=f"{host}:{port}") from None

@@ -1,0 +1,95 @@
+"""Produce (0), v0 to v13.
+
+v0-v2   message sets of magic 0 and 1; v1 throttle time, v2 log append time in the response
+v3      record batches, transactional id (KIP-98)
+v4      KAFKA_STORAGE_ERROR may be answered
+v5      log start offset in the response
+v7      zstd (KIP-110)
+v8      record errors and an error message in the response (KIP-467)
+v9      flexible
+v10     the current leader in the response, for errors about leaders (KIP-951)
+v11-12  TRANSACTION_ABORTABLE; partitions join a transaction by being written to (KIP-890)
+v13     topics by id (KIP-516)
+
+Left out: message sets (v0-v2 are answered with UNSUPPORTED_FOR_MESSAGE_FORMAT); transactions (a
+transactional batch is answered with INVALID_TXN_STATE, as one outside a transaction is);
+leaders other than this broker, so never `current_leader`; records are not decoded, so never
+`record_errors`.
+"""
+
+from __future__ import annotations
+
+from ...messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from ...messages.produce_response import (
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from ...wire.errors import BrokerResponseError
+from ..appending import append_records
+from ..refusal import refusal
+from ..registry import CloseConnection, handles
+from ..state import BrokerState
+from ..topics import Topic
+
+_NO_OFFSET = -1
+_FIRST_VERSION_BY_ID = 13
+
+
+@handles(ProduceRequest, versions=range(14))
+def produce(state: BrokerState, request: ProduceRequest, version: int) -> ProduceResponse | None:
+    """Append every partition's batch; acks=0 gets no answer, or on an error no connection."""
+    response = ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=[
+                    _partition(state, request, topic, data, version)
+                    for data in topic.partition_data
+                ],
+            )
+            for topic in request.topic_data
+        ]
+    )
+    if request.acks != 0:
+        return response
+    for answered in response.responses:
+        for partition in answered.partition_responses:
+            if partition.error_code:
+                raise CloseConnection(f"a Produce with acks=0 failed: {partition.error_message}")
+    return None
+
+
+def _partition(
+    state: BrokerState,
+    request: ProduceRequest,
+    topic: TopicProduceData,
+    data: PartitionProduceData,
+    version: int,
+) -> PartitionProduceResponse:
+    try:
+        if request.acks not in (-1, 0, 1):
+            raise refusal("INVALID_REQUIRED_ACKS", f"acks is {request.acks}; it is -1, 0 or 1")
+        found = _topic(state, topic, version)
+        partition = found.partition(data.index)
+        appended = append_records(partition, found.config, data.records, version, state.now_ms())
+    except BrokerResponseError as error:
+        return PartitionProduceResponse(
+            index=data.index,
+            error_code=error.code,
+            base_offset=_NO_OFFSET,
+            error_message=error.detail,
+        )
+    return PartitionProduceResponse(
+        index=data.index,
+        base_offset=appended.base_offset,
+        log_append_time_ms=appended.log_append_time,
+        log_start_offset=appended.log_start_offset,
+    )
+
+
+def _topic(state: BrokerState, topic: TopicProduceData, version: int) -> Topic:
+    if version >= _FIRST_VERSION_BY_ID:
+        return state.topics.with_id(topic.topic_id)
+    return state.topics.named(topic.name)

@@ -1,0 +1,68 @@
+"""ApiVersions (18), v0 to v5.
+
+v0      keys and their version ranges (KIP-35)
+v1      throttle time
+v3      flexible, the client's name and version (KIP-511), features (KIP-584)
+v5      the cluster and node that the client means to reach
+
+Any later version is answered with UNSUPPORTED_VERSION in the form of v0, which lists the versions
+of ApiVersions alone, so that the client can ask again (`unsupported_api_versions`, KIP-511).
+
+Left out: features; there is nothing to be switched on.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from ...messages.api_versions_request import ApiVersionsRequest
+from ...messages.api_versions_response import ApiVersion, ApiVersionsResponse
+from ...protocol.error_codes import code_of
+from ..registry import APIS, Api, handles, served_versions
+from ..settings import BrokerSettings
+from ..state import BrokerState
+
+_LEGAL_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+_FIRST_VERSION_OF_SOFTWARE: Final = 3
+_UNKNOWN_NODE: Final = -1
+
+
+@handles(ApiVersionsRequest, versions=range(6))
+def api_versions(
+    state: BrokerState, request: ApiVersionsRequest, version: int
+) -> ApiVersionsResponse:
+    """List what the broker answers."""
+    error = _error(state, request, version)
+    if error:
+        return ApiVersionsResponse(error_code=code_of(error))
+    return ApiVersionsResponse(api_keys=[_range(APIS[key], state.settings) for key in sorted(APIS)])
+
+
+def unsupported_api_versions(settings: BrokerSettings) -> ApiVersionsResponse:
+    """The answer, in the form of v0, to a version that the broker does not know."""
+    return ApiVersionsResponse(
+        error_code=code_of("UNSUPPORTED_VERSION"),
+        api_keys=[_range(APIS[ApiVersionsRequest.API_KEY], settings)],
+    )
+
+
+def _range(api: Api, settings: BrokerSettings) -> ApiVersion:
+    versions = served_versions(api, settings)
+    return ApiVersion(
+        api_key=api.request.API_KEY,
+        min_version=versions.start,
+        max_version=versions.stop - 1,
+    )
+
+
+def _error(state: BrokerState, request: ApiVersionsRequest, version: int) -> str | None:
+    if version >= _FIRST_VERSION_OF_SOFTWARE:
+        for text in (request.client_software_name, request.client_software_version):
+            if not _LEGAL_SOFTWARE.fullmatch(text):
+                return "INVALID_REQUEST"
+    if request.cluster_id not in (None, state.cluster_id):
+        return "REBOOTSTRAP_REQUIRED"
+    if request.node_id not in (_UNKNOWN_NODE, state.node_id):
+        return "REBOOTSTRAP_REQUIRED"
+    return None

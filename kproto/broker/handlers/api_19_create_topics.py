@@ -1,0 +1,90 @@
+"""CreateTopics (19), v0 to v7.
+
+v1      validate only, error messages
+v2      throttle time
+v4      -1 for the broker's default of partitions and replication factor (KIP-464)
+v5      flexible; the new topic's size and settings in the response (KIP-525)
+v7      topic id in the response (KIP-516)
+
+Left out: more than one replica; waiting for the time-out, as creation is immediate; what most
+settings do (see `topic_configs`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from ...messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from ...messages.create_topics_response import (
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsResponse,
+)
+from ...wire.errors import BrokerResponseError
+from ...wire.uuid import ZERO_UUID
+from ..refusal import refusal
+from ..registry import handles
+from ..state import BrokerState
+from ..topic_configs import DEFAULTS
+from ..topics import Topic
+
+#: Where a setting's value comes from (DescribeConfigs' ConfigSource).
+_TOPIC_CONFIG: Final = 1
+_DEFAULT_CONFIG: Final = 5
+
+_REPLICATION_FACTOR: Final = 1
+
+
+@handles(CreateTopicsRequest, versions=range(8))
+def create_topics(
+    state: BrokerState, request: CreateTopicsRequest, version: int
+) -> CreateTopicsResponse:
+    """Create each topic, or say why not."""
+    times = Counter(topic.name for topic in request.topics)
+    results = []
+    for name, wanted in {topic.name: topic for topic in request.topics}.items():
+        try:
+            if times[name] > 1:
+                raise refusal("INVALID_REQUEST", f"topic {name!r} is named more than once")
+            topic = _plan(state, wanted)
+        except BrokerResponseError as error:
+            results.append(_refused(name, error))
+            continue
+        if not request.validate_only:
+            state.topics.add(topic)
+        results.append(_created(topic, validate_only=request.validate_only))
+    return CreateTopicsResponse(topics=results)
+
+
+def _plan(state: BrokerState, wanted: CreatableTopic) -> Topic:
+    return state.plan_topic(
+        wanted.name,
+        wanted.num_partitions,
+        wanted.replication_factor,
+        {entry.partition_index: entry.broker_ids for entry in wanted.assignments},
+        {config.name: config.value for config in wanted.configs},
+    )
+
+
+def _refused(name: str, error: BrokerResponseError) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=name, error_code=error.code, error_message=error.detail, configs=[]
+    )
+
+
+def _created(topic: Topic, *, validate_only: bool) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=topic.name,
+        topic_id=ZERO_UUID if validate_only else topic.topic_id,
+        num_partitions=len(topic.partitions),
+        replication_factor=_REPLICATION_FACTOR,
+        configs=[
+            CreatableTopicConfigs(
+                name=name,
+                value=topic.config[name],
+                config_source=_TOPIC_CONFIG if name in topic.config.given else _DEFAULT_CONFIG,
+            )
+            for name in DEFAULTS
+        ],
+    )

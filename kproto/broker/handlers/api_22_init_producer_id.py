@@ -1,0 +1,35 @@
+"""InitProducerId (22), v0 to v6.
+
+v0      a producer id for an idempotent or transactional producer (KIP-98)
+v2      flexible
+v3      the producer id and epoch of a producer that goes on (KIP-360)
+v4      PRODUCER_FENCED may be answered
+v6      two-phase commit (KIP-939); unstable
+
+A producer without a transactional id always gets a new id with epoch 0.
+
+Left out: transactions; a transactional id is answered with INVALID_REQUEST.
+"""
+
+from __future__ import annotations
+
+from ...messages.init_producer_id_request import InitProducerIdRequest
+from ...messages.init_producer_id_response import InitProducerIdResponse
+from ...protocol.error_codes import code_of
+from ..registry import handles
+from ..state import BrokerState
+
+_NONE = -1
+
+
+@handles(InitProducerIdRequest, versions=range(7))
+def init_producer_id(
+    state: BrokerState, request: InitProducerIdRequest, version: int
+) -> InitProducerIdResponse:
+    """Give away a producer id."""
+    half_known = (request.producer_id == _NONE) != (request.producer_epoch == _NONE)
+    if request.transactional_id is not None or half_known:
+        return InitProducerIdResponse(
+            error_code=code_of("INVALID_REQUEST"), producer_id=_NONE, producer_epoch=_NONE
+        )
+    return InitProducerIdResponse(producer_id=state.new_producer_id(), producer_epoch=0)
