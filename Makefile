@@ -75,8 +75,8 @@ peers: $(STAMP) ## build the peers' own environment, .cache/peers
 kafka-start: $(STAMP) ## start a real Kafka broker: VERSION=4.4.0 PORT=9092
 	@$(BIN)/python -m tools.kafka start --version $(VERSION) --port $(PORT) $(ARGS)
 
-kafka-stop: $(STAMP) ## stop the brokers that kafka-start started
-	@$(BIN)/python -m tools.kafka stop $(ARGS)
+kafka-stop: $(STAMP) ## stop the broker at PORT=9092, and remove its data
+	@$(BIN)/python -m tools.kafka stop --port $(PORT)
 
 # The newest versions that fit the .in files, for every supported Python at once.
 LOCK := .cache/lock
@@ -93,6 +93,8 @@ clean: ## remove what builds, checks and the demo left
 		.pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -path './.venv*' -prune -o -name __pycache__ -type d -exec rm -rf {} +
 
-distclean: clean ## remove the environments, the jars and all other caches as well
-	@if test -x $(BIN)/python; then $(BIN)/python -m tools.kafka stop; fi
+distclean: ## remove the environments, the jars and all other caches as well
+	@! test -x $(BIN)/python || test -z "$$($(BIN)/python -m tools.kafka status)" || { \
+		echo "brokers of this checkout still run; see python -m tools.kafka status" >&2; exit 1; }
+	@$(MAKE) --no-print-directory clean
 	rm -rf .venv* .cache

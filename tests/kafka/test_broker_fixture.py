@@ -14,6 +14,7 @@ import pytest
 from tests.support.brokers import Brokers, RunningKafka, StartKafka
 from tests.support.environment import ROOT
 from tools.kafka import KafkaNode, KafkaStartError, running_nodes
+from tools.kafka.__main__ import main
 from tools.kafka.probe import answers_api_versions
 
 CONSUMER_GROUP_HEARTBEAT = 68
@@ -134,3 +135,10 @@ def test_a_taken_port_is_told_at_once() -> None:
 def test_the_probe_is_not_fooled_by_a_port_that_is_no_kafka() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         assert not answers_api_versions("127.0.0.1", silent.getsockname()[1], 0.2)
+
+
+def test_stop_never_takes_every_broker_unasked(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["stop"])
+    assert ended.value.code == 2
+    assert "--port --all" in capsys.readouterr().err

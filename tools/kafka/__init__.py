@@ -3,7 +3,7 @@
     with KafkaNode("4.4.0") as node:
         connect_to(node.bootstrap)
 
-From a terminal: `python -m tools.kafka start --version 4.4.0`, `status`, `stop`.
+From a terminal: `python -m tools.kafka start --version 4.4.0`, `status`, `stop --port N`.
 """
 
 from .jars import KafkaJarsError, resolve_jars

@@ -50,8 +50,11 @@ def _parser() -> argparse.ArgumentParser:
         metavar="KEY=VALUE",
         help="settings of server.properties, such as auto.create.topics.enable=true",
     )
-    stop = commands.add_parser("stop", help="stop brokers that `start` started")
-    stop.add_argument("--port", type=int, help="only the one at this port")
+    stop = commands.add_parser("stop", help="stop a broker that `start` started; its data goes too")
+    # Never all by default: others may work in the same checkout, and their data would be lost.
+    which = stop.add_mutually_exclusive_group(required=True)
+    which.add_argument("--port", type=int, help="the one at this port")
+    which.add_argument("--all", action="store_true", help="every one, whoever started it")
     fetch = commands.add_parser("fetch", help="fetch a version's jars and print their folder")
     fetch.add_argument("--version", default=DEFAULT_VERSION, help="default: %(default)s")
     commands.add_parser("status", help="list the brokers that run")
@@ -90,7 +93,7 @@ def _stop(port: int | None) -> int:
     if not chosen:
         where = "" if port is None else f" at port {port}"
         print(f"no broker{where} to stop", file=sys.stderr)
-        return 0 if port is None else 1
+        return int(port is not None)
     return 0
 
 
