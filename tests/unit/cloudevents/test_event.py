@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from kproto_cloudevents import (
@@ -18,13 +20,13 @@ from kproto_cloudevents import (
 BASE = {"id": "1", "source": "/shop", "type": "order.placed"}
 
 
-def test_attributes_in_the_order_given_specversion_first_unless_given():
+def test_attributes_in_the_order_given_specversion_first_unless_given() -> None:
     assert list(CloudEvent(BASE)) == ["specversion", "id", "source", "type"]
     given = {"type": "t", "specversion": "1.0", "source": "/s", "id": "1"}
     assert list(CloudEvent(given, zone="x").attributes.items()) == [*given.items(), ("zone", "x")]
 
 
-def test_views():
+def test_views() -> None:
     event = CloudEvent(
         BASE,
         time="2018-04-05T17:31:00+02:00",
@@ -54,18 +56,18 @@ def test_views():
     assert "nothing" not in event
 
 
-def test_nothing_is_invented():
+def test_nothing_is_invented() -> None:
     event = CloudEvent(BASE)
     assert event.time is None
     assert event.datacontenttype is None
     assert set(event.attributes) == {"specversion", "id", "source", "type"}
 
 
-def test_none_is_unset():
+def test_none_is_unset() -> None:
     assert "subject" not in CloudEvent(BASE, subject=None)
 
 
-def test_native_values_keep_their_type_and_datetimes_become_text():
+def test_native_values_keep_their_type_and_datetimes_become_text() -> None:
     event = CloudEvent(BASE, n=5, b=True, raw=b"\x00", time=datetime(2020, 1, 1, tzinfo=UTC))
     assert event["n"] == 5
     assert event["b"] is True
@@ -128,27 +130,28 @@ def test_native_values_keep_their_type_and_datetimes_become_text():
         ),
     ],
 )
-def test_rules_and_the_clauses_they_stand_in(attributes, message):
+def test_rules_and_the_clauses_they_stand_in(attributes: Mapping[str, Any], message: str) -> None:
     with pytest.raises(CloudEventError) as caught:
         CloudEvent(attributes)
     assert str(caught.value) == message
     assert caught.value.clauses
 
 
-def test_other_wrong_names():
+def test_other_wrong_names() -> None:
     for name in ("", "a-b", "ä", "a_b", "x\n"):
         with pytest.raises(CloudEventError, match="Naming Conventions"):
             CloudEvent({**BASE, name: "x"})
+    number: Any = 5
     with pytest.raises(CloudEventError, match="an attribute name is a str, not int"):
-        CloudEvent({**BASE, 5: "x"})
+        CloudEvent({**BASE, number: "x"})
 
 
-def test_unknown_version():
+def test_unknown_version() -> None:
     with pytest.raises(UnknownVersionError, match=r'specversion: "9.9" is no version known here'):
         CloudEvent(BASE, specversion="9.9")
 
 
-def test_advice_on_names_is_a_warning_and_given_once():
+def test_advice_on_names_is_a_warning_and_given_once() -> None:
     long_name = "averylongnameforanattribute"
     with pytest.warns(CloudEventWarning, match="27 characters"):
         CloudEvent({**BASE, long_name: "x"})
@@ -180,14 +183,16 @@ def test_advice_on_names_is_a_warning_and_given_once():
         ("application/json", "\ud800", "\ud800", b'"\\ud800"'),
     ],
 )
-def test_data_and_its_payload(content_type, given, seen, payload):
+def test_data_and_its_payload(
+    content_type: str | None, given: Any, seen: Any, payload: bytes | None
+) -> None:
     event = CloudEvent(BASE, datacontenttype=content_type, data=given)
     assert event.data == seen
     assert event.data_bytes() == payload
     assert event.has_data is (given is not None)
 
 
-def test_json_view():
+def test_json_view() -> None:
     assert CloudEvent(BASE, data={"a": 1}).json() == {"a": 1}
     assert CloudEvent(BASE, data=b'{"a": 1}').json() == {"a": 1}
     assert CloudEvent(BASE, data=JSON_NULL).json() is None
@@ -201,14 +206,14 @@ def test_json_view():
 
 
 @pytest.mark.parametrize("value", [{1, 2}, object(), float("nan"), [float("inf")]])
-def test_data_that_json_cannot_express(value):
+def test_data_that_json_cannot_express(value: object) -> None:
     with pytest.raises(CloudEventError, match="cannot be written as JSON"):
         CloudEvent(BASE, data=value)
     with pytest.raises(CloudEventError, match=r"cannot be data of|cannot be written"):
         CloudEvent(BASE, datacontenttype="text/xml", data=value)
 
 
-def test_endless_data():
+def test_endless_data() -> None:
     loop: list[object] = []
     loop.append(loop)
     with pytest.raises(CloudEventError, match="cannot be written as JSON"):
@@ -216,13 +221,13 @@ def test_endless_data():
 
 
 @pytest.mark.parametrize("charset", ["nonsense", "base64", "idna", "undefined", '"\\""'])
-def test_charsets_that_do_not_work(charset):
+def test_charsets_that_do_not_work(charset: str) -> None:
     event = CloudEvent(BASE, datacontenttype=f"text/plain; charset={charset}", data="a..b" * 30)
     with pytest.raises(CloudEventError, match="charset"):
         event.data_bytes()
 
 
-def test_json_data_is_safe_from_changes():
+def test_json_data_is_safe_from_changes() -> None:
     given = {"a": 1}
     event = CloudEvent(BASE, data=given)
     given["a"] = 2
@@ -233,8 +238,8 @@ def test_json_data_is_safe_from_changes():
 # --- the event as a value -----------------------------------------------------------------------
 
 
-def test_immutable():
-    event = CloudEvent(BASE)
+def test_immutable() -> None:
+    event: Any = CloudEvent(BASE)
     with pytest.raises(AttributeError):
         event.id = "2"
     with pytest.raises(TypeError):
@@ -243,7 +248,7 @@ def test_immutable():
         event.other = 1
 
 
-def test_replace():
+def test_replace() -> None:
     event = CloudEvent(BASE, data={"a": 1.0}, subject="s")
     changed = event.replace(subject=None, id="2")
     assert (changed.id, changed.subject, changed.data) == ("2", None, {"a": 1.0})
@@ -257,7 +262,7 @@ def test_replace():
     assert text.replace(zone="x").data_bytes() == b"t"
 
 
-def test_equality():
+def test_equality() -> None:
     event = CloudEvent(BASE, n=5, ok=True, raw=b"\x00", data={"b": 1, "a": [1.5]})
     same = CloudEvent({"n": "5", "ok": "true", "raw": "AA==", **BASE}, data=b'{"a" : [1.5], "b":1}')
     assert event == same
@@ -274,7 +279,7 @@ def test_equality():
     assert len({event, same}) == 1
 
 
-def test_repr_shows_no_data_and_no_long_value():
+def test_repr_shows_no_data_and_no_long_value() -> None:
     secret = "s3cr3t"
     for data in (secret, secret.encode(), {"password": secret}):
         assert secret not in repr(CloudEvent(BASE, data=data))
@@ -288,7 +293,7 @@ def test_repr_shows_no_data_and_no_long_value():
 
 
 @pytest.mark.parametrize("data", [None, b"x", "t", {"a": 1}, JSON_NULL])
-def test_pickle(data):
+def test_pickle(data: Any) -> None:
     event = CloudEvent(BASE, n=5, data=data)
     back = pickle.loads(pickle.dumps(event))
     assert back == event
@@ -296,7 +301,7 @@ def test_pickle(data):
     assert back.data == event.data
 
 
-def test_errors_pickle():
+def test_errors_pickle() -> None:
     with pytest.raises(CloudEventError) as caught:
         CloudEvent(BASE, time="tomorrow")
     back = pickle.loads(pickle.dumps(caught.value))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 from kproto_cloudevents import CloudEvent, CloudEventError, types
 from kproto_cloudevents.extensions import (
@@ -18,13 +20,13 @@ from kproto_cloudevents.extensions import (
 EVENT = CloudEvent(id="1", source="/s", type="t")
 
 
-def test_text_becomes_the_declared_type():
+def test_text_becomes_the_declared_type() -> None:
     assert SAMPLED_RATE.read(EVENT.replace(sampledrate="30")) == {"sampledrate": 30}
     assert SAMPLED_RATE.read(EVENT.replace(sampledrate=30)) == {"sampledrate": 30}
     assert SAMPLED_RATE.read(EVENT) is None
 
 
-def test_every_documented_extension():
+def test_every_documented_extension() -> None:
     event = EVENT.replace(
         partitionkey="k",
         traceparent="00-0af7651916cd43dd8448eb211c80319c-b9c7c989f97918e1-01",
@@ -50,7 +52,9 @@ def test_every_documented_extension():
         (DISTRIBUTED_TRACING, {"tracestate": "a=b"}, "traceparent: the extension's required"),
     ],
 )
-def test_broken_extensions(extension, attributes, message):
+def test_broken_extensions(
+    extension: Extension, attributes: Mapping[str, str], message: str
+) -> None:
     event = EVENT.replace(attributes)
     with pytest.raises(CloudEventError, match=f'{message}.*Extension "{extension.name}"'):
         extension.read(event)
@@ -58,7 +62,7 @@ def test_broken_extensions(extension, attributes, message):
         DOCUMENTED.read(event)
 
 
-def test_an_attribute_has_one_extension():
+def test_an_attribute_has_one_extension() -> None:
     registry = ExtensionRegistry([PARTITIONING])
     thief = Extension("Thief", ExtensionAttribute("partitionkey", types.INTEGER))
     with pytest.raises(CloudEventError, match="partitionkey: belongs to the extension Partition"):

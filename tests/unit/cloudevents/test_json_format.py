@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -44,7 +45,7 @@ EXAMPLE_BINARY = """{
 }"""
 
 
-def test_binary_data():
+def test_binary_data() -> None:
     event = from_json(EXAMPLE_BINARY)
     assert event.data == b"\x00\x01\x02"
     assert event["comexampleothervalue"] == 5
@@ -52,7 +53,7 @@ def test_binary_data():
     assert event.extensions == {"comexampleext1": "value", "comexampleothervalue": 5}
 
 
-def test_text_data_of_a_type_that_is_not_json():
+def test_text_data_of_a_type_that_is_not_json() -> None:
     event = from_json(
         document('"unset":null,"datacontenttype":"application/xml","data":"<much wow=\\"xml\\"/>"')
     )
@@ -61,14 +62,14 @@ def test_text_data_of_a_type_that_is_not_json():
     assert "unset" not in event
 
 
-def test_json_data():
+def test_json_data() -> None:
     event = from_json(document('"subject":null,"data":{"a":"abc","b":123,"c":true}'))
     assert event.data == {"a": "abc", "b": 123, "c": True}
     assert event.subject is None
     assert event.datacontenttype is None
 
 
-def test_a_json_string_is_not_read_twice():
+def test_a_json_string_is_not_read_twice() -> None:
     event = from_json(document('"data":"{\\"a\\":1}"'))
     assert event.data == '{"a":1}'
     assert event.data_bytes() == b'"{\\"a\\":1}"'
@@ -91,27 +92,27 @@ def test_a_json_string_is_not_read_twice():
         ('"d\\u0061t\\u0061" : 1', 1, True),
     ],
 )
-def test_forms_of_data(rest, data, has_data):
+def test_forms_of_data(rest: str, data: Any, has_data: bool) -> None:
     event = from_json(document(rest))
     assert event.data == data
     assert event.has_data is has_data
 
 
-def test_numbers_of_data_keep_their_spelling():
+def test_numbers_of_data_keep_their_spelling() -> None:
     spelled = '{"a":1.10,"b":1e400,"c":0.1000000000000000055511151231257827,"d":-0}'
     event = from_json(document(f'"data": {spelled} '))
     assert event.data_bytes() == spelled.encode()
     assert to_json(event.replace(id="2")) == document(f'"data":{spelled}').replace(b'"1",', b'"2",')
 
 
-def test_integers_longer_than_python_reads():
+def test_integers_longer_than_python_reads() -> None:
     digits = "9" * 5000
     event = from_json(document(f'"data":[{digits}]'))
     assert event.data_bytes() == f"[{digits}]".encode()
     assert len(event.data) == 1
 
 
-def test_any_json_form_of_the_text():
+def test_any_json_form_of_the_text() -> None:
     spaced = EXAMPLE_BINARY.encode()
     assert from_json(spaced) == from_json(json.dumps(json.loads(spaced)))
     assert from_json(b"\xef\xbb\xbf" + spaced) == from_json(spaced)
@@ -123,7 +124,7 @@ def test_any_json_form_of_the_text():
 @pytest.mark.parametrize(
     "text", [EXAMPLE_BINARY.encode(), b"\xef\xbb\xbf" + document(' "data" :1')]
 )
-def test_reading_then_writing_gives_the_same_bytes(text):
+def test_reading_then_writing_gives_the_same_bytes(text: bytes) -> None:
     assert to_json(from_json(text)) == text
 
 
@@ -225,13 +226,13 @@ def test_reading_then_writing_gives_the_same_bytes(text):
         (document('"data":NaN'), "not JSON: NaN is no JSON value (RFC 8259)"),
     ],
 )
-def test_broken_documents(text, message):
+def test_broken_documents(text: bytes, message: str) -> None:
     with pytest.raises(CloudEventError) as caught:
         from_json(text)
     assert str(caught.value) == message
 
 
-def test_other_broken_documents():
+def test_other_broken_documents() -> None:
     for text in (
         b'{"a":1,}',
         b'{"a" 1}',
@@ -245,11 +246,12 @@ def test_other_broken_documents():
     ):
         with pytest.raises(CloudEventError):
             from_json(text)
+    number: Any = 5
     with pytest.raises(CloudEventError, match="bytes or str, not int"):
-        from_json(5)
+        from_json(number)
 
 
-def test_data_never_shows_in_an_error():
+def test_data_never_shows_in_an_error() -> None:
     with pytest.raises(CloudEventError) as caught:
         from_json(document('"data":{"password":"s3cr3t"'))
     assert "s3cr3t" not in str(caught.value)
@@ -258,7 +260,7 @@ def test_data_never_shows_in_an_error():
     assert "s3cr3t" not in str(caught.value)
 
 
-def test_unknown_version():
+def test_unknown_version() -> None:
     with pytest.raises(UnknownVersionError, match=r'specversion: "9\.9" is no version known here'):
         from_json(document().replace(b"1.0", b"9.9"))
 
@@ -266,7 +268,7 @@ def test_unknown_version():
 # --- writing ------------------------------------------------------------------------------------
 
 
-def test_writing():
+def test_writing() -> None:
     event = CloudEvent(ATTRIBUTES, n=5, ok=True, raw=b"\x00", note='ü"', data={"a": [1, "ü"]})
     assert to_json(event).decode() == (
         '{"specversion":"1.0","id":"1","source":"/s","type":"t","n":5,"ok":true,'
@@ -289,7 +291,7 @@ def test_writing():
         ("application/json", JSON_NULL, '"data":null'),
     ],
 )
-def test_the_member_that_data_becomes(content_type, data, member):
+def test_the_member_that_data_becomes(content_type: str | None, data: Any, member: str) -> None:
     event = CloudEvent(ATTRIBUTES, datacontenttype=content_type, data=data)
     written = to_json(event)
     assert written.decode().endswith(f",{member}}}")
@@ -316,7 +318,9 @@ JSON_VALUES = st.recursive(
     st.dictionaries(st.from_regex("[a-z][a-z0-9]{0,9}", fullmatch=True), ATTRIBUTE_VALUES),
     JSON_VALUES,
 )
-def test_writing_then_reading_gives_the_same_event(extensions, value):
+def test_writing_then_reading_gives_the_same_event(
+    extensions: dict[str, str | bool | int], value: Any
+) -> None:
     extensions = {
         name: held
         for name, held in extensions.items()
@@ -330,7 +334,7 @@ def test_writing_then_reading_gives_the_same_event(extensions, value):
 
 
 @given(st.binary())
-def test_binary_data_survives(data):
+def test_binary_data_survives(data: bytes) -> None:
     event = CloudEvent(ATTRIBUTES, data=data)
     written = to_json(event)
     assert json.loads(written)["data_base64"] == base64.b64encode(data).decode()
@@ -340,7 +344,7 @@ def test_binary_data_survives(data):
 @given(
     JSON_VALUES | st.dictionaries(st.sampled_from([*ATTRIBUTES, "data", "time", "x"]), JSON_VALUES)
 )
-def test_any_json_is_an_event_or_a_cloud_event_error(value):
+def test_any_json_is_an_event_or_a_cloud_event_error(value: Any) -> None:
     text = json.dumps(value)
     with contextlib.suppress(CloudEventError):
         assert to_json(from_json(text)) == text.encode()
@@ -349,7 +353,7 @@ def test_any_json_is_an_event_or_a_cloud_event_error(value):
 # --- batches ------------------------------------------------------------------------------------
 
 
-def test_batches():
+def test_batches() -> None:
     events = [CloudEvent(ATTRIBUTES, data=b"\x00"), CloudEvent(ATTRIBUTES, id="2", data={"a": 1})]
     written = to_json_batch(events)
     assert written == b"[" + to_json(events[0]) + b"," + to_json(events[1]) + b"]"
@@ -377,6 +381,6 @@ def test_batches():
         (b"[" + document('"a":1,"a":2') + b"]", "event 0, a: the member appears twice"),
     ],
 )
-def test_broken_batches(text, message):
+def test_broken_batches(text: bytes, message: str) -> None:
     with pytest.raises(CloudEventError, match=message):
         from_json_batch(text)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Sequence
+from typing import Any, cast
 
 import pytest
 from kproto_cloudevents import (
@@ -13,6 +15,7 @@ from kproto_cloudevents import (
     CloudEvent,
     CloudEventError,
     EventFormat,
+    Header,
     InvalidEvent,
     KafkaRecord,
     LazyEvent,
@@ -62,7 +65,11 @@ STRUCTURED = KafkaRecord(
 )
 
 
-def event_of(record: KafkaRecord, **settings) -> CloudEvent:
+#: A record, or its key, value and headers in a plain tuple.
+Parts = tuple[bytes | None, bytes | None, Sequence[Header]]
+
+
+def event_of(record: Parts, **settings: Any) -> CloudEvent:
     event = from_kafka(*record, **settings)
     assert isinstance(event, CloudEvent)
     return event
@@ -75,7 +82,7 @@ def record_with(*headers: tuple[str, bytes | None], value: bytes | None = b"v") 
 # --- reading ------------------------------------------------------------------------------------
 
 
-def test_binary_mode():
+def test_binary_mode() -> None:
     event = event_of(BINARY)
     assert dict(event.attributes) == {
         "specversion": "1.0",
@@ -89,7 +96,7 @@ def test_binary_mode():
     assert kafka_record(event) == BINARY
 
 
-def test_structured_mode():
+def test_structured_mode() -> None:
     event = event_of(STRUCTURED)
     assert event.id == "1234-1234-1234"
     assert event.datacontenttype == "application/xml"
@@ -106,7 +113,7 @@ def test_structured_mode():
         b'application/cloudevents+json;charset="UTF-8"',
     ],
 )
-def test_structured_mode_is_seen_in_the_media_type(content_type):
+def test_structured_mode_is_seen_in_the_media_type(content_type: bytes) -> None:
     record = STRUCTURED._replace(headers=(("x", b"y"), ("content-type", content_type)))
     for _ in range(2):  # the second time the content type is known
         assert event_of(record) == event_of(STRUCTURED)
@@ -117,20 +124,20 @@ def test_structured_mode_is_seen_in_the_media_type(content_type):
     "content_type",
     [b"application/cloudeventsx+json", b"text/cloudevents+json", b"application/json"],
 )
-def test_other_media_types_are_binary_mode(content_type):
+def test_other_media_types_are_binary_mode(content_type: bytes) -> None:
     for _ in range(2):
         event = event_of(record_with(("content-type", content_type)))
         assert event.datacontenttype == content_type.decode()
         assert event.data == b"v"
 
 
-def test_structured_mode_may_repeat_attributes_in_headers():
+def test_structured_mode_may_repeat_attributes_in_headers() -> None:
     record = STRUCTURED._replace(headers=(*REQUIRED, *STRUCTURED.headers))
     assert event_of(record) == event_of(STRUCTURED)
     assert to_kafka(event_of(record)) == record
 
 
-def test_mode_said_by_the_caller():
+def test_mode_said_by_the_caller() -> None:
     bare = KafkaRecord(None, STRUCTURED.value, ())
     assert event_of(bare, mode="structured") == event_of(STRUCTURED)
     assert to_kafka(event_of(bare, mode="structured")) == bare
@@ -140,11 +147,12 @@ def test_mode_said_by_the_caller():
     assert as_binary.data == STRUCTURED.value
     with pytest.raises(CloudEventError, match="ce_specversion: the required attribute is missing"):
         from_kafka(None, b"", [], mode="binary")
+    no_mode: Any = "batch"
     with pytest.raises(CloudEventError, match="mode is binary or structured, not 'batch'"):
-        from_kafka(*BINARY, mode="batch")
+        from_kafka(*BINARY, mode=no_mode)
 
 
-def test_ce_datacontenttype_is_read():
+def test_ce_datacontenttype_is_read() -> None:
     event = event_of(record_with(("ce_datacontenttype", b"text/xml")))
     assert event.datacontenttype == "text/xml"
     same = record_with(("ce_datacontenttype", b"text/xml"), ("content-type", b"text/xml"))
@@ -157,7 +165,7 @@ def test_ce_datacontenttype_is_read():
             from_kafka(*record_with(("ce_datacontenttype", pair[0]), ("content-type", pair[1])))
 
 
-def test_null_headers_are_unset():
+def test_null_headers_are_unset() -> None:
     record = record_with(
         ("ce_subject", None), ("ce_Odd", None), ("content-type", None), ("x", None)
     )
@@ -169,7 +177,7 @@ def test_null_headers_are_unset():
     assert to_kafka(event_of(twice)) == twice
 
 
-def test_null_and_empty_values():
+def test_null_and_empty_values() -> None:
     no_data = event_of(record_with(value=None))
     assert no_data.has_data is False
     assert to_kafka(no_data).value is None
@@ -178,18 +186,18 @@ def test_null_and_empty_values():
     assert to_kafka(empty).value == b""
 
 
-def test_headers_that_are_not_the_events():
+def test_headers_that_are_not_the_events() -> None:
     record = record_with(("trace", b"1"), ("trace", b"2"), ("blob", b"\xff"), ("none", None))
     event = event_of(record)
     assert "trace" not in event
     assert to_kafka(event) == record
 
 
-def test_headers_none_is_no_headers():
+def test_headers_none_is_no_headers() -> None:
     assert isinstance(from_kafka(None, b"x", None), NotAnEvent)
 
 
-def test_extensions_are_strings_and_may_be_empty():
+def test_extensions_are_strings_and_may_be_empty() -> None:
     event = event_of(record_with(("ce_n", b"5"), ("ce_empty", b""), ("ce_u", "ü\u00a0".encode())))
     assert event.extensions == {"n": "5", "empty": "", "u": "ü\u00a0"}
 
@@ -209,7 +217,7 @@ def test_extensions_are_strings_and_may_be_empty():
         (KafkaRecord(b"k", b"", (("id", b"1"), ("CE_id", b"1"))), "no ce_ header and no content-"),
     ],
 )
-def test_not_an_event(record, reason):
+def test_not_an_event(record: KafkaRecord, reason: str) -> None:
     outcome = from_kafka(*record)
     assert isinstance(outcome, NotAnEvent)
     assert outcome.reason.startswith(reason)
@@ -217,14 +225,14 @@ def test_not_an_event(record, reason):
     assert to_kafka(outcome) == record
 
 
-def test_a_tombstone_is_no_event_without_data():
+def test_a_tombstone_is_no_event_without_data() -> None:
     tombstone = from_kafka(b"k", None, [("x", b"y"), ("ce_id", None)])
     assert isinstance(tombstone, NotAnEvent)
     assert tombstone.tombstone
     assert isinstance(from_kafka(*record_with(value=None)), CloudEvent)
 
 
-def test_unknown_event_formats_pass_through():
+def test_unknown_event_formats_pass_through() -> None:
     for content_type in (b"application/cloudevents+avro", b"application/cloudevents"):
         record = KafkaRecord(b"k", b"\x00", (("content-type", content_type), ("ce_id", b"\xff")))
         outcome = from_kafka(*record)
@@ -235,7 +243,7 @@ def test_unknown_event_formats_pass_through():
             from_kafka(*record, profile=STRICT)
 
 
-def test_unknown_versions_pass_through():
+def test_unknown_versions_pass_through() -> None:
     binary = KafkaRecord(b"k", b"\x00", (("ce_specversion", b"9.9"), ("ce_Odd", b"\xff")))
     structured = STRUCTURED._replace(value=b'{"specversion":"9.9","Odd":[]}')
     for record in (binary, structured):
@@ -247,7 +255,7 @@ def test_unknown_versions_pass_through():
             from_kafka(*record, profile=STRICT)
 
 
-def test_header_names_in_any_case_only_in_the_lenient_profile():
+def test_header_names_in_any_case_only_in_the_lenient_profile() -> None:
     record = KafkaRecord(
         None,
         b"v",
@@ -345,7 +353,7 @@ def test_header_names_in_any_case_only_in_the_lenient_profile():
         ),
     ],
 )
-def test_broken_records(headers, message):
+def test_broken_records(headers: list[tuple[str, bytes]], message: str) -> None:
     for _ in range(2):  # what is remembered must not hide it
         with pytest.raises(CloudEventError) as caught:
             from_kafka(None, b"v", [*REQUIRED, *headers])
@@ -353,7 +361,7 @@ def test_broken_records(headers, message):
 
 
 @pytest.mark.parametrize("missing", ["specversion", "type", "source", "id"])
-def test_missing_attributes(missing):
+def test_missing_attributes(missing: str) -> None:
     headers = [header for header in REQUIRED if header[0] != f"ce_{missing}"]
     with pytest.raises(CloudEventError) as caught:
         from_kafka(None, b"v", headers)
@@ -363,7 +371,7 @@ def test_missing_attributes(missing):
     )
 
 
-def test_a_structured_record_has_a_value():
+def test_a_structured_record_has_a_value() -> None:
     with pytest.raises(CloudEventError, match=r"value: a structured event is never null.*3\.3\.2"):
         from_kafka(None, None, STRUCTURED.headers)
 
@@ -383,15 +391,15 @@ def test_a_structured_record_has_a_value():
         (None, b"", [*REQUIRED, ([], b"")], "header 4 is not a pair"),
     ],
 )
-def test_parts_of_the_wrong_python_type(key, value, headers, message):
+def test_parts_of_the_wrong_python_type(key: Any, value: Any, headers: Any, message: str) -> None:
     with pytest.raises(CloudEventError, match=message):
         from_kafka(key, value, headers)
     with pytest.raises(CloudEventError, match=message):
         # A lazy event looks at its record's parts when they are asked for.
-        lazy_from_kafka(key, value, headers).event()
+        cast(LazyEvent, lazy_from_kafka(key, value, headers)).event()
 
 
-def test_many_records():
+def test_many_records() -> None:
     broken = record_with(("ce_time", b"tomorrow"))
     opaque = KafkaRecord(None, b"", (("content-type", b"application/cloudevents+avro"),))
     plain = KafkaRecord(None, b"x")
@@ -407,14 +415,15 @@ def test_many_records():
     assert isinstance(invalid, InvalidEvent)
     assert invalid.record == broken
     assert invalid.error.where == "ce_time"
-    wrong = from_kafka_many([(None, None, 5)])[0]
+    no_headers: Any = 5
+    wrong = from_kafka_many([(None, None, no_headers)])[0]
     assert isinstance(wrong, InvalidEvent)
 
 
 # --- lazy ---------------------------------------------------------------------------------------
 
 
-def test_lazy_reading_gives_what_full_reading_gives():
+def test_lazy_reading_gives_what_full_reading_gives() -> None:
     full = event_of(BINARY)
     lazy = lazy_from_kafka(*BINARY)
     lazy = lazy_from_kafka(*BINARY)  # now the content type is known
@@ -438,7 +447,7 @@ def test_lazy_reading_gives_what_full_reading_gives():
     assert "mykey" not in repr(lazy)
 
 
-def test_lazy_reading_checks_what_is_asked_for():
+def test_lazy_reading_checks_what_is_asked_for() -> None:
     lazy = lazy_from_kafka(*record_with(("ce_time", b"tomorrow"), ("ce_x", b"\xff")))
     assert isinstance(lazy, LazyEvent)
     assert lazy.id == "1234-1234-1234"
@@ -449,10 +458,10 @@ def test_lazy_reading_checks_what_is_asked_for():
     with pytest.raises(CloudEventError, match="ce_time"):
         lazy.event()
     with pytest.raises(CloudEventError, match="ce_id: the required attribute is missing"):
-        _ = lazy_from_kafka(None, None, REQUIRED[:3]).id
+        _ = cast(LazyEvent, lazy_from_kafka(None, None, REQUIRED[:3])).id
 
 
-def test_lazy_reading_of_what_is_not_binary():
+def test_lazy_reading_of_what_is_not_binary() -> None:
     assert isinstance(lazy_from_kafka(*STRUCTURED), CloudEvent)
     assert isinstance(lazy_from_kafka(None, b"x"), NotAnEvent)
     assert isinstance(lazy_from_kafka(None, b"x", [("ce_specversion", b"7")]), OpaqueEvent)
@@ -480,7 +489,7 @@ EVENT = CloudEvent(
 )
 
 
-def test_binary_golden():
+def test_binary_golden() -> None:
     assert to_kafka(EVENT, "binary", key=b"k") == (
         b"k",
         "grün".encode(),
@@ -500,14 +509,14 @@ def test_binary_golden():
     assert to_kafka(EVENT) == to_kafka(EVENT, "binary", key=None)
 
 
-def test_structured_golden():
+def test_structured_golden() -> None:
     record = to_kafka(EVENT, "structured")
     assert record.key is None
     assert record.headers == (("content-type", b"application/cloudevents+json"),)
     assert record.value == to_json(EVENT)
 
 
-def test_structured_with_repeated_attributes():
+def test_structured_with_repeated_attributes() -> None:
     record = to_kafka(EVENT, "structured", repeat_attributes=True)
     assert record.headers[0] == ("content-type", b"application/cloudevents+json")
     assert ("ce_id", b"1") in record.headers
@@ -516,8 +525,10 @@ def test_structured_with_repeated_attributes():
     assert to_kafka(event_of(record)) == record
 
 
-def test_data_and_the_value_it_becomes():
+def test_data_and_the_value_it_becomes() -> None:
     base = {"id": "1", "source": "/s", "type": "t"}
+    data: Any
+    value: bytes | None
     for data, value in ((None, None), (b"", b""), (b"x", b"x")):
         record = to_kafka(CloudEvent(base, data=data))
         assert record.value == value
@@ -529,7 +540,7 @@ def test_data_and_the_value_it_becomes():
         assert record.headers[-1] == ("content-type", b"application/json")
 
 
-def test_from_one_mode_to_the_other():
+def test_from_one_mode_to_the_other() -> None:
     binary = to_kafka(event_of(STRUCTURED), "binary")
     assert binary.key == b"mykey"
     assert binary.value == b"<data/>"
@@ -547,7 +558,7 @@ def test_from_one_mode_to_the_other():
     assert event_of(to_kafka(event_of(structured), "binary")) == event_of(BINARY)
 
 
-def test_a_changed_event_is_written_anew():
+def test_a_changed_event_is_written_anew() -> None:
     changed = event_of(BINARY).replace(subject="s")
     assert kafka_record(changed) is None
     record = to_kafka(changed)
@@ -555,7 +566,7 @@ def test_a_changed_event_is_written_anew():
     assert record.headers == (*BINARY.headers, ("ce_subject", b"s"))
 
 
-def test_keys():
+def test_keys() -> None:
     assert to_kafka(EVENT).key is None
     assert to_kafka(EVENT, key_mapper=partition_key).key == b"AA"
     assert to_kafka(EVENT.replace(partitionkey=None), key_mapper=partition_key).key is None
@@ -569,13 +580,14 @@ def test_keys():
     assert to_kafka(read, key_mapper=lambda event: event.id.encode()).key == b"1234-1234-1234"
     with pytest.raises(CloudEventError, match="key or key_mapper, not both"):
         to_kafka(EVENT, key=b"k", key_mapper=partition_key)
+    no_key: Any = "k"
     with pytest.raises(CloudEventError, match=r"bytes or None, not str \(Kafka binding 3\.1\)"):
-        to_kafka(EVENT, key="k")
+        to_kafka(EVENT, key=no_key)
     with pytest.raises(CloudEventError, match="bytes or None, not str"):
-        to_kafka(EVENT, key_mapper=lambda event: event.id)
+        to_kafka(EVENT, key_mapper=lambda event: cast(Any, event.id))
 
 
-def test_headers_of_the_callers_own():
+def test_headers_of_the_callers_own() -> None:
     record = to_kafka(EVENT, headers=[("trace", b"1"), ("trace", None)])
     assert record.headers[-2:] == (("trace", b"1"), ("trace", None))
     read = to_kafka(event_of(BINARY), headers=[("trace", b"1")])
@@ -585,7 +597,7 @@ def test_headers_of_the_callers_own():
             to_kafka(EVENT, headers=[(name, b"x")])
 
 
-def test_message_formats_without_headers():
+def test_message_formats_without_headers() -> None:
     for message_format in (0, 1):
         record = to_kafka(EVENT, "structured", key=b"k", message_format=message_format)
         assert record == (b"k", to_json(EVENT), ())
@@ -599,18 +611,19 @@ def test_message_formats_without_headers():
     assert to_kafka(EVENT, "binary", message_format=2).headers
 
 
-def test_what_cannot_be_read_cannot_be_converted():
+def test_what_cannot_be_read_cannot_be_converted() -> None:
     opaque = from_kafka(None, b"x", [("content-type", b"application/cloudevents+avro")])
     with pytest.raises(CloudEventError, match="it goes out only as it came in"):
         to_kafka(opaque, "binary")
     with pytest.raises(CloudEventError, match="it goes out only as it came in"):
         to_kafka(opaque, key_mapper=partition_key)
     assert to_kafka(opaque, key=b"k").key == b"k"
+    no_mode: Any = "batch"
     with pytest.raises(CloudEventError, match="mode is binary or structured"):
-        to_kafka(EVENT, "batch")
+        to_kafka(EVENT, no_mode)
 
 
-def test_other_event_formats():
+def test_other_event_formats() -> None:
     backwards = EventFormat(
         "application/cloudevents+backwards",
         lambda document: from_json(document[::-1]),
@@ -632,7 +645,7 @@ def test_other_event_formats():
             register_format(EventFormat(wrong, from_json, to_json))
 
 
-def test_records_and_outcomes_show_no_content():
+def test_records_and_outcomes_show_no_content() -> None:
     secret = KafkaRecord(b"s3cr3t", b"s3cr3t", (("x", b"s3cr3t"),))
     assert "s3cr3t" not in repr(secret)
     assert "s3cr3t" not in repr(from_kafka(*secret))
@@ -642,7 +655,7 @@ def test_records_and_outcomes_show_no_content():
 
 
 @pytest.mark.parametrize("record", [BINARY, STRUCTURED])
-def test_pickled_events_keep_their_record(record):
+def test_pickled_events_keep_their_record(record: KafkaRecord) -> None:
     back = pickle.loads(pickle.dumps(event_of(record)))
     assert back == event_of(record)
     assert to_kafka(back) == record

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,8 +17,10 @@ from kproto_cloudevents import (
     CloudEventWarning,
     KafkaRecord,
     LazyEvent,
+    Mode,
     NotAnEvent,
     OpaqueEvent,
+    Profile,
     from_kafka,
     lazy_from_kafka,
     to_kafka,
@@ -96,7 +99,7 @@ def binary_records(draw: st.DrawFn) -> KafkaRecord:
 
 
 @given(binary_records())
-def test_binary_records_come_back_byte_for_byte(record):
+def test_binary_records_come_back_byte_for_byte(record: KafkaRecord) -> None:
     event = from_kafka(*record)
     assert isinstance(event, CloudEvent)
     assert to_kafka(event) == record
@@ -115,7 +118,9 @@ def test_binary_records_come_back_byte_for_byte(record):
 
 
 @given(attribute_texts(), st.data(), PAYLOADS)
-def test_structured_records_come_back_byte_for_byte(attributes, data, key):
+def test_structured_records_come_back_byte_for_byte(
+    attributes: dict[str, str], data: st.DataObject, key: bytes | None
+) -> None:
     members: dict[str, object] = dict(attributes)
     payload = data.draw(st.sampled_from(["none", "data", "base64"]))
     content_type = attributes.get("datacontenttype")
@@ -206,8 +211,14 @@ VALUES = (
     st.sampled_from([None, None, "binary", "structured"]),
     st.sampled_from([None, LENIENT, STRICT]),
 )
-def test_any_record_has_an_outcome_or_a_cloud_event_error(key, value, headers, mode, profile):
-    settings = {} if profile is None else {"profile": profile}
+def test_any_record_has_an_outcome_or_a_cloud_event_error(
+    key: bytes | None,
+    value: bytes | None,
+    headers: list[tuple[str, bytes | None]],
+    mode: Mode | None,
+    profile: Profile | None,
+) -> None:
+    settings: dict[str, Any] = {} if profile is None else {"profile": profile}
     try:
         outcome = from_kafka(key, value, headers, mode=mode, **settings)
     except CloudEventError:
@@ -226,13 +237,17 @@ def test_any_record_has_an_outcome_or_a_cloud_event_error(key, value, headers, m
             assert isinstance(from_kafka(*written, mode=other, **settings), CloudEvent)
 
 
-ANYTHING = st.none() | st.integers() | st.text(max_size=3) | st.binary(max_size=3) | st.just([])
+ANYTHING: st.SearchStrategy[Any] = st.one_of(
+    st.none(), st.integers(), st.text(max_size=3), st.binary(max_size=3), st.just([])
+)
 
 
 @given(
     ANYTHING, ANYTHING, ANYTHING | st.lists(ANYTHING | st.tuples(ANYTHING, ANYTHING), max_size=4)
 )
-def test_parts_of_any_type_give_an_outcome_or_a_cloud_event_error(key, value, headers):
+def test_parts_of_any_type_give_an_outcome_or_a_cloud_event_error(
+    key: Any, value: Any, headers: Any
+) -> None:
     for read in (from_kafka, lazy_from_kafka):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CloudEventWarning)

@@ -20,7 +20,7 @@ from kproto_cloudevents.media_type import parse_media_type
         ("application/vnd.apache.thrift.binary", "application/vnd.apache.thrift.binary", ()),
     ],
 )
-def test_parse(text, essence, parameters):
+def test_parse(text: str, essence: str, parameters: tuple[tuple[str, str], ...]) -> None:
     media_type = parse_media_type(text)
     assert media_type is not None
     assert media_type.essence == essence
@@ -31,7 +31,7 @@ def test_parse(text, essence, parameters):
     "text",
     ["", "json", "a/", "/b", "a/b/c", "a b/c", "a/b; c", "a/b; c=", 'a/b; c="d', "a/b x", "ä/b"],
 )
-def test_not_a_media_type(text):
+def test_not_a_media_type(text: str) -> None:
     assert parse_media_type(text) is None
 
 
@@ -52,7 +52,7 @@ def test_not_a_media_type(text):
         ("application/cloudevents-batch+json", True, False, True),
     ],
 )
-def test_what_a_media_type_says(text, json, event, batch):
+def test_what_a_media_type_says(text: str, json: bool, event: bool, batch: bool) -> None:
     media_type = parse_media_type(text)
     assert media_type is not None
     assert media_type.declares_json is json
@@ -61,12 +61,12 @@ def test_what_a_media_type_says(text, json, event, batch):
 
 
 @given(st.text(alphabet='ab/;="\\ \t+-.\x00é', max_size=40))
-def test_any_text_parses_or_not(text):
+def test_any_text_parses_or_not(text: str) -> None:
     media_type = parse_media_type(text)
     assert media_type is None or media_type.essence == media_type.essence.lower()
 
 
-def test_long_ones_are_parsed_too():
+def test_long_ones_are_parsed_too() -> None:
     media_type = parse_media_type("text/plain; a=" + "b" * 1000)
     assert media_type is not None
     assert media_type.parameters == (("a", "b" * 1000),)
@@ -75,5 +75,5 @@ def test_long_ones_are_parsed_too():
 @pytest.mark.parametrize(
     "text", ["a/b" + "; a=b" * 9_999 + "(", 'a/b;a="' + '\\"' * 9_999, "a/b ;" * 9_999]
 )
-def test_long_texts_come_to_an_end(text):
+def test_long_texts_come_to_an_end(text: str) -> None:
     assert parse_media_type(text) is None

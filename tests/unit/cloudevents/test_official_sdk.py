@@ -82,12 +82,12 @@ def run(python: Path, code: str, folder: Path = ROOT) -> str:
 
 
 @pytest.mark.parametrize("code", [WE_WRITE, THEY_WRITE], ids=["we write", "they write"])
-def test_each_reads_what_the_other_writes(peers_python, code):
+def test_each_reads_what_the_other_writes(peers_python: Path, code: str) -> None:
     assert run(peers_python, code).split() == ["binary", "structured"]
 
 
 @pytest.mark.parametrize("folder", [ROOT, ROOT / "cloudevents", ROOT / "tests"])
-def test_neither_hides_the_other(peers_python, folder):
+def test_neither_hides_the_other(peers_python: Path, folder: Path) -> None:
     theirs, ours = map(Path, json.loads(run(peers_python, WHERE, folder)))
     assert "site-packages" in theirs.parts
     assert ours.is_relative_to(ROOT / "cloudevents")

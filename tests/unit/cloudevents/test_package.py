@@ -8,12 +8,13 @@ import sys
 from pathlib import Path
 
 import kproto_cloudevents
+import pytest
 
 DOCS = Path(__file__).parents[3] / "docs" / "cloudevents.md"
 PACKAGE = Path(kproto_cloudevents.__file__).parent
 
 
-def test_every_public_name_is_there():
+def test_every_public_name_is_there() -> None:
     for name in kproto_cloudevents.__all__:
         assert getattr(kproto_cloudevents, name) is not None
     assert sorted(kproto_cloudevents.__all__, key=lambda name: (not name.isupper(), name)) == (
@@ -21,7 +22,7 @@ def test_every_public_name_is_there():
     )
 
 
-def test_only_the_standard_library_is_imported():
+def test_only_the_standard_library_is_imported() -> None:
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = []
@@ -33,7 +34,7 @@ def test_only_the_standard_library_is_imported():
                 assert name.partition(".")[0] in sys.stdlib_module_names, f"{path.name}: {name}"
 
 
-def test_importing_it_loads_little():
+def test_importing_it_loads_little() -> None:
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); import kproto_cloudevents; "
         "print(*sys.modules)"
@@ -48,7 +49,7 @@ def test_importing_it_loads_little():
     assert not heavy & set(loaded)
 
 
-def test_the_first_program_of_the_documentation_runs(capsys):
+def test_the_first_program_of_the_documentation_runs(capsys: pytest.CaptureFixture[str]) -> None:
     opening = DOCS.read_text(encoding="utf-8").partition("## Reading")[0]
     lines = [line[4:] for line in opening.splitlines() if not line or line.startswith("    ")]
     exec("\n".join(lines), {})

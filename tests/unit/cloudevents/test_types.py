@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -107,18 +108,18 @@ def cases(table: dict[str, list[str]]) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("name", "text"), cases(RIGHT))
-def test_text_of_the_type(name, text):
+def test_text_of_the_type(name: str, text: str) -> None:
     assert ce_types.TYPES[name].fault(text) is None
     assert str(ce_types.canonical(ce_types.TYPES[name].parse(text))) is not None
 
 
 @pytest.mark.parametrize(("name", "text"), cases(WRONG))
-def test_text_not_of_the_type(name, text):
+def test_text_not_of_the_type(name: str, text: str) -> None:
     assert ce_types.TYPES[name].fault(text)
 
 
 @given(st.text(max_size=30))
-def test_quick_checks_never_pass_a_wrong_text(text):
+def test_quick_checks_never_pass_a_wrong_text(text: str) -> None:
     for each in ce_types.TYPES.values():
         if text and each.quick(text):
             assert each.fault(text) is None
@@ -130,7 +131,7 @@ def test_quick_checks_never_pass_a_wrong_text(text):
         fullmatch=True,
     )
 )
-def test_quick_and_full_check_of_a_time_agree(text):
+def test_quick_and_full_check_of_a_time_agree(text: str) -> None:
     kind = ce_types.TIMESTAMP
     if kind.quick(text):
         assert kind.fault(text) is None
@@ -142,14 +143,14 @@ def test_quick_and_full_check_of_a_time_agree(text):
     "piece", ["a", "/a", "a/", "%41", ":", "@", "[", "0", "-", ";a=b", "A", "."]
 )
 @pytest.mark.parametrize("name", list(ce_types.TYPES))
-def test_long_texts_are_checked_in_reasonable_time(name, piece):
+def test_long_texts_are_checked_in_reasonable_time(name: str, piece: str) -> None:
     # A pattern that goes back over what it has read would not come to an end here.
     for end in ("!", " ", "\x00", ""):
         ce_types.TYPES[name].fault(piece * 5_000 + end)
         ce_types.TYPES[name].quick(piece * 5_000 + end)
 
 
-def test_every_disallowed_code_point_of_a_string():
+def test_every_disallowed_code_point_of_a_string() -> None:
     fault = ce_types.STRING.fault
     refused = {code for code in range(0x110000) if fault(chr(code))}
     controls = {*range(0x20), *range(0x7F, 0xA0)}
@@ -167,7 +168,7 @@ def test_every_disallowed_code_point_of_a_string():
         st.binary(),
     )
 )
-def test_canonical_string_and_back(value):
+def test_canonical_string_and_back(value: bool | int | bytes) -> None:
     kind = ce_types.type_of(value)
     text = ce_types.canonical(value)
     assert kind.fault(text) is None
@@ -176,7 +177,7 @@ def test_canonical_string_and_back(value):
     assert type(back) is type(value)
 
 
-def test_the_type_that_a_value_says():
+def test_the_type_that_a_value_says() -> None:
     assert ce_types.type_of(True).name == "Boolean"
     assert ce_types.type_of(1).name == "Integer"
     assert ce_types.type_of(b"").name == "Binary"
@@ -187,7 +188,7 @@ def test_the_type_that_a_value_says():
 
 
 @pytest.mark.parametrize("value", [2**31, -(2**31) - 1, 1.5, [], object(), None])
-def test_values_of_no_type(value):
+def test_values_of_no_type(value: Any) -> None:
     with pytest.raises(CloudEventError, match=r"CloudEvents 1\.0"):
         ce_types.canonical(value)
 
@@ -209,20 +210,20 @@ def test_values_of_no_type(value):
         ("2016-12-31T23:59:60.5Z", datetime(2017, 1, 1, tzinfo=UTC)),
     ],
 )
-def test_a_time_as_datetime(text, moment):
+def test_a_time_as_datetime(text: str, moment: datetime) -> None:
     seen = Timestamp(text).datetime
     assert seen == moment
     assert seen.utcoffset() == moment.utcoffset()
 
 
 @pytest.mark.parametrize("text", ["0000-01-01T00:00:00Z", "9999-12-31T23:59:60Z"])
-def test_valid_times_that_no_datetime_holds(text):
+def test_valid_times_that_no_datetime_holds(text: str) -> None:
     assert ce_types.TIMESTAMP.fault(text) is None
     with pytest.raises(CloudEventError, match="a datetime cannot hold"):
         _ = Timestamp(text).datetime
 
 
-def test_a_wrong_time_has_no_datetime():
+def test_a_wrong_time_has_no_datetime() -> None:
     with pytest.raises(CloudEventError, match='"tomorrow" is not RFC 3339'):
         _ = Timestamp("tomorrow").datetime
 
@@ -233,20 +234,20 @@ LAST = datetime(9999, 12, 29, tzinfo=UTC).replace(tzinfo=None)
 
 
 @given(st.datetimes(FIRST, LAST, timezones=st.timezones()))
-def test_datetime_to_text_and_back(moment):
+def test_datetime_to_text_and_back(moment: datetime) -> None:
     text = Timestamp.from_datetime(moment)
     assert ce_types.TIMESTAMP.fault(text) is None
     # Through UTC: Python never finds two zones' times equal within the hour that a clock repeats.
     assert text.datetime.astimezone(UTC) == moment.astimezone(UTC)
 
 
-def test_a_datetime_that_utc_cannot_hold():
+def test_a_datetime_that_utc_cannot_hold() -> None:
     odd = timezone(timedelta(minutes=30, seconds=15))
     with pytest.raises(CloudEventError, match="cannot be written"):
         Timestamp.from_datetime(datetime(1, 1, 1, tzinfo=odd))
 
 
-def test_utc_is_written_z():
+def test_utc_is_written_z() -> None:
     assert Timestamp.from_datetime(datetime(2018, 4, 5, 17, 31, tzinfo=UTC)) == (
         "2018-04-05T17:31:00Z"
     )
@@ -254,6 +255,6 @@ def test_utc_is_written_z():
     assert Timestamp.from_datetime(datetime(2018, 4, 5, tzinfo=east)).endswith("+05:30")
 
 
-def test_a_datetime_without_offset_is_refused():
+def test_a_datetime_without_offset_is_refused() -> None:
     with pytest.raises(CloudEventError, match="no UTC offset"):
         Timestamp.from_datetime(FIRST)

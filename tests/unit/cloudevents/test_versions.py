@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 from kproto_cloudevents import (
     CloudEvent,
@@ -28,13 +30,13 @@ OLD = CloudEvent(
 BASE = '"specversion":"0.3","id":"1","source":"/s","type":"t"'
 
 
-def test_views_of_an_old_event():
+def test_views_of_an_old_event() -> None:
     assert OLD.specversion == "0.3"
     assert OLD.dataschema == "/schema"
     assert OLD.extensions == {"zone": "x"}
 
 
-def test_kafka_both_modes():
+def test_kafka_both_modes() -> None:
     for mode in ("binary", "structured"):
         record = to_kafka(OLD, mode)
         back = from_kafka(*record)
@@ -52,12 +54,12 @@ def test_kafka_both_modes():
         ({"id": None}, "id: the required attribute is missing"),
     ],
 )
-def test_rules_of_its_own(attributes, message):
+def test_rules_of_its_own(attributes: Mapping[str, str | bool | None], message: str) -> None:
     with pytest.raises(CloudEventError, match=message):
         OLD.replace(attributes)
 
 
-def test_an_empty_source_was_allowed():
+def test_an_empty_source_was_allowed() -> None:
     assert OLD.replace(source="").source == ""
     with pytest.raises(CloudEventError, match="source"):
         OLD.replace(source="").to_version("1.0")
@@ -66,7 +68,7 @@ def test_an_empty_source_was_allowed():
 # --- binary data, which 0.3 marks by an attribute -----------------------------------------------
 
 
-def test_base64_data_in_json():
+def test_base64_data_in_json() -> None:
     text = f'{{{BASE},"datacontentencoding":"BASE64","data":"AAE="}}'.encode()
     event = from_json(text)
     assert event.data == b"\x00\x01"
@@ -77,19 +79,19 @@ def test_base64_data_in_json():
         from_json(text.replace(b'"AAE="', b"5"))
 
 
-def test_data_base64_is_no_member_of_0_3():
+def test_data_base64_is_no_member_of_0_3() -> None:
     with pytest.raises(CloudEventError, match="data_base64: an attribute name starts with a lett"):
         from_json(f'{{{BASE},"data_base64":"AAE="}}')
 
 
-def test_writing_binary_data_says_so():
+def test_writing_binary_data_says_so() -> None:
     event = OLD.replace(datacontenttype="image/png", data=b"\x00\x01")
     written = to_json(event)
     assert written.endswith(b'"datacontentencoding":"base64","data":"AAE="}')
     assert from_json(written).data == b"\x00\x01"
 
 
-def test_a_record_holds_data_as_it_is():
+def test_a_record_holds_data_as_it_is() -> None:
     event = from_json(f'{{{BASE},"datacontentencoding":"base64","data":"AAE="}}')
     record = to_kafka(event, "binary")
     assert record.value == b"\x00\x01"
@@ -103,7 +105,7 @@ def test_a_record_holds_data_as_it_is():
     assert from_json(to_json(read)).data == b"\x00\x01"
 
 
-def test_base64_text_given_to_an_event_is_decoded():
+def test_base64_text_given_to_an_event_is_decoded() -> None:
     event = OLD.replace(datacontenttype=None, datacontentencoding="base64", data="AAE=")
     assert event.data == b"\x00\x01"
 
@@ -111,7 +113,7 @@ def test_base64_text_given_to_an_event_is_decoded():
 # --- maps, which 1.0 has no longer --------------------------------------------------------------
 
 
-def test_maps():
+def test_maps() -> None:
     event = from_json(f'{{{BASE},"m":{{"a":[{{"b":1}}],"c":"ü"}}}}')
     assert event["m"] == '{"a":[{"b":1}],"c":"ü"}'
     assert isinstance(event["m"], JsonMap)
@@ -126,7 +128,7 @@ def test_maps():
 # --- conversion ---------------------------------------------------------------------------------
 
 
-def test_to_1_0():
+def test_to_1_0() -> None:
     new = OLD.replace(schemaurl="http://a/b").to_version("1.0")
     assert new.specversion == "1.0"
     assert new.dataschema == "http://a/b"
@@ -137,7 +139,7 @@ def test_to_1_0():
     assert new.to_version("0.3") == OLD.replace(schemaurl="http://a/b")
 
 
-def test_what_cannot_be_carried_is_said():
+def test_what_cannot_be_carried_is_said() -> None:
     with pytest.raises(CloudEventError) as caught:
         OLD.to_version("1.0")
     assert 'version 1.0 cannot carry schemaurl (dataschema: "/schema" is not' in str(caught.value)
@@ -148,7 +150,7 @@ def test_what_cannot_be_carried_is_said():
             new.to_version("0.3", drop=[] if name == "schemaurl" else [name])
 
 
-def test_the_encoding_of_data_belongs_to_the_document():
+def test_the_encoding_of_data_belongs_to_the_document() -> None:
     event = from_json(f'{{{BASE},"datacontentencoding":"base64","data":"AAE="}}')
     new = event.to_version("1.0")
     assert "datacontentencoding" not in new
@@ -156,6 +158,6 @@ def test_the_encoding_of_data_belongs_to_the_document():
     assert b'"data_base64":"AAE="' in to_json(new)
 
 
-def test_unknown_target():
+def test_unknown_target() -> None:
     with pytest.raises(UnknownVersionError):
         OLD.to_version("2.0")
