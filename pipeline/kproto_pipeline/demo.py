@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 import uuid
+import warnings
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -156,7 +157,8 @@ def spark_session() -> Iterator[SparkSession]:
     """A Spark of this machine's own, all cores, without a web page, quiet."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    # PySpark's workers warn of pandas versions; no pandas is used here.
+    # PySpark warns of pandas versions, here and in its workers; no pandas is used.
+    warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
     os.environ.setdefault("PYTHONWARNINGS", "ignore::FutureWarning")
     from pyspark.sql import SparkSession
 

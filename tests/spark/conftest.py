@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pytest
+from kproto_pipeline.demo import embedded_broker
 
 from kproto.client import Client, NewTopic, ProducerRecord
 from kproto.client.producing import CompressionName
@@ -69,5 +70,18 @@ class Topics:
 
 @pytest.fixture
 def topics(newest_kafka: RunningKafka) -> Topics:
-    """Topics on the newest real broker."""
+    """Topics on the newest real broker; mark the test `kafka`."""
     return Topics(newest_kafka.bootstrap)
+
+
+@pytest.fixture(scope="session")
+def embedded(spark_environment: None) -> Iterator[str]:
+    """An embedded broker in a process of its own."""
+    with embedded_broker() as bootstrap:
+        yield bootstrap
+
+
+@pytest.fixture
+def embedded_topics(embedded: str) -> Topics:
+    """Topics on the embedded broker."""
+    return Topics(embedded)

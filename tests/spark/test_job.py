@@ -1,4 +1,4 @@
-"""The job on a real broker: every record read is found again as one outcome."""
+"""The job, on the embedded and on a real broker: each record read is found as one outcome."""
 
 from __future__ import annotations
 
@@ -50,10 +50,13 @@ def options(topics: Topics, topic: str) -> dict[str, str]:
 
 
 @pytest.mark.spark
-@pytest.mark.kafka
+@pytest.mark.parametrize(
+    "broker", ["embedded_topics", pytest.param("topics", marks=pytest.mark.kafka)]
+)
 def test_records_are_judged_counted_and_written(
-    spark: Any, topics: Topics, topic_name: str, tmp_path: Path
+    spark: Any, broker: str, request: pytest.FixtureRequest, topic_name: str, tmp_path: Path
 ) -> None:
+    topics: Topics = request.getfixturevalue(broker)
     topics.fill(topic_name, RECORDS, partitions=3)
     output = tmp_path / "events"
     counts = run_job(spark, options(topics, topic_name), str(output))
@@ -82,61 +85,57 @@ def test_records_are_judged_counted_and_written(
 
 
 @pytest.mark.spark
-@pytest.mark.kafka
 def test_of_the_same_event_the_first_stays(
-    spark: Any, topics: Topics, topic_name: str, tmp_path: Path
+    spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path
 ) -> None:
-    topics.fill(topic_name, [event(1), event(2), event(1)])
+    embedded_topics.fill(topic_name, [event(1), event(2), event(1)])
     output = tmp_path / "events"
-    run_job(spark, options(topics, topic_name), str(output))
+    run_job(spark, options(embedded_topics, topic_name), str(output))
     rows = spark.read.parquet(str(output)).orderBy("offset").collect()
     assert [(row["id"], row["offset"]) for row in rows] == [("1", 0), ("2", 1)]
 
 
 @pytest.mark.spark
-@pytest.mark.kafka
 def test_an_empty_topic_is_an_empty_output(
-    spark: Any, topics: Topics, topic_name: str, tmp_path: Path
+    spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path
 ) -> None:
-    topics.fill(topic_name, [])
+    embedded_topics.fill(topic_name, [])
     output = tmp_path / "events"
-    counts = run_job(spark, options(topics, topic_name), str(output))
+    counts = run_job(spark, options(embedded_topics, topic_name), str(output))
     assert counts == JobCounts(0, 0, 0, 0, 0)
     assert output.is_dir()
 
 
 @pytest.mark.spark
-@pytest.mark.kafka
 def test_an_output_is_replaced_only_when_asked(
-    spark: Any, topics: Topics, topic_name: str, tmp_path: Path
+    spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path
 ) -> None:
-    topics.fill(topic_name, RECORDS)
+    embedded_topics.fill(topic_name, RECORDS)
     output = tmp_path / "events"
     output.mkdir()
     (output / "mine").write_text("kept")
     with pytest.raises(OutputExistsError, match="events exists"):
-        run_job(spark, options(topics, topic_name), str(output))
+        run_job(spark, options(embedded_topics, topic_name), str(output))
     assert (output / "mine").read_text() == "kept"
-    first = run_job(spark, options(topics, topic_name), str(output), overwrite=True)
-    again = run_job(spark, options(topics, topic_name), str(output), overwrite=True)
+    first = run_job(spark, options(embedded_topics, topic_name), str(output), overwrite=True)
+    again = run_job(spark, options(embedded_topics, topic_name), str(output), overwrite=True)
     assert first == again
     assert [entry.name for entry in tmp_path.iterdir()] == ["events"]
     assert not (output / "mine").exists()
 
 
 @pytest.mark.spark
-@pytest.mark.kafka
 def test_a_failed_job_leaves_nothing_and_harms_nothing(
-    spark: Any, topics: Topics, topic_name: str, tmp_path: Path
+    spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path
 ) -> None:
     output = tmp_path / "events"
     with pytest.raises(Exception, match="UNKNOWN_TOPIC_OR_PARTITION"):
-        run_job(spark, options(topics, topic_name), str(output))
+        run_job(spark, options(embedded_topics, topic_name), str(output))
     assert list(tmp_path.iterdir()) == []
     output.mkdir()
     (output / "mine").write_text("kept")
     with pytest.raises(Exception, match="UNKNOWN_TOPIC_OR_PARTITION"):
-        run_job(spark, options(topics, topic_name), str(output), overwrite=True)
+        run_job(spark, options(embedded_topics, topic_name), str(output), overwrite=True)
     assert [entry.name for entry in output.iterdir()] == ["mine"]
 
 
