@@ -32,7 +32,7 @@ class Imports:
         made = field.fresh_default()
         if "ZERO_UUID" in made:
             self.wire("uuid", "ZERO_UUID")
-        elif "Uuid(" in made:
+        elif "Uuid" in made:
             self.wire("uuid", "Uuid")
 
     def shape(self, types: list[str]) -> tuple[str, int]:

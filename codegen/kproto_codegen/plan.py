@@ -7,6 +7,7 @@ form, and a *run* is a group of neighbouring items whose segments begin at the s
 
 from __future__ import annotations
 
+import base64
 from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
@@ -131,12 +132,12 @@ class FieldPlan:
 
     def _scalar(self, value: object) -> str:
         if self.spec.type == "uuid":
-            return "ZERO_UUID" if value == bytes(16) else f"Uuid({value!r})"
+            return "ZERO_UUID" if value == bytes(16) else f'Uuid.parse("{_uuid_text(value)}")'
         if isinstance(value, str):
             return _quoted(value)
         if isinstance(value, bytes):
             return 'b""'
-        return repr(value)
+        return repr(value).replace("e+", "e")
 
 
 Form = FieldForm | TagsForm
@@ -281,6 +282,11 @@ def _segments(columns: tuple[tuple[Form, ...], ...]) -> list[tuple[int, int]]:
     starts = [0] + [i for i in range(1, len(columns)) if columns[i] != columns[i - 1]]
     ends = [start - 1 for start in starts[1:]] + [len(columns) - 1]
     return list(zip(starts, ends, strict=True))
+
+
+def _uuid_text(value: object) -> str:
+    assert isinstance(value, bytes)
+    return base64.urlsafe_b64encode(value).rstrip(b"=").decode("ascii")
 
 
 def _quoted(text: str) -> str:

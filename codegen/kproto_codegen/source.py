@@ -5,6 +5,7 @@ The generated code must be as a formatter would leave it, without a formatter be
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable, Sequence
 
@@ -14,6 +15,9 @@ __all__ = ["WIDTH", "chain", "docstring", "fitted", "indent", "version_test"]
 
 WIDTH = 100
 
+#: A string literal on one line.
+_LITERAL = re.compile(r"""(["'])(?:\\.|(?!\1)[^\\])*\1""")
+
 
 def indent(lines: Iterable[str], by: int = 4) -> list[str]:
     """The lines, moved to the right."""
@@ -22,10 +26,16 @@ def indent(lines: Iterable[str], by: int = 4) -> list[str]:
 
 def fitted(lines: Iterable[str]) -> list[str]:
     """The lines, those over the width broken at their outermost brackets as a formatter would."""
-    out: list[str] = []
-    for line in lines:
-        out.extend(_broken(line) if len(line) > WIDTH and "(" in line else [line])
-    return out
+    return [part for line in lines for part in (_fit(line) if len(line) > WIDTH else [line])]
+
+
+def _fit(line: str) -> list[str]:
+    """A long line broken, if it has brackets; those in literals are text of a definition."""
+    plain = _LITERAL.sub(lambda found: f'"{"_" * (len(found[0]) - 2)}"', line)
+    if "(" not in plain:
+        return [line]
+    literals = (found[0] for found in _LITERAL.finditer(line))
+    return [_LITERAL.sub(lambda _: next(literals), part) for part in _broken(plain)]
 
 
 def _broken(line: str) -> list[str]:

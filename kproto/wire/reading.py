@@ -7,7 +7,7 @@ then does too, and the next read, or the check at the end of the message, finds 
 from __future__ import annotations
 
 import struct
-from typing import Final
+from typing import Any, Final
 
 from .faults import WireFault
 from .limits import MAX_ARRAY_ELEMENTS, MAX_LENGTH, MAX_STRING_BYTES, MAX_TAGGED_FIELDS
@@ -216,8 +216,8 @@ def read_struct_mark(data: bytes, pos: int) -> tuple[bool, int]:
     return 0 < mark <= MAX_LENGTH, pos
 
 
-def read_numbers(data: bytes, pos: int, count: int, letter: str) -> tuple[list[int], int]:
-    """`count` numbers of one format letter of `struct`."""
+def read_numbers(data: bytes, pos: int, count: int, letter: str) -> tuple[list[Any], int]:
+    """`count` numbers of one format letter of `struct`; it says whether int, float or bool."""
     shape = array_struct(letter, count)
     return list(shape.unpack_from(data, pos)), pos + shape.size
 
