@@ -17,7 +17,9 @@ input partition is one range of one topic partition. Decoding is `columnar`'s, f
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+import sys
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -45,7 +47,15 @@ _HEADERS: Final = "headers"
 
 
 def register(spark: SparkSession) -> None:
-    """Make `spark.read.format("kproto")` known to a session."""
+    """Make `spark.read.format("kproto")` known to a session.
+
+    On a local master without PYSPARK_PYTHON, workers get this process's interpreter. Spark would
+    take the first `python3` on the PATH, which need not have this package.
+    """
+    if "PYSPARK_PYTHON" not in os.environ:
+        context = getattr(spark, "_sc", None)  # a Spark Connect session has none
+        if context is not None and context.master.startswith("local"):
+            context.pythonExec = sys.executable
     spark.dataSource.register(KprotoDataSource)
 
 
