@@ -9,7 +9,8 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from ..wire.errors import ProtocolError
+from ..wire.errors import EncodeError, ProtocolError
+from ..wire.limits import MAX_LENGTH
 
 __all__ = ["DEFAULT_MAX_FRAME_BYTES", "FrameReader", "frame"]
 
@@ -27,8 +28,11 @@ _SIZE = struct.Struct(">i")
 
 
 def frame(*pieces: bytes) -> bytes:
-    """The pieces as one frame."""
-    return b"".join((_SIZE.pack(sum(map(len, pieces))), *pieces))
+    """The pieces as one frame. Raises EncodeError when they are 2 GiB or more."""
+    size = sum(map(len, pieces))
+    if size > MAX_LENGTH:
+        raise EncodeError(f"a frame of {size} bytes; an int32 can say no more than {MAX_LENGTH}")
+    return b"".join((_SIZE.pack(size), *pieces))
 
 
 class FrameReader:
@@ -37,7 +41,7 @@ class FrameReader:
     Either `feed` it with bytes, or read into the memory of `buffer()` and tell `advance()` how
     much came; both return the frames that are now complete, without their size. Raises
     ProtocolError on a frame over `max_frame_bytes` or of negative size, before any memory is
-    taken for it.
+    taken for it; the stream can then no longer be cut, and frames that came with it are not given.
     """
 
     def __init__(self, max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES) -> None:
@@ -58,8 +62,10 @@ class FrameReader:
         """Memory to read into; valid until the next call of any method."""
         if self._large is not None:
             if self._filled == len(self._large):
-                room = min(self._large_size, 2 * len(self._large))
-                self._large.extend(bytes(room - len(self._large)))
+                # A new one: memory that somebody still has a view of cannot be extended.
+                grown = bytearray(min(self._large_size, 2 * self._filled))
+                grown[: self._filled] = self._large
+                self._large = grown
             return memoryview(self._large)[self._filled :]
         return memoryview(self._shared)[self._end :]
 
