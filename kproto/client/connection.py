@@ -27,6 +27,7 @@ from ..protocol.negotiation import (
 )
 from ..wire.errors import (
     BrokerConnectionError,
+    ConfigurationError,
     DecodeError,
     KprotoError,
     ProtocolError,
@@ -148,16 +149,19 @@ class BrokerConnection(asyncio.BufferedProtocol):
         used = self.version_of(type(request)) if version is None else version
         await self._writable.wait()
         self._raise_if_failed()
-        _, data = self._protocol.send(cast(Request[Response], request), used)
+        _, data = self._protocol.send(request, used)
         self._write(data)
 
     async def _exchange(self, request: Request[R], version: int) -> Response:
-        if not expects_response(request):
-            raise ProtocolError(f"no broker answers a {type(request).__name__} with acks=0")
+        if not expects_response(request, version):
+            raise ConfigurationError(
+                f"no broker answers this {type(request).__name__} v{version}: it has acks=0, or "
+                "asks for nothing; `BrokerConnection.send_only` does not wait"
+            )
         async with self._free:
             await self._writable.wait()
             self._raise_if_failed()
-            _, data = self._protocol.send(cast(Request[Response], request), version)
+            _, data = self._protocol.send(request, version)
             future: asyncio.Future[Response] = self._loop.create_future()
             self._waiting.append(future)
             self._write(data)
@@ -231,6 +235,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
                 self._waiting.appendleft(answered)
             self._fail(error)
         else:
+            assert message is not None, "what could be asked can be read"
             if answered is not None and not answered.done():
                 answered.set_result(message)
 

@@ -7,9 +7,11 @@ requests. A proxy uses the reading halves of both.
 
 from __future__ import annotations
 
+import struct
 from collections import deque
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
+from ..messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest
 from ..messages.api_versions_response import ApiVersionsResponse
 from ..messages.base import Message, Request, Response
 from ..messages.produce_request import ProduceRequest
@@ -36,30 +38,52 @@ __all__ = [
     "expects_response",
 ]
 
+R = TypeVar("R", bound=Response)
+
 #: Correlation ids count up to the largest int32, and begin again at 0.
 _LAST_CORRELATION_ID: Final = 0x7FFFFFFF
+
+#: What every response begins with, whatever the version of its header.
+_CORRELATION_ID: Final = struct.Struct(">i")
+
+#: From this version on, AddPartitionsToTxn is about several transactions (KIP-890).
+_TXN_BATCHES: Final = 4
 
 
 class PendingRequest(NamedTuple):
     """A request that is not answered yet."""
 
-    correlation_id: int
-    response: type[Response]
+    api_key: int
     version: int
+    correlation_id: int
 
 
 class ReceivedResponse(NamedTuple):
-    """A response; `version` is the one its bytes are in, `trailing` what stood behind its body."""
+    """A response; `version` is the one its bytes are in, `trailing` what stood behind its body.
 
-    correlation_id: int
-    message: Response
+    `message` is None when no definition knows the api key or version of what was asked. `size` is
+    that of the frame, in bytes.
+    """
+
+    api_key: int
     version: int
+    correlation_id: int
+    message: Response | None
     size: int
     trailing: bytes
 
+    @property
+    def name(self) -> str:
+        """The response's name, or its api key where it has none."""
+        cls = response_class(self.api_key)
+        return f"api key {self.api_key}" if cls is None else cls.__name__
+
 
 class ReceivedRequest(NamedTuple):
-    """A request; `message` is None when no definition knows its api key or version."""
+    """A request; `message` is None when no definition knows its api key or version.
+
+    `size` is that of the frame, in bytes; `trailing` what stood behind its body.
+    """
 
     api_key: int
     version: int
@@ -76,9 +100,17 @@ class ReceivedRequest(NamedTuple):
         return f"api key {self.api_key}" if cls is None else cls.__name__
 
 
-def expects_response(request: Message) -> bool:
-    """False for a Produce with acks=0, the one request that no broker answers."""
-    return not (isinstance(request, ProduceRequest) and request.acks == 0)
+def expects_response(request: Message, version: int) -> bool:
+    """False for the requests that no broker answers.
+
+    They are a Produce with acks=0, and an AddPartitionsToTxn that holds no transaction in a
+    version that can hold several.
+    """
+    if isinstance(request, ProduceRequest):
+        return request.acks != 0
+    if isinstance(request, AddPartitionsToTxnRequest) and version >= _TXN_BATCHES:
+        return bool(request.transactions)
+    return True
 
 
 class PendingRequests:
@@ -103,18 +135,39 @@ class PendingRequests:
         """
         if not self._waiting:
             raise ProtocolError(f"a response of {len(data)} bytes came that no request waits for")
-        pending = self._waiting.popleft()
-        cls, version = pending.response, pending.version
-        correlation_id, start = parse_response_header(cls, version, data)
-        if correlation_id != pending.correlation_id:
-            raise ProtocolError(
-                f"the response to {cls.__name__} v{version} has correlation id {correlation_id} "
-                f"where {pending.correlation_id} must come next; the connection is out of step"
-            )
-        if cls.API_KEY == API_VERSIONS and version > 0 and _is_unsupported(data, start):
+        api_key, version, correlation_id = self._waiting.popleft()
+        cls = response_class(api_key)
+        _check_correlation(data, correlation_id, api_key, version)
+        if cls is None or not _can_be_read(cls, version, data):
+            return ReceivedResponse(api_key, version, correlation_id, None, len(data), b"")
+        _, start = parse_response_header(cls, version, data)
+        if api_key == API_VERSIONS and version > 0 and _is_unsupported(data, start):
             return _unsupported_api_versions(correlation_id, data, start)
         message, end = cls.decode_from(data, start, version)
-        return ReceivedResponse(correlation_id, message, version, len(data), data[end:])
+        return ReceivedResponse(api_key, version, correlation_id, message, len(data), data[end:])
+
+
+def _check_correlation(data: bytes, expected: int, api_key: int, version: int) -> None:
+    """Raise ProtocolError unless the response is the one that must come next."""
+    if len(data) < _CORRELATION_ID.size:
+        found = f"is {len(data)} bytes long, too few for a correlation id"
+    elif (correlation_id := _CORRELATION_ID.unpack_from(data)[0]) != expected:
+        found = f"has correlation id {correlation_id} where {expected} must come next"
+    else:
+        return
+    cls = response_class(api_key)
+    name = f"api key {api_key}" if cls is None else cls.__name__
+    raise ProtocolError(f"the answer {name} v{version} {found}; the connection is out of step")
+
+
+def _can_be_read(cls: type[Response], version: int, data: bytes) -> bool:
+    """Whether the definitions know the form of the answer.
+
+    Error 35 to an ApiVersions of the future comes in the form of v0, which they do.
+    """
+    if version in cls.VALID_VERSIONS:
+        return True
+    return cls.API_KEY == API_VERSIONS and _is_unsupported(data, _CORRELATION_ID.size)
 
 
 def _is_unsupported(data: bytes, start: int) -> bool:
@@ -128,7 +181,7 @@ def _unsupported_api_versions(correlation_id: int, data: bytes, start: int) -> R
         message, end = ApiVersionsResponse.decode_from(body, 0, 0)
     except DecodeError:
         message, end = ApiVersionsResponse(error_code=UNSUPPORTED_VERSION), 2
-    return ReceivedResponse(correlation_id, message, 0, len(data), body[end:])
+    return ReceivedResponse(API_VERSIONS, 0, correlation_id, message, len(data), body[end:])
 
 
 class ClientConnection:
@@ -139,7 +192,7 @@ class ClientConnection:
         self.pending = PendingRequests()
         self._next_correlation_id = 0
 
-    def send(self, request: Request[Response], version: int) -> tuple[int, bytes]:
+    def send(self, request: Request[R], version: int) -> tuple[int, bytes]:
         """The correlation id of `request` and its frame, which must be written in this order.
 
         Raises EncodeError, and then nothing is expected.
@@ -151,10 +204,8 @@ class ClientConnection:
         self._next_correlation_id = (
             0 if correlation_id == _LAST_CORRELATION_ID else (correlation_id + 1)
         )
-        if expects_response(request):
-            answer = response_class(cls.API_KEY)
-            assert answer is not None
-            self.pending.expect(PendingRequest(correlation_id, answer, version))
+        if expects_response(request, version):
+            self.pending.expect(PendingRequest(cls.API_KEY, version, correlation_id))
         return correlation_id, frame(header, body)
 
     def receive(self, data: bytes) -> ReceivedResponse:
@@ -188,11 +239,14 @@ class ServerConnection:
         )
 
     def pending(self, request: ReceivedRequest) -> PendingRequest | None:
-        """What will be answered to `request`; None when nothing will, or nothing is known."""
-        answer = response_class(request.api_key)
-        if answer is None or request.message is None or not expects_response(request.message):
+        """The answer to wait for after `request`; None when there will be none.
+
+        A request that no definition knows is taken to be one that is answered.
+        """
+        message = request.message
+        if message is not None and not expects_response(message, request.version):
             return None
-        return PendingRequest(request.correlation_id, answer, request.version)
+        return PendingRequest(request.api_key, request.version, request.correlation_id)
 
     def send(
         self, request: ReceivedRequest, response: Response, version: int | None = None

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from ..messages.api_versions_response import ApiVersionsResponse
-from ..messages.base import Request
+from ..messages.base import Request, Response
 from ..wire.errors import UnsupportedVersionError
 
 __all__ = ["UNSUPPORTED_VERSION", "ApiRange", "broker_ranges", "fallback_version", "negotiate"]
+
+R = TypeVar("R", bound=Response)
 
 #: The error code of a request in a version that the broker does not take.
 UNSUPPORTED_VERSION: Final = 35
@@ -28,7 +30,7 @@ def broker_ranges(response: ApiVersionsResponse) -> dict[int, ApiRange]:
 
 
 def negotiate(
-    request: type[Request],  # type: ignore[type-arg]  # any response will do
+    request: type[Request[R]],
     ranges: Mapping[int, ApiRange],
     *,
     unstable: bool = False,
