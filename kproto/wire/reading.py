@@ -15,7 +15,8 @@ from .tags import RawTaggedField
 from .uuid import Uuid
 
 __all__ = [
-    "array_struct",
+    "ARRAY_STRUCTS",
+    "SHARED_COUNTS",
     "read_array_length",
     "read_bytes",
     "read_compact_array_length",
@@ -41,19 +42,21 @@ __all__ = [
 _INT16: Final = struct.Struct(">h")
 _INT32: Final = struct.Struct(">i")
 
-#: Structs for arrays of numbers, by format letter and then by count, up to `_CACHED_COUNT`.
-_ARRAY_STRUCTS: dict[str, list[struct.Struct]] = {}
-_CACHED_COUNT: Final = 256
+#: Arrays of fewer numbers than this share their Struct; most hold the few replicas of a partition.
+SHARED_COUNTS: Final = 256
 
 
-def array_struct(letter: str, count: int) -> struct.Struct:
-    """The Struct of `count` big-endian numbers of one format letter; small counts are cached."""
-    if count >= _CACHED_COUNT:
-        return struct.Struct(f">{count}{letter}")
-    structs = _ARRAY_STRUCTS.setdefault(letter, [])
-    while len(structs) <= count:
-        structs.append(struct.Struct(f">{len(structs)}{letter}"))
-    return structs[count]
+class _ArrayStructs(dict[str, list[struct.Struct]]):
+    """The Structs of 0, 1, 2, … big-endian numbers of a format letter, made at its first use."""
+
+    def __missing__(self, letter: str) -> list[struct.Struct]:
+        made = [struct.Struct(f">{count}{letter}") for count in range(SHARED_COUNTS)]
+        self[letter] = made
+        return made
+
+
+#: By format letter, then by count.
+ARRAY_STRUCTS: Final = _ArrayStructs()
 
 
 def read_uvarint(data: bytes, pos: int) -> tuple[int, int]:
@@ -218,7 +221,10 @@ def read_struct_mark(data: bytes, pos: int) -> tuple[bool, int]:
 
 def read_numbers(data: bytes, pos: int, count: int, letter: str) -> tuple[list[Any], int]:
     """`count` numbers of one format letter of `struct`; it says whether int, float or bool."""
-    shape = array_struct(letter, count)
+    if count < SHARED_COUNTS:
+        shape = ARRAY_STRUCTS[letter][count]
+    else:
+        shape = struct.Struct(f">{count}{letter}")
     return list(shape.unpack_from(data, pos)), pos + shape.size
 
 

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from .faults import WireFault
 from .limits import MAX_LENGTH, MAX_STRING_BYTES
-from .reading import array_struct
+from .reading import ARRAY_STRUCTS, SHARED_COUNTS
 from .tags import RawTaggedField
 
 __all__ = [
@@ -149,7 +149,11 @@ def write_compact_array_length(append: Append, count: int) -> None:
 
 def write_numbers(append: Append, values: Sequence[int] | Sequence[float], letter: str) -> None:
     """Numbers of one format letter of `struct`."""
-    append(array_struct(letter, len(values)).pack(*values))
+    count = len(values)
+    if count < SHARED_COUNTS:
+        append(ARRAY_STRUCTS[letter][count].pack(*values))
+    else:
+        append(struct.pack(f">{count}{letter}", *values))
 
 
 def write_uuids(append: Append, values: Iterable[bytes]) -> None:
