@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from ..records import NO_TIMESTAMP, RecordBatch, read_batches
+from ..records.layout import MAGIC_AT
 from ..wire.errors import CorruptBatchError
 from .refusal import refusal
 from .topic_configs import TopicConfig
@@ -49,12 +50,14 @@ def append_records(
     if idempotent:
         known = partition.sequences.duplicate_of(batch)
         if known is not None:
-            return Appended(known.base_offset, known.log_append_time, log.start_offset)
+            # Kafka gives the batch's timestamp here, also when it is the producer's.
+            return Appended(known.base_offset, known.timestamp, log.start_offset)
         partition.sequences.check(batch)
     base_offset = log.append(batch, now_ms, stamp_time=config.log_append_time)
     log_append_time = now_ms if config.log_append_time else NO_TIMESTAMP
     if idempotent:
-        partition.sequences.remember(batch, base_offset, log_append_time)
+        largest = now_ms if config.log_append_time else batch.max_timestamp
+        partition.sequences.remember(batch, base_offset, largest)
     return Appended(base_offset, log_append_time, log.start_offset)
 
 
@@ -66,7 +69,10 @@ def _only_batch(records: bytes | None, version: int) -> RecordBatch:
             f"Produce v{version} carries message sets, which this broker does not store; "
             f"produce with v{_FIRST_VERSION_OF_BATCHES} or later",
         )
-    batches = read_batches(records or b"", check_crc=False)
+    records = records or b""
+    if records[MAGIC_AT : MAGIC_AT + 1] in (b"\0", b"\1"):
+        raise refusal("INVALID_RECORD", f"Produce v{version} may hold batches of magic 2 only")
+    batches = read_batches(records, check_crc=False)
     batch = next(batches, None)
     if batch is None:
         raise refusal("INVALID_RECORD", f"Produce v{version} must hold a whole record batch")

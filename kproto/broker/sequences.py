@@ -28,7 +28,7 @@ class AppendedBatch(NamedTuple):
     first_sequence: int
     last_sequence: int
     base_offset: int
-    log_append_time: int
+    timestamp: int
 
 
 @dataclass(slots=True)
@@ -75,14 +75,12 @@ class ProducerSequences:
                 f"and {expected} comes next",
             )
 
-    def remember(self, batch: RecordBatch, base_offset: int, log_append_time: int) -> None:
-        """Take note of a batch that was appended."""
+    def remember(self, batch: RecordBatch, base_offset: int, timestamp: int) -> None:
+        """Take note of a batch that was appended; `timestamp` (ms) is its largest."""
         producer = self._producers.get(batch.producer_id)
         if producer is None or producer.epoch != batch.producer_epoch:
             producer = self._producers[batch.producer_id] = _Producer(batch.producer_epoch)
-        appended = AppendedBatch(
-            batch.base_sequence, _last_sequence(batch), base_offset, log_append_time
-        )
+        appended = AppendedBatch(batch.base_sequence, _last_sequence(batch), base_offset, timestamp)
         producer.batches.append(appended)
 
 

@@ -6,9 +6,10 @@ second replica and no clean-up. Source: Kafka 4.4, "Topic Configs".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from .refusal import refusal
 
@@ -25,6 +26,7 @@ DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
         "compression.type": "producer",
         "compression.zstd.level": "3",
         "delete.retention.ms": "86400000",
+        "errors.deadletterqueue.group.enable": "false",
         "file.delete.delay.ms": "60000",
         "flush.messages": _NEVER,
         "flush.ms": _NEVER,
@@ -34,6 +36,7 @@ DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
         "local.retention.bytes": "-2",
         "local.retention.ms": "-2",
         "max.compaction.lag.ms": _NEVER,
+        "max.decompressed.message.bytes": "2147483639",
         "max.message.bytes": "1048588",
         "message.timestamp.after.max.ms": "3600000",
         "message.timestamp.before.max.ms": _NEVER,
@@ -42,6 +45,8 @@ DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
         "min.compaction.lag.ms": "0",
         "min.insync.replicas": "1",
         "preallocate": "false",
+        "remote.copy.lag.bytes": "-1",
+        "remote.copy.lag.ms": "0",
         "remote.log.copy.disable": "false",
         "remote.log.delete.on.disable": "false",
         "remote.storage.enable": "false",
@@ -53,6 +58,20 @@ DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
         "segment.ms": "604800000",
         "unclean.leader.election.enable": "false",
     }
+)
+
+
+class _Kind(NamedTuple):
+    name: str
+    pattern: re.Pattern[str]
+
+
+#: What a value may look like, by what the default looks like; the first that fits counts.
+_KINDS: Final = (
+    _Kind("a whole number", re.compile(r"-?[0-9]{1,19}")),
+    _Kind("a number", re.compile(r"-?[0-9]+\.[0-9]+")),
+    _Kind("true or false", re.compile("true|false")),
+    _Kind("text", re.compile(".*")),
 )
 
 
@@ -72,6 +91,7 @@ class TopicConfig:
                 raise refusal("INVALID_CONFIG", f"no topic has a setting {name!r}")
             if value is None:
                 raise refusal("INVALID_CONFIG", f"setting {name!r} has no value")
+            _check_kind(name, value)
             self.given[name] = value
         self.max_message_bytes = self._number("max.message.bytes")
         self.timestamp_after_max_ms = self._number("message.timestamp.after.max.ms")
@@ -81,10 +101,10 @@ class TopicConfig:
         return self.given.get(name, self._defaults[name])
 
     def _number(self, name: str) -> int:
-        text = self[name]
-        if not (text.isascii() and text.isdigit()):
-            raise refusal("INVALID_CONFIG", f"{name} is {text!r}; it must be a whole number")
-        return int(text)
+        number = int(self[name])
+        if number < 0:
+            raise refusal("INVALID_CONFIG", f"{name} is {number}; it must be at least 0")
+        return number
 
     def _timestamp_type(self) -> str:
         name = "message.timestamp.type"
@@ -93,3 +113,10 @@ class TopicConfig:
                 "INVALID_CONFIG", f"{name} is {self[name]!r}; it is CreateTime or LogAppendTime"
             )
         return self[name]
+
+
+def _check_kind(name: str, value: str) -> None:
+    """Raise INVALID_CONFIG when the value is not of the kind of the default."""
+    kind = next(kind for kind in _KINDS if kind.pattern.fullmatch(DEFAULTS[name]))
+    if not kind.pattern.fullmatch(value):
+        raise refusal("INVALID_CONFIG", f"{name} is {value!r}; it must be {kind.name}")

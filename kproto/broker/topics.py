@@ -17,6 +17,8 @@ __all__ = ["INTERNAL_TOPICS", "Partition", "Topic", "Topics", "check_topic_name"
 _MAX_NAME_LENGTH: Final = 249
 _LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
+_METADATA_LOG: Final = "__cluster_metadata"
+
 #: Topics that belong to Kafka itself.
 INTERNAL_TOPICS: Final = frozenset(
     {"__consumer_offsets", "__transaction_state", "__share_group_state"}
@@ -84,8 +86,10 @@ class Topics:
         return topic
 
     def check_new_name(self, name: str) -> None:
-        """Raises INVALID_TOPIC_EXCEPTION or TOPIC_ALREADY_EXISTS."""
+        """Raises INVALID_TOPIC_EXCEPTION, TOPIC_ALREADY_EXISTS or INVALID_REQUEST."""
         check_topic_name(name)
+        if name == _METADATA_LOG:
+            raise refusal("INVALID_REQUEST", f"{name} is the log of the controllers")
         if name in self._by_name:
             raise refusal("TOPIC_ALREADY_EXISTS", f"topic {name!r} exists already")
         for other in self._by_name:

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from ..log import LEADER_EPOCH
 from ..refusal import refusal
 
 __all__ = ["check_leader_epoch"]
 
-#: The client does not know the epoch, and nothing is checked.
-_UNKNOWN: Final = -1
-
 
 def check_leader_epoch(epoch: int) -> None:
-    """Raises FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH."""
-    if epoch in (_UNKNOWN, LEADER_EPOCH):
-        return
-    name = "FENCED_LEADER_EPOCH" if epoch < LEADER_EPOCH else "UNKNOWN_LEADER_EPOCH"
-    raise refusal(name, f"the leader epoch is {LEADER_EPOCH}, not {epoch}")
+    """Raises UNKNOWN_LEADER_EPOCH for a later one; no epoch is older than the first."""
+    if epoch < 0 or epoch == LEADER_EPOCH:
+        return  # below 0 the client does not know it, and nothing is checked
+    raise refusal("UNKNOWN_LEADER_EPOCH", f"the leader epoch is {LEADER_EPOCH}, not {epoch}")

@@ -6,7 +6,7 @@ v4      record batches, isolation level, aborted transactions, last stable offse
 v5      log start offset (KIP-107)
 v7      fetch sessions (KIP-227)
 v9      current leader epoch (KIP-320)
-v10     zstd (KIP-110)
+v10     the client reads zstd (KIP-110); older ones get such batches too, as from Kafka
 v11     rack of the consumer, preferred replica (KIP-392)
 v12     flexible; last fetched epoch, diverging epoch (KIP-595); current leader
 v13     topics by id (KIP-516)
@@ -39,7 +39,6 @@ from ._leader_epoch import check_leader_epoch
 
 _FIRST_VERSION_OF_BATCHES: Final = 4
 _FIRST_VERSION_OF_WHOLE_BATCHES: Final = 3
-_FIRST_VERSION_OF_ZSTD: Final = 10
 _FIRST_VERSION_BY_ID: Final = 13
 
 _READ_COMMITTED: Final = 1
@@ -149,7 +148,8 @@ def _read_partition(
             raise refusal("NOT_LEADER_OR_FOLLOWER", "this cluster has no followers")
         check_leader_epoch(wanted.current_leader_epoch)
         found = log.read(wanted.fetch_offset, limit, at_least_one=at_least_one)
-        _check_format(found, version)
+        if found.batches and version < _FIRST_VERSION_OF_BATCHES:
+            raise refusal("UNSUPPORTED_VERSION", f"Fetch v{version} cannot carry record batches")
     except BrokerResponseError as error:
         return PartitionRead(wanted, log, nothing, error)
     return PartitionRead(wanted, log, found, None)
@@ -159,16 +159,6 @@ def _topic(state: BrokerState, topic: FetchTopic, version: int) -> Topic:
     if version >= _FIRST_VERSION_BY_ID:
         return state.topics.with_id(topic.topic_id)
     return state.topics.named(topic.topic)
-
-
-def _check_format(found: LogSlice, version: int) -> None:
-    """Raise when a client of that version could not read the batches."""
-    if version >= _FIRST_VERSION_OF_ZSTD or not found.batches:
-        return
-    if version < _FIRST_VERSION_OF_BATCHES:
-        raise refusal("UNSUPPORTED_VERSION", f"Fetch v{version} cannot carry record batches")
-    if any(batch.compression == "zstd" for batch in found.batches):
-        raise refusal("UNSUPPORTED_COMPRESSION_TYPE", f"Fetch v{version} cannot carry zstd")
 
 
 def _response(request: FetchRequest, read: Read) -> FetchResponse:
@@ -192,7 +182,7 @@ def _partition(part: PartitionRead, committed: bool) -> PartitionData:
             partition_index=part.wanted.partition,
             error_code=part.error.code if part.error else 0,
             high_watermark=-1,
-            aborted_transactions=None,
+            aborted_transactions=[] if part.log is None else None,
             records=b"",
         )
     return PartitionData(

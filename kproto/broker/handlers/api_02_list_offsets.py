@@ -17,6 +17,7 @@ than one segment, which v0 would list.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final, NamedTuple
 
 from ...messages.list_offsets_request import (
@@ -66,12 +67,24 @@ def list_offsets(
     state: BrokerState, request: ListOffsetsRequest, version: int
 ) -> ListOffsetsResponse:
     """Look up every partition's offset."""
+    times = Counter(
+        (topic.name, wanted.partition_index)
+        for topic in request.topics
+        for wanted in topic.partitions
+    )
     return ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(
                 name=topic.name,
                 partitions=[
-                    _partition(state, topic.name, wanted, version) for wanted in topic.partitions
+                    _partition(
+                        state,
+                        topic.name,
+                        wanted,
+                        version,
+                        times[topic.name, wanted.partition_index],
+                    )
+                    for wanted in topic.partitions
                 ],
             )
             for topic in request.topics
@@ -80,10 +93,12 @@ def list_offsets(
 
 
 def _partition(
-    state: BrokerState, topic: str, wanted: ListOffsetsPartition, version: int
+    state: BrokerState, topic: str, wanted: ListOffsetsPartition, version: int, times: int
 ) -> ListOffsetsPartitionResponse:
     response = ListOffsetsPartitionResponse(partition_index=wanted.partition_index)
     try:
+        if times > 1 and version > 0:
+            raise refusal("INVALID_REQUEST", "the partition is named more than once")
         log = state.topics.named(topic).partition(wanted.partition_index).log
         check_leader_epoch(wanted.current_leader_epoch)
         if version == 0:

@@ -79,9 +79,9 @@ def _asked(
     except BrokerResponseError as error:
         return MetadataResponseTopic(
             error_code=error.code,
-            name=wanted.name if version >= _FIRST_VERSION_ASKED_BY_ID else wanted.name or "",
+            name=_name_of_unknown(wanted, version),
             topic_id=wanted.topic_id,
-            topic_authorized_operations=_NOT_ASKED,
+            topic_authorized_operations=operations,
         )
 
 
@@ -103,6 +103,13 @@ def _find(
     topic = state.plan_topic(name)
     state.topics.add(topic)
     return topic
+
+
+def _name_of_unknown(wanted: MetadataRequestTopic, version: int) -> str | None:
+    """An unknown id has no name, which a response can say only since topics are found by id."""
+    if version < _FIRST_VERSION_ASKED_BY_ID:
+        return wanted.name or ""
+    return wanted.name if wanted.topic_id == ZERO_UUID else None
 
 
 def _described(state: BrokerState, topic: Topic, operations: int) -> MetadataResponseTopic:

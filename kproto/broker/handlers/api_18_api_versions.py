@@ -61,8 +61,9 @@ def _error(state: BrokerState, request: ApiVersionsRequest, version: int) -> str
         for text in (request.client_software_name, request.client_software_version):
             if not _LEGAL_SOFTWARE.fullmatch(text):
                 return "INVALID_REQUEST"
-    if request.cluster_id not in (None, state.cluster_id):
-        return "REBOOTSTRAP_REQUIRED"
-    if request.node_id not in (_UNKNOWN_NODE, state.node_id):
+    if (request.cluster_id is None) != (request.node_id == _UNKNOWN_NODE):
+        return "INVALID_REQUEST"
+    meant = (request.cluster_id, request.node_id)
+    if meant not in ((None, _UNKNOWN_NODE), (state.cluster_id, state.node_id)):
         return "REBOOTSTRAP_REQUIRED"
     return None

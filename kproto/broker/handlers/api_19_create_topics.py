@@ -22,7 +22,6 @@ from ...messages.create_topics_response import (
     CreateTopicsResponse,
 )
 from ...wire.errors import BrokerResponseError
-from ...wire.uuid import ZERO_UUID
 from ..refusal import refusal
 from ..registry import handles
 from ..state import BrokerState
@@ -53,7 +52,7 @@ def create_topics(
             continue
         if not request.validate_only:
             state.topics.add(topic)
-        results.append(_created(topic, validate_only=request.validate_only))
+        results.append(_created(topic))
     return CreateTopicsResponse(topics=results)
 
 
@@ -73,10 +72,11 @@ def _refused(name: str, error: BrokerResponseError) -> CreatableTopicResult:
     )
 
 
-def _created(topic: Topic, *, validate_only: bool) -> CreatableTopicResult:
+def _created(topic: Topic) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=topic.name,
-        topic_id=ZERO_UUID if validate_only else topic.topic_id,
+        topic_id=topic.topic_id,
+        error_message=None,
         num_partitions=len(topic.partitions),
         replication_factor=_REPLICATION_FACTOR,
         configs=[

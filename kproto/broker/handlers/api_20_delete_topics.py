@@ -11,12 +11,10 @@ Left out: a setting that forbids deletion; waiting for the time-out, as deletion
 
 from __future__ import annotations
 
-from collections import Counter
-
 from ...messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from ...messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
 from ...wire.errors import BrokerResponseError
-from ...wire.uuid import ZERO_UUID
+from ...wire.uuid import ZERO_UUID, Uuid
 from ..refusal import refusal
 from ..registry import handles
 from ..state import BrokerState
@@ -33,29 +31,35 @@ def delete_topics(
     wanted = request.topics
     if version < _FIRST_VERSION_BY_ID:
         wanted = [DeleteTopicState(name=name) for name in request.topic_names]
-    times = Counter((entry.name, entry.topic_id) for entry in wanted)
+    found: dict[Topic, list[DeleteTopicState]] = {}
+    refused: dict[tuple[str | None, Uuid], BrokerResponseError] = {}
+    for entry in wanted:
+        try:
+            found.setdefault(_find(state, entry), []).append(entry)
+        except BrokerResponseError as error:
+            refused[entry.name, entry.topic_id] = error
     return DeleteTopicsResponse(
         responses=[
-            _delete(state, DeleteTopicState(name=name, topic_id=topic_id), times[name, topic_id])
-            for name, topic_id in times
+            *(_refused(name, topic_id, error) for (name, topic_id), error in refused.items()),
+            *(_delete(state, topic, entries) for topic, entries in found.items()),
         ]
     )
 
 
-def _delete(state: BrokerState, wanted: DeleteTopicState, times: int) -> DeletableTopicResult:
-    try:
-        if times > 1:
-            raise refusal("INVALID_REQUEST", "the topic is named more than once")
-        topic = _find(state, wanted)
-    except BrokerResponseError as error:
-        return DeletableTopicResult(
-            name=wanted.name,
-            topic_id=wanted.topic_id,
-            error_code=error.code,
-            error_message=error.detail,
-        )
+def _delete(
+    state: BrokerState, topic: Topic, entries: list[DeleteTopicState]
+) -> DeletableTopicResult:
+    if len(entries) > 1:
+        error = refusal("INVALID_REQUEST", "the topic is named more than once")
+        return _refused(entries[-1].name, entries[-1].topic_id, error)
     state.topics.remove(topic)
-    return DeletableTopicResult(name=topic.name, topic_id=topic.topic_id)
+    return DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_message=None)
+
+
+def _refused(name: str | None, topic_id: Uuid, error: BrokerResponseError) -> DeletableTopicResult:
+    return DeletableTopicResult(
+        name=name, topic_id=topic_id, error_code=error.code, error_message=error.detail
+    )
 
 
 def _find(state: BrokerState, wanted: DeleteTopicState) -> Topic:
