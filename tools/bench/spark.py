@@ -74,6 +74,7 @@ def measure(events: int, cores: Sequence[int], repeat: int) -> dict[tuple[str, s
             bootstrap = closing.enter_context(KafkaNode(BROKER)).bootstrap
         topic = f"bench-spark-{os.getpid()}-{time.time_ns()}"
         asyncio.run(publish(bootstrap, topic, events))
+        closing.callback(lambda: asyncio.run(delete(bootstrap, topic)))
         for core_count in cores:
             for engine in ("connector", "ours"):
                 task = {
@@ -110,6 +111,14 @@ async def publish(bootstrap: str, topic: str, events: int) -> None:
                 await producer.send_many(topic, records)
 
 
+async def delete(bootstrap: str, topic: str) -> None:
+    """Leave nothing behind on a broker that is not ours."""
+    from kproto.client import Client
+
+    async with Client(bootstrap) as client:
+        await client.delete_topics(topic)
+
+
 def event_headers(number: int) -> list[tuple[str, bytes]]:
     """The six headers of one event."""
     return [
@@ -141,10 +150,13 @@ def install_peer() -> None:
 
 def run_worker(task: dict[str, object]) -> dict[str, float]:
     """Measure one engine in a process of its own; seconds by what is read."""
+    from tools.setup.java import java_home
+
     ours = task["engine"] == "ours"
     python = sys.executable if ours else str(PEER / "bin" / "python")
     folders = [ROOT, ROOT / "cloudevents", ROOT / "pipeline"] if ours else []
     environment = os.environ | {
+        "JAVA_HOME": str(java_home()),
         "PYTHONPATH": os.pathsep.join(map(str, folders)),
         "PYSPARK_PYTHON": python,
         "PYSPARK_DRIVER_PYTHON": python,
