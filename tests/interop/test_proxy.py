@@ -1,0 +1,97 @@
+"""The example proxy, with a client between which and the broker it stands: aiokafka."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from kproto.broker import Broker, BrokerSettings
+
+ROOT = Path(__file__).resolve().parents[2]
+
+#: Where the proxy listens, at the broker's own port: the address that the broker advertises.
+PROXY_HOST = "127.0.0.2"
+
+AIOKAFKA = """
+import asyncio, sys
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+
+async def main(bootstrap):
+    producer = AIOKafkaProducer(bootstrap_servers=bootstrap)
+    await producer.start()
+    sent = await producer.send_and_wait("seen", b"through the proxy")
+    await producer.stop()
+    consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest")
+    await consumer.start()
+    consumer.assign([TopicPartition("seen", 0)])
+    record = await consumer.getone()
+    await consumer.stop()
+    print(sent.offset, record.value)
+
+asyncio.run(main(sys.argv[1]))
+"""
+
+
+@pytest.mark.peers
+async def test_aiokafka_through_the_proxy(peers_python: Path) -> None:
+    async with Broker(BrokerSettings(advertised_host=PROXY_HOST)) as broker:
+        broker.create_topic("seen", partitions=1)
+        port = broker.bootstrap.rpartition(":")[2]
+        proxy = await asyncio.create_subprocess_exec(
+            sys.executable,
+            str(ROOT / "examples" / "proxy.py"),
+            f"{PROXY_HOST}:{port}",
+            f"127.0.0.1:{port}",
+            stdout=asyncio.subprocess.PIPE,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+        )
+        try:
+            await until_it_listens(int(port))
+            client = await asyncio.create_subprocess_exec(
+                str(peers_python),
+                "-c",
+                AIOKAFKA,
+                f"{PROXY_HOST}:{port}",
+                stdout=asyncio.subprocess.PIPE,
+            )
+            async with asyncio.timeout(60):
+                printed, _ = await client.communicate()
+        finally:
+            proxy.kill()
+            shown, _ = await proxy.communicate()
+    assert printed.decode().strip() == "0 b'through the proxy'"
+    lines = shown.decode().splitlines()
+    seen = Counter(lines_of(lines))
+    assert {"-> ApiVersionsRequest", "-> ProduceRequest", "-> FetchRequest"} <= seen.keys()
+    assert {"<- ApiVersionsResponse", "<- ProduceResponse", "<- FetchResponse"} <= seen.keys()
+    assert seen["-> ProduceRequest"] == seen["<- ProduceResponse"] == 1
+    assert seen["-> MetadataRequest"] == seen["<- MetadataResponse"] > 0
+
+
+def lines_of(lines: list[str]) -> list[str]:
+    """Direction and name of each line, all of which have a version and a size."""
+    found = []
+    for line in lines:
+        match = re.fullmatch(r"(-> \w+Request|<- \w+Response) v\d+, [1-9]\d* bytes", line)
+        assert match, line
+        found.append(match[1])
+    return found
+
+
+async def until_it_listens(port: int) -> None:
+    async with asyncio.timeout(20):
+        while True:
+            try:
+                _, writer = await asyncio.open_connection(PROXY_HOST, port)
+            except OSError:
+                await asyncio.sleep(0.05)
+            else:
+                writer.close()
+                await writer.wait_closed()
+                return
