@@ -13,6 +13,7 @@ from . import layout
 from .compression import MAX_DECOMPRESSED_BYTES, codec_for_id
 from .crc import crc32c
 from .decoding import decode_records
+from .record import decode_headers_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -209,11 +210,10 @@ class RecordBatch:
         if from_offset is not None and from_offset > self.base_offset:
             records = [record for record in records if record.offset >= from_offset]
         if eager_headers:
-            for record in records:
-                try:
-                    _ = record.headers
-                except CorruptBatchError as error:
-                    raise self._corrupt(error.reason) from None
+            try:
+                decode_headers_of(records)
+            except ValueError as error:
+                raise self._corrupt(str(error)) from None
         return records
 
     def _corrupt(self, reason: str) -> CorruptBatchError:

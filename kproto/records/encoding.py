@@ -38,9 +38,11 @@ _TABLE_SIZE: Final = len(VARINTS)
 _NULL: Final = encode_varint(-1)
 _NO_HEADERS: Final = b"\x00"
 
-# Header names of one topic are few, so their bytes are kept: length, then UTF-8.
-_MAX_HEADER_NAMES: Final = 1024
-_header_names: Final[dict[str, bytes]] = {}
+# Header names of one topic are few. Kept for each: what stands before a value of 0, 1, 2 … bytes,
+# that is the name's length, the name, the value's length.
+_MAX_HEADER_NAMES: Final = 256
+_MAX_PREFIX_SIZE: Final = 128
+_header_prefixes: Final[dict[str, list[bytes]]] = {}
 
 # What Python raises when a value has the wrong type, or is too large for its field.
 _REFUSALS: Final = (TypeError, ValueError, AttributeError, OverflowError, struct.error)
@@ -228,18 +230,28 @@ class BatchBuilder:
         a value of a wrong type, naming the record by its place in `records` plus `first_index`;
         the records before it have been added.
         """
-        append = self._parts.append
+        parts = self._parts
         room = self.max_bytes - self.size_in_bytes
         start = index = self._count
+        head = self._head
+        base_timestamp = self._base_timestamp
+        last_timestamp = self._timestamp
         max_timestamp = self._max_timestamp
         record: NewRecord | None = None
         try:
             for record in records:
                 key, value, headers, timestamp = record
-                if timestamp != self._timestamp:
-                    self._set_timestamp(timestamp, is_first=not index)
+                if timestamp != last_timestamp:
+                    if not index:
+                        base_timestamp = timestamp
+                    delta = timestamp - base_timestamp
+                    if 0 < delta < _TABLE_SIZE:
+                        head = b"\x00" + VARINTS[delta]
+                    else:
+                        head = _encode_head(timestamp, delta)
+                    last_timestamp = timestamp
                 body = _encode_record(
-                    self._head,
+                    head,
                     VARINTS[index] if index < _TABLE_SIZE else encode_varint(index),
                     key,
                     value,
@@ -251,8 +263,8 @@ class BatchBuilder:
                 if size > room:
                     return record
                 room -= size
-                append(length)
-                append(body)
+                parts.append(length)
+                parts.append(body)
                 index += 1
                 if timestamp > max_timestamp:
                     max_timestamp = timestamp
@@ -262,18 +274,12 @@ class BatchBuilder:
             raise
         finally:
             self._count = index
+            self._head = head
+            self._base_timestamp = base_timestamp
+            self._timestamp = last_timestamp
             self._max_timestamp = max_timestamp
             self.size_in_bytes = self.max_bytes - room
         return None
-
-    def _set_timestamp(self, timestamp: int, *, is_first: bool) -> None:
-        """Make what starts every record with this timestamp: attributes, timestamp delta."""
-        if not layout.NO_TIMESTAMP <= timestamp <= _MAX_INT64:
-            raise ValueError("timestamp out of range")
-        if is_first:
-            self._base_timestamp = timestamp
-        self._head = b"\x00" + encode_varint(timestamp - self._base_timestamp)
-        self._timestamp = timestamp
 
     def build(
         self,
@@ -317,6 +323,13 @@ class BatchBuilder:
         return b"".join((unchecked, checked, payload))
 
 
+def _encode_head(timestamp: int, delta: int) -> bytes:
+    """What starts every record with this timestamp: attributes and timestamp delta."""
+    if not layout.NO_TIMESTAMP <= timestamp <= _MAX_INT64:
+        raise ValueError("timestamp out of range")
+    return b"\x00" + encode_varint(delta)
+
+
 def _encode_record(
     head: bytes,
     offset_delta: bytes,
@@ -331,45 +344,53 @@ def _encode_record(
     else:
         if type(key) is not bytes:
             key = _as_bytes(key)
-        size = len(key)
-        key_length = VARINTS[size] if size < _TABLE_SIZE else encode_varint(size)
+        try:
+            key_length = VARINTS[len(key)]
+        except IndexError:
+            key_length = encode_varint(len(key))
     if value is None:
         value = b""
         value_length = _NULL
     else:
         if type(value) is not bytes:
             value = _as_bytes(value)
-        size = len(value)
-        value_length = VARINTS[size] if size < _TABLE_SIZE else encode_varint(size)
+        try:
+            value_length = VARINTS[len(value)]
+        except IndexError:
+            value_length = encode_varint(len(value))
     if not headers:
         return b"".join((head, offset_delta, key_length, key, value_length, value, _NO_HEADERS))
-    size = len(headers)
-    parts = [head, offset_delta, key_length, key, value_length, value]
-    parts.append(VARINTS[size] if size < _TABLE_SIZE else encode_varint(size))
+    count = encode_varint(len(headers)) if len(headers) > 63 else VARINTS[len(headers)]
+    parts = [head, offset_delta, key_length, key, value_length, value, count]
     for name, content in headers:
-        encoded_name = _header_names.get(name) or _encode_header_name(name)
-        if content is None:
-            parts += encoded_name, _NULL
-            continue
-        if type(content) is not bytes:
+        if type(content) is bytes:
+            try:
+                parts.append(_header_prefixes[name][len(content)])
+                parts.append(content)
+                continue
+            except (KeyError, IndexError):  # a new name, or a long value
+                pass
+        elif content is not None:
             content = _as_bytes(content)
-        size = len(content)
-        parts += (
-            encoded_name,
-            VARINTS[size] if size < _TABLE_SIZE else encode_varint(size),
-            content,
-        )
+        parts.append(_encode_header_name(name))
+        if content is None:
+            parts.append(_NULL)
+        else:
+            parts.append(encode_varint(len(content)))
+            parts.append(content)
     return b"".join(parts)
 
 
 def _encode_header_name(name: str) -> bytes:
+    """The name as it stands in a header; keeps it for the next one, with the shorter lengths."""
     if not isinstance(name, str):
         raise TypeError("header name is not str")
     utf8 = name.encode()
     encoded = encode_varint(len(utf8)) + utf8
-    if len(_header_names) >= _MAX_HEADER_NAMES:
-        _header_names.clear()
-    _header_names[name] = encoded
+    if name not in _header_prefixes:
+        if len(_header_prefixes) >= _MAX_HEADER_NAMES:
+            _header_prefixes.clear()
+        _header_prefixes[name] = [encoded + VARINTS[size] for size in range(_MAX_PREFIX_SIZE)]
     return encoded
 
 

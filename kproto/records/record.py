@@ -161,6 +161,29 @@ def decode_headers(block: bytes) -> list[Header]:
         raise ValueError("the block ends inside a header") from None
 
 
+def decode_headers_of(records: list[Record]) -> None:
+    """Decode the headers of records just read; ValueError names the offset of a bad one."""
+    find = _templates.get
+    for record in records:
+        block = record._headers
+        if block == NO_HEADERS:
+            record._headers = []
+            continue
+        if isinstance(block, list):
+            continue
+        template = find(len(block))  # as in `decode_headers`, without the calls
+        if template is not None:
+            unpack, expected, names = template
+            parts = unpack(block)
+            if parts[::2] == expected:
+                record._headers = list(zip(names, parts[1::2], strict=True))
+                continue
+        try:
+            record._headers = decode_headers(block)
+        except ValueError as error:
+            raise ValueError(f"headers of the record at offset {record.offset}: {error}") from None
+
+
 def _read_headers(block: bytes) -> list[Header]:
     size = len(block)
     count, pos = read_varint(block, 0)
