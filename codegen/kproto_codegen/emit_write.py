@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from kproto.schema.layout import FORMATS, FieldForm, Presence, field_form
@@ -10,9 +11,9 @@ from kproto.schema.versions import Versions
 
 from .imports import Imports
 from .plan import FieldPlan, Form, Run, StructPlan, TagsForm
-from .source import chain, indent, version_test
+from .source import WIDTH, chain, indent, version_test
 
-__all__ = ["write_functions", "write_method", "write_tags_function"]
+__all__ = ["default_functions", "write_functions", "write_method", "write_tags_function"]
 
 #: Types of fixed width by what they are packed as. A bool is packed as a number, because the
 #: struct module's own bool takes any object, None too, for true or false.
@@ -61,8 +62,7 @@ def write_tags_function(plan: StructPlan, imports: Imports) -> list[str]:
         test = field.is_not_default(place)
         tagged = plan.tagged_versions(field)
         if not tagged.covers(flexible):
-            clause = f"({test})" if " or " in test else test
-            test = f"{version_test(tagged, flexible)} and {clause}"
+            test = f"{version_test(tagged, flexible)} and {_alone(test)}"
         value = _tagged_value(plan, field, place, imports)
         body += [
             f"if {test}:",
@@ -96,6 +96,39 @@ def _known_tags(plan: StructPlan, flexible: Versions) -> list[str]:
             literal = f"({numbers},)" if len(tags) == 1 else f"({numbers})"
             blocks.append((Versions.single(version), [f"known = {literal}"]))
     return chain(blocks, Versions(blocks[0][0].lowest, blocks[-1][0].highest))
+
+
+def default_functions(plans: Sequence[StructPlan], lines: Sequence[str]) -> list[list[str]]:
+    """For each struct that `lines` ask it of, the function that tells whether it says nothing.
+
+    Comparing field by field costs a twentieth of making a struct of defaults to compare with.
+    """
+    made: dict[str, list[str]] = {}
+    text = "\n".join(lines)
+    for plan in reversed(plans):  # a struct may ask it of those inside it, which stand before it
+        name = f"_is_default_{plan.snake}"
+        if f"{name}(" not in text:
+            continue
+        tests = [_alone(field.is_not_default(f"entry.{field.attribute}")) for field in plan.fields]
+        tests.append("entry._unknown_tags")
+        whole = " or ".join(tests)
+        if len(whole) + 8 <= WIDTH:
+            made[name] = [f"    return not ({whole})"]
+        else:
+            first, *rest = tests
+            inner = [first, *(f"or {test}" for test in rest)]
+            made[name] = ["    return not (", *indent(inner, 8), "    )"]
+        text += "\n".join(made[name])
+    return [
+        [f"def {name}(entry: {plan.class_name}) -> bool:", *made[name]]
+        for plan in plans
+        if (name := f"_is_default_{plan.snake}") in made
+    ]
+
+
+def _alone(test: str) -> str:
+    """A test that can stand between others."""
+    return f"({test})" if " or " in test else test
 
 
 def _tagged_value(plan: StructPlan, field: FieldPlan, place: str, imports: Imports) -> list[str]:

@@ -110,7 +110,8 @@ class FieldPlan:
         if default is None:
             return f"{value} is not None"
         if self.spec.is_struct:
-            return f"{value} != {class_name(self.spec.type)}()"
+            test = f"not _is_default_{snake_case(self.spec.type)}({value})"
+            return f"{value} is None or {test}" if self.nullable else test
         if self.spec.is_array:
             return f"{value} is None or len({value}) > 0" if self.nullable else f"len({value}) > 0"
         if isinstance(default, bool):

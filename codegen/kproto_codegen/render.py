@@ -21,7 +21,7 @@ from kproto.schema.specs import MessageSpec
 from kproto.schema.versions import Versions
 
 from .emit_read import read_functions, read_method, read_tags_function
-from .emit_write import write_functions, write_method, write_tags_function
+from .emit_write import default_functions, write_functions, write_method, write_tags_function
 from .error_codes import ErrorCode
 from .errors import DefinitionError
 from .glossary import Glossary, load_glossary
@@ -206,12 +206,15 @@ class _ModuleWriter:
         if own.tagged:
             functions.append(read_tags_function(own, self.imports))
             functions.append(write_tags_function(own, self.imports))
+        lines = [line for function in functions for line in function]
+        write = write_method(own, self.imports, straight=self.straight)
+        functions += default_functions(inner, [*lines, *write])
         structs = [self._struct(plan) for plan in inner]
         message = self._struct(own) | {
             "base": self._base(),
             "constants": self._constants(),
             "read": _text(indent(read_method(own, self.imports, straight=self.straight))),
-            "write": _text(indent(write_method(own, self.imports, straight=self.straight))),
+            "write": _text(indent(write)),
         }
         exports = [name for plan in self.plans for name in _exports(plan)]
         return _finished(

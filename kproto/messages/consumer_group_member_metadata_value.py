@@ -271,7 +271,9 @@ def _write_consumer_group_member_metadata_value_tags(
     out: Append, message: ConsumerGroupMemberMetadataValue, version: int
 ) -> None:
     tagged: list[RawTaggedField] = []
-    if message.classic_member_metadata != ClassicMemberMetadata():
+    if message.classic_member_metadata is None or not _is_default_classic_member_metadata(
+        message.classic_member_metadata
+    ):
         pieces: list[bytes] = []
         append = pieces.append
         if message.classic_member_metadata is None:
@@ -281,3 +283,9 @@ def _write_consumer_group_member_metadata_value_tags(
             _write_classic_member_metadata(append, (message.classic_member_metadata,), version)
         tagged.append(RawTaggedField(0, b"".join(pieces)))
     write_tags(out, tagged, message._unknown_tags, (0,))
+
+
+def _is_default_classic_member_metadata(entry: ClassicMemberMetadata) -> bool:
+    return not (
+        entry.session_timeout_ms != 0 or len(entry.supported_protocols) > 0 or entry._unknown_tags
+    )

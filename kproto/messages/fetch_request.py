@@ -458,7 +458,7 @@ class FetchRequest(Request["FetchResponse"]):
             append(text)
             _write_fetch_request_tags(append, self, version)
         elif version >= 12:
-            if self.replica_state != ReplicaState():
+            if not _is_default_replica_state(self.replica_state):
                 raise WireFault
             append(
                 _INT32X4_INT8_INT32X2.pack(
@@ -481,7 +481,7 @@ class FetchRequest(Request["FetchResponse"]):
             append(text)
             _write_fetch_request_tags(append, self, version)
         elif version >= 11:
-            if self.replica_state != ReplicaState():
+            if not _is_default_replica_state(self.replica_state):
                 raise WireFault
             append(
                 _INT32X4_INT8_INT32X2.pack(
@@ -502,7 +502,7 @@ class FetchRequest(Request["FetchResponse"]):
             if self._unknown_tags:
                 raise WireFault
         elif version >= 7:
-            if self.replica_state != ReplicaState():
+            if not _is_default_replica_state(self.replica_state):
                 raise WireFault
             append(
                 _INT32X4_INT8_INT32X2.pack(
@@ -522,7 +522,7 @@ class FetchRequest(Request["FetchResponse"]):
             if self._unknown_tags:
                 raise WireFault
         elif version >= 4:
-            if self.replica_state != ReplicaState():
+            if not _is_default_replica_state(self.replica_state):
                 raise WireFault
             append(
                 _INT32X4_INT8.pack(
@@ -540,7 +540,7 @@ class FetchRequest(Request["FetchResponse"]):
             if self._unknown_tags:
                 raise WireFault
         elif version >= 3:
-            if self.replica_state != ReplicaState():
+            if not _is_default_replica_state(self.replica_state):
                 raise WireFault
             append(_INT32X4.pack(self.replica_id, self.max_wait_ms, self.min_bytes, self.max_bytes))
             write_array_length(append, len(self.topics))
@@ -550,7 +550,7 @@ class FetchRequest(Request["FetchResponse"]):
             if self._unknown_tags:
                 raise WireFault
         else:
-            if self.replica_state != ReplicaState():
+            if not _is_default_replica_state(self.replica_state):
                 raise WireFault
             append(_INT32X3.pack(self.replica_id, self.max_wait_ms, self.min_bytes))
             write_array_length(append, len(self.topics))
@@ -1003,7 +1003,7 @@ def _write_fetch_request_tags(out: Append, message: FetchRequest, version: int) 
         append = pieces.append
         write_compact_nullable_string(append, message.cluster_id)
         tagged.append(RawTaggedField(0, b"".join(pieces)))
-    if version >= 15 and message.replica_state != ReplicaState():
+    if version >= 15 and not _is_default_replica_state(message.replica_state):
         pieces = []
         append = pieces.append
         _write_replica_state(append, (message.replica_state,), version)
@@ -1014,3 +1014,7 @@ def _write_fetch_request_tags(out: Append, message: FetchRequest, version: int) 
     else:
         known = (0,)
     write_tags(out, tagged, message._unknown_tags, known)
+
+
+def _is_default_replica_state(entry: ReplicaState) -> bool:
+    return not (entry.replica_id != -1 or entry.replica_epoch != -1 or entry._unknown_tags)

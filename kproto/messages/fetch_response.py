@@ -750,11 +750,11 @@ def _write_partition_data(append: Append, entries: Iterable[PartitionData], vers
             _write_partition_data_tags(append, entry, version)
     elif version >= 11:
         for entry in entries:
-            if entry.diverging_epoch != EpochEndOffset():
+            if not _is_default_epoch_end_offset(entry.diverging_epoch):
                 raise WireFault
-            if entry.current_leader != LeaderIdAndEpoch():
+            if not _is_default_leader_id_and_epoch(entry.current_leader):
                 raise WireFault
-            if entry.snapshot_id != SnapshotId():
+            if not _is_default_snapshot_id(entry.snapshot_id):
                 raise WireFault
             append(
                 _INT32_INT16_INT64X3.pack(
@@ -776,11 +776,11 @@ def _write_partition_data(append: Append, entries: Iterable[PartitionData], vers
                 raise WireFault
     elif version >= 5:
         for entry in entries:
-            if entry.diverging_epoch != EpochEndOffset():
+            if not _is_default_epoch_end_offset(entry.diverging_epoch):
                 raise WireFault
-            if entry.current_leader != LeaderIdAndEpoch():
+            if not _is_default_leader_id_and_epoch(entry.current_leader):
                 raise WireFault
-            if entry.snapshot_id != SnapshotId():
+            if not _is_default_snapshot_id(entry.snapshot_id):
                 raise WireFault
             append(
                 _INT32_INT16_INT64X3.pack(
@@ -803,11 +803,11 @@ def _write_partition_data(append: Append, entries: Iterable[PartitionData], vers
                 raise WireFault
     elif version >= 4:
         for entry in entries:
-            if entry.diverging_epoch != EpochEndOffset():
+            if not _is_default_epoch_end_offset(entry.diverging_epoch):
                 raise WireFault
-            if entry.current_leader != LeaderIdAndEpoch():
+            if not _is_default_leader_id_and_epoch(entry.current_leader):
                 raise WireFault
-            if entry.snapshot_id != SnapshotId():
+            if not _is_default_snapshot_id(entry.snapshot_id):
                 raise WireFault
             append(
                 _INT32_INT16_INT64X2.pack(
@@ -829,11 +829,11 @@ def _write_partition_data(append: Append, entries: Iterable[PartitionData], vers
                 raise WireFault
     else:
         for entry in entries:
-            if entry.diverging_epoch != EpochEndOffset():
+            if not _is_default_epoch_end_offset(entry.diverging_epoch):
                 raise WireFault
-            if entry.current_leader != LeaderIdAndEpoch():
+            if not _is_default_leader_id_and_epoch(entry.current_leader):
                 raise WireFault
-            if entry.snapshot_id != SnapshotId():
+            if not _is_default_snapshot_id(entry.snapshot_id):
                 raise WireFault
             if entry.preferred_read_replica != -1:
                 raise WireFault
@@ -849,17 +849,17 @@ def _write_partition_data(append: Append, entries: Iterable[PartitionData], vers
 
 def _write_partition_data_tags(out: Append, entry: PartitionData, version: int) -> None:
     tagged: list[RawTaggedField] = []
-    if entry.diverging_epoch != EpochEndOffset():
+    if not _is_default_epoch_end_offset(entry.diverging_epoch):
         pieces: list[bytes] = []
         append = pieces.append
         _write_epoch_end_offset(append, (entry.diverging_epoch,), version)
         tagged.append(RawTaggedField(0, b"".join(pieces)))
-    if entry.current_leader != LeaderIdAndEpoch():
+    if not _is_default_leader_id_and_epoch(entry.current_leader):
         pieces = []
         append = pieces.append
         _write_leader_id_and_epoch(append, (entry.current_leader,), version)
         tagged.append(RawTaggedField(1, b"".join(pieces)))
-    if entry.snapshot_id != SnapshotId():
+    if not _is_default_snapshot_id(entry.snapshot_id):
         pieces = []
         append = pieces.append
         _write_snapshot_id(append, (entry.snapshot_id,), version)
@@ -1034,3 +1034,15 @@ def _write_fetch_response_tags(out: Append, message: FetchResponse, version: int
         _write_node_endpoint(append, message.node_endpoints, version)
         tagged.append(RawTaggedField(0, b"".join(pieces)))
     write_tags(out, tagged, message._unknown_tags, (0,))
+
+
+def _is_default_epoch_end_offset(entry: EpochEndOffset) -> bool:
+    return not (entry.epoch != -1 or entry.end_offset != -1 or entry._unknown_tags)
+
+
+def _is_default_leader_id_and_epoch(entry: LeaderIdAndEpoch) -> bool:
+    return not (entry.leader_id != -1 or entry.leader_epoch != -1 or entry._unknown_tags)
+
+
+def _is_default_snapshot_id(entry: SnapshotId) -> bool:
+    return not (entry.end_offset != -1 or entry.epoch != -1 or entry._unknown_tags)

@@ -375,7 +375,7 @@ def _write_partition_snapshot(
 
 def _write_partition_snapshot_tags(out: Append, entry: PartitionSnapshot, version: int) -> None:
     tagged: list[RawTaggedField] = []
-    if entry.current_leader != LeaderIdAndEpoch():
+    if not _is_default_leader_id_and_epoch(entry.current_leader):
         pieces: list[bytes] = []
         append = pieces.append
         _write_leader_id_and_epoch(append, (entry.current_leader,), version)
@@ -472,3 +472,7 @@ def _write_fetch_snapshot_response_tags(
         _write_node_endpoint(append, message.node_endpoints, version)
         tagged.append(RawTaggedField(0, b"".join(pieces)))
     write_tags(out, tagged, message._unknown_tags, (0,))
+
+
+def _is_default_leader_id_and_epoch(entry: LeaderIdAndEpoch) -> bool:
+    return not (entry.leader_id != 0 or entry.leader_epoch != 0 or entry._unknown_tags)

@@ -618,7 +618,7 @@ def _write_partition_produce_response(
             write_compact_array_length(append, len(entry.record_errors))
             _write_batch_index_and_error_message(append, entry.record_errors, version)
             write_compact_nullable_string(append, entry.error_message)
-            if entry.current_leader != LeaderIdAndEpoch():
+            if not _is_default_leader_id_and_epoch(entry.current_leader):
                 raise WireFault
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)
@@ -638,13 +638,13 @@ def _write_partition_produce_response(
             write_array_length(append, len(entry.record_errors))
             _write_batch_index_and_error_message(append, entry.record_errors, version)
             write_nullable_string(append, entry.error_message)
-            if entry.current_leader != LeaderIdAndEpoch():
+            if not _is_default_leader_id_and_epoch(entry.current_leader):
                 raise WireFault
             if entry._unknown_tags:
                 raise WireFault
     elif version >= 5:
         for entry in entries:
-            if entry.current_leader != LeaderIdAndEpoch():
+            if not _is_default_leader_id_and_epoch(entry.current_leader):
                 raise WireFault
             append(
                 _INT32_INT16_INT64X3.pack(
@@ -659,7 +659,7 @@ def _write_partition_produce_response(
                 raise WireFault
     elif version >= 2:
         for entry in entries:
-            if entry.current_leader != LeaderIdAndEpoch():
+            if not _is_default_leader_id_and_epoch(entry.current_leader):
                 raise WireFault
             append(
                 _INT32_INT16_INT64X2.pack(
@@ -670,7 +670,7 @@ def _write_partition_produce_response(
                 raise WireFault
     else:
         for entry in entries:
-            if entry.current_leader != LeaderIdAndEpoch():
+            if not _is_default_leader_id_and_epoch(entry.current_leader):
                 raise WireFault
             append(_INT32_INT16_INT64.pack(entry.index, entry.error_code, entry.base_offset))
             if entry._unknown_tags:
@@ -681,7 +681,7 @@ def _write_partition_produce_response_tags(
     out: Append, entry: PartitionProduceResponse, version: int
 ) -> None:
     tagged: list[RawTaggedField] = []
-    if version >= 10 and entry.current_leader != LeaderIdAndEpoch():
+    if version >= 10 and not _is_default_leader_id_and_epoch(entry.current_leader):
         pieces: list[bytes] = []
         append = pieces.append
         _write_leader_id_and_epoch(append, (entry.current_leader,), version)
@@ -864,3 +864,7 @@ def _write_produce_response_tags(out: Append, message: ProduceResponse, version:
         _write_node_endpoint(append, message.node_endpoints, version)
         tagged.append(RawTaggedField(0, b"".join(pieces)))
     write_tags(out, tagged, message._unknown_tags, (0,))
+
+
+def _is_default_leader_id_and_epoch(entry: LeaderIdAndEpoch) -> bool:
+    return not (entry.leader_id != -1 or entry.leader_epoch != -1 or entry._unknown_tags)

@@ -152,9 +152,19 @@ def _write_update_raft_voter_response_tags(
     out: Append, message: UpdateRaftVoterResponse, version: int
 ) -> None:
     tagged: list[RawTaggedField] = []
-    if message.current_leader != CurrentLeader():
+    if not _is_default_current_leader(message.current_leader):
         pieces: list[bytes] = []
         append = pieces.append
         _write_current_leader(append, (message.current_leader,), version)
         tagged.append(RawTaggedField(0, b"".join(pieces)))
     write_tags(out, tagged, message._unknown_tags, (0,))
+
+
+def _is_default_current_leader(entry: CurrentLeader) -> bool:
+    return not (
+        entry.leader_id != -1
+        or entry.leader_epoch != -1
+        or entry.host != ""
+        or entry.port != 0
+        or entry._unknown_tags
+    )
