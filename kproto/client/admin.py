@@ -20,6 +20,7 @@ from ..messages.list_offsets_request import (
 )
 from ..messages.list_offsets_response import ListOffsetsResponse
 from ..protocol.error_codes import raise_for_code
+from ..wire.errors import ConfigurationError
 
 __all__ = [
     "NewTopic",
@@ -106,10 +107,18 @@ def list_offsets_request(
     *,
     read_committed: bool,
 ) -> ListOffsetsRequest:
-    """The request for offsets of partitions that one broker leads."""
+    """The request for offsets of partitions that one broker leads.
+
+    Raises ConfigurationError for an offset that is neither a time nor a word it knows.
+    """
     by_topic: dict[str, list[ListOffsetsPartition]] = {}
     for (topic, partition), wanted in partitions.items():
-        timestamp = wanted if isinstance(wanted, int) else TIMESTAMPS[wanted]
+        timestamp = wanted if isinstance(wanted, int) else TIMESTAMPS.get(wanted)
+        if timestamp is None:
+            raise ConfigurationError(
+                f"{wanted!r} is no offset of {topic}[{partition}] that can be asked for; "
+                "it is 'earliest', 'latest' or a time in ms"
+            )
         asked = ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
         by_topic.setdefault(topic, []).append(asked)
     return ListOffsetsRequest(

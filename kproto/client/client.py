@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 from ..messages.base import Request, Response
 from ..messages.delete_topics_request import DeleteTopicsRequest
 from ..messages.fetch_request import FetchRequest
+from ..messages.fetch_response import FetchResponse
 from ..messages.find_coordinator_request import FindCoordinatorRequest
 from ..messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from ..protocol.error_codes import code_of, error_code, raise_for_code
@@ -65,6 +66,9 @@ T = TypeVar("T")
 _NO_SUCH_TOPIC: Final = code_of("UNKNOWN_TOPIC_OR_PARTITION")
 _NO_LEADER: Final = code_of("LEADER_NOT_AVAILABLE")
 
+#: Owns the connections of `Client.fetch`.
+_FETCHES: Final = "fetches"
+
 
 class Client:
     """A client of one Kafka cluster, to be used with `async with`.
@@ -100,12 +104,14 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
-        """Close every connection. Requests that still wait get a BrokerConnectionError."""
+        """Close every connection.
+
+        Requests that still wait get a BrokerConnectionError, those that come later, and retries,
+        a ConfigurationError.
+        """
         await self._pool.close()
-        tasks = list(self._refreshing.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        # Without connections they end at once; cancelled, they would take along who waits for them.
+        await asyncio.gather(*self._refreshing.values(), return_exceptions=True)
 
     # Requests
 
@@ -128,8 +134,14 @@ class Client:
         connection = await self._connection_for(request, broker)
         return await connection.request(request, version=version, timeout_ms=timeout_ms)
 
-    async def connection(self, broker: int | None = None) -> BrokerConnection:
-        """The connection to the broker of that node id, or to any broker."""
+    async def connection(
+        self, broker: int | None = None, *, owner: object = None
+    ) -> BrokerConnection:
+        """The connection to the broker of that node id, or to any broker.
+
+        With `owner` one to that broker that nobody else uses, for requests that make the broker
+        wait; `release` closes it. Raises ConfigurationError when the cluster has no such broker.
+        """
         if broker is None:
             return await self._pool.to_any(self.cluster)
         address = self.cluster.brokers.get(broker)
@@ -139,7 +151,11 @@ class Client:
         if address is None:
             known = ", ".join(map(str, sorted(self.cluster.brokers))) or "none"
             raise ConfigurationError(f"the cluster has no broker {broker}; it has {known}")
-        return await self._pool.to(address)
+        return await self._pool.to(address, owner)
+
+    async def release(self, owner: object) -> None:
+        """Close the connections that `owner` has for himself."""
+        await self._pool.release(owner)
 
     async def _connection_for(self, request: Request[R], broker: int | None) -> BrokerConnection:
         if broker is not None:
@@ -176,8 +192,12 @@ class Client:
             coordinator_keys=[key] if batched else [],
         )
         answer = await connection.request(request)
+        place = f"the coordinator of {kind.name.lower()} {key!r}"
+        if batched and not answer.coordinators:
+            raise ProtocolError(f"{connection.address}: the response does not name {place}")
         found = answer.coordinators[0] if batched else answer
-        raise_for_code(found.error_code, f"finding the coordinator of {kind.name.lower()} {key!r}")
+        detail = f": {found.error_message}" if found.error_message else ""
+        raise_for_code(found.error_code, f"finding {place}{detail}")
         return found.node_id
 
     def forget_coordinator(self, kind: CoordinatorType, key: str) -> None:
@@ -209,12 +229,10 @@ class Client:
     async def _refresh(self, wanted: frozenset[str] | None) -> list[TopicInfo]:
         connection = await self.connection()
         version = connection.version_of(MetadataRequest)
-        every = wanted is None
-        if version == 0 and wanted is not None and not wanted:
-            version = 1  # v0 has no way to ask for no topic
+        # In v0 no name means every topic; later versions say so by null.
         named = [MetadataRequestTopic(name=name) for name in sorted(wanted or ())]
         request = MetadataRequest(
-            topics=None if every and version > 0 else named,
+            topics=None if wanted is None and version > 0 else named,
             allow_auto_topic_creation=version < 4,
         )
         response = await connection.request(request, version=version)
@@ -224,50 +242,76 @@ class Client:
         return topics
 
     async def topic(self, name: str) -> TopicInfo:
-        """A topic whose partitions all have a leader; asks for it unless it is known and fresh.
+        """A topic and its partitions; asks for it unless it is known and fresh.
 
-        Raises BrokerResponseError when the cluster does not have the topic, or a partition has
-        no leader, for `topic_timeout_ms`.
+        Raises BrokerResponseError when the cluster does not have the topic: one that may appear
+        yet is asked for until `topic_timeout_ms` is over.
         """
         known = self.cluster.topics.get(name)
-        if known is not None and _has_leaders(known) and self._is_fresh(name):
+        if known is not None and self._is_fresh(name):
             return known
-        deadline = time.monotonic() + self.settings.topic_timeout_ms / 1000
-        attempt = 0
-        while True:
-            found = next(iter(await self.refresh([name])))
-            if not found.error_code and _has_leaders(found):
-                return found
-            attempt += 1
-            wait = backoff_ms(self.settings, attempt, random.random()) / 1000  # noqa: S311 - jitter
-            code = found.error_code or _NO_LEADER
-            if not error_code(code).retriable or time.monotonic() + wait > deadline:
-                known_as = error_code(code).name
-                limit = self.settings.topic_timeout_ms
-                reason = f"topic {name!r}; it was asked for over {limit} ms (topic_timeout_ms)"
-                raise BrokerResponseError(code, known_as, reason)
-            await asyncio.sleep(wait)
-
-    def _is_fresh(self, name: str) -> bool:
-        age = time.monotonic() - self._heard_of.get(name, float("-inf"))
-        return age * 1000 < self.settings.metadata_max_age_ms
+        return await self._asking_for(name, lambda found: 0 if found.partitions else _NO_LEADER)
 
     async def leader(self, topic: str, partition: int) -> int:
-        """The node that leads a partition. Raises BrokerResponseError when nobody does."""
+        """The node that leads a partition.
+
+        Raises BrokerResponseError when the topic does not have the partition, or when nobody
+        leads it until `topic_timeout_ms` is over.
+        """
         info = await self.topic(topic)
-        found = info.partitions.get(partition)
-        if found is None:
+        if partition not in info.partitions:
+            info = await self._asked_for(topic)  # partitions may have been added
+        if partition not in info.partitions:
             raise BrokerResponseError(
                 _NO_SUCH_TOPIC,
                 error_code(_NO_SUCH_TOPIC).name,
                 f"topic {topic!r} has {len(info.partitions)} partitions, and none is {partition}",
             )
-        return found.leader
+        if not self._is_led(info, partition):
+            info = await self._asking_for(
+                topic, lambda found: 0 if self._is_led(found, partition) else _NO_LEADER
+            )
+        return info.partitions[partition].leader
 
-    async def retrying(self, operation: Callable[[], Awaitable[T]]) -> T:
+    def _is_led(self, info: TopicInfo, partition: int) -> bool:
+        part = info.partitions.get(partition)
+        return part is not None and part.leader in self.cluster.brokers
+
+    def _is_fresh(self, name: str) -> bool:
+        age = time.monotonic() - self._heard_of.get(name, float("-inf"))
+        return age * 1000 < self.settings.metadata_max_age_ms
+
+    async def _asked_for(self, name: str) -> TopicInfo:
+        for found in await self.refresh([name]):
+            if found.name == name:
+                return found
+        raise ProtocolError(f"the response to a Metadata request for topic {name!r} lacks it")
+
+    async def _asking_for(self, name: str, fault: Callable[[TopicInfo], int]) -> TopicInfo:
+        """Ask for a topic until its error code and that of `fault` are 0, or it is too late."""
+        limit = self.settings.topic_timeout_ms
+        deadline = time.monotonic() + limit / 1000
+        attempt = 0
+        while True:
+            found = await self._asked_for(name)
+            code = found.error_code or fault(found)
+            if not code:
+                return found
+            attempt += 1
+            wait = backoff_ms(self.settings, attempt, random.random()) / 1000  # noqa: S311 - jitter
+            known_as, reason = error_code(code), f"topic {name!r}"
+            if not known_as.retriable:
+                raise BrokerResponseError(code, known_as.name, reason)
+            if time.monotonic() + wait > deadline:
+                reason += f"; it was asked for over {limit} ms (topic_timeout_ms)"
+                raise BrokerResponseError(code, known_as.name, reason)
+            await asyncio.sleep(wait)
+
+    async def retrying(self, operation: Callable[[], Awaitable[T]], *, responses: bool = True) -> T:
         """Run `operation` again after retriable errors, up to `delivery_timeout_ms`.
 
-        Connection errors count as retriable; anything else is raised at once.
+        They are lost connections, time-outs and, with `responses`, the error codes that Kafka
+        calls retriable; anything else is raised at once.
         """
         deadline = time.monotonic() + self.settings.delivery_timeout_ms / 1000
         attempt = 0
@@ -275,7 +319,7 @@ class Client:
             try:
                 return await operation()
             except (BrokerConnectionError, RequestTimeoutError, BrokerResponseError) as error:
-                if isinstance(error, BrokerResponseError) and not error.retriable:
+                if isinstance(error, BrokerResponseError) and not (responses and error.retriable):
                     raise
                 attempt += 1
                 wait = backoff_ms(self.settings, attempt, random.random()) / 1000  # noqa: S311
@@ -328,12 +372,14 @@ class Client:
         found: dict[TopicPartition, int] = {}
         for leader, asked in by_leader.items():
             request = list_offsets_request(asked, read_committed=read_committed)
-            answer = await self.request(request, broker=leader)
             try:
-                found.update(offsets_of(answer))
-            except BrokerResponseError:
+                found.update(offsets_of(await self.request(request, broker=leader)))
+            except (BrokerConnectionError, BrokerResponseError, RequestTimeoutError):
                 self.cluster.forget(topic for topic, _ in asked)
                 raise
+        for topic, partition in partitions:
+            if (topic, partition) not in found:
+                raise ProtocolError(f"the response to ListOffsets lacks {topic}[{partition}]")
         return found
 
     # Fetching
@@ -354,8 +400,8 @@ class Client:
         Waits up to `max_wait_ms` for `min_bytes`. The first batch may begin before `offset`, and
         comes whole however large; the last may be cut. Raises BrokerResponseError.
         """
-        info = await self.topic(topic)
         leader = await self.leader(topic, partition)
+        info = await self.topic(topic)
         request = fetch_request(
             {(topic, partition): offset},
             {topic: info},
@@ -365,11 +411,15 @@ class Client:
             max_wait_ms=max_wait_ms,
             read_committed=read_committed,
         )
-        connection = await self.connection(leader)
-        version = connection.version_of(FetchRequest, highest_fetch_version([info]))
-        answer = await connection.request(request, version=version)
+        try:
+            answer = await self.fetch_from(leader, request, [info], owner=_FETCHES)
+        except (BrokerConnectionError, RequestTimeoutError):
+            self.cluster.forget([topic])
+            raise
         raise_for_code(answer.error_code, f"fetching {topic}[{partition}]")
-        data = next((part for _, part in fetched_partitions(answer, {topic: info})), None)
+        wanted = (topic, partition)
+        found = fetched_partitions(answer, {topic: info})
+        data = next((part for place, part in found if place == wanted), None)
         if data is None:
             raise ProtocolError(f"the response to a fetch of {topic}[{partition}] lacks it")
         if data.error_code:
@@ -381,6 +431,19 @@ class Client:
             data.last_stable_offset,
             data.log_start_offset,
         )
+
+    async def fetch_from(
+        self, leader: int, request: FetchRequest, topics: Iterable[TopicInfo], *, owner: object
+    ) -> FetchResponse:
+        """Send a fetch to the broker that leads its partitions, over `owner`'s own connection.
+
+        A fetch may wait at the broker for `max_wait_ms`, which comes on top of the time that a
+        request has.
+        """
+        connection = await self.connection(leader, owner=owner)
+        version = connection.version_of(FetchRequest, highest_fetch_version(topics))
+        limit = self.settings.request_timeout_ms + request.max_wait_ms
+        return await connection.request(request, version=version, timeout_ms=limit)
 
     # Producers and consumers
 
@@ -428,7 +491,3 @@ class Client:
             max_wait_ms=max_wait_ms,
             read_committed=read_committed,
         )
-
-
-def _has_leaders(topic: TopicInfo) -> bool:
-    return bool(topic.partitions) and all(part.leader >= 0 for part in topic.partitions.values())
