@@ -67,14 +67,20 @@ class BrokerConnection(asyncio.BufferedProtocol):
     async def open(cls, address: Address, settings: ClientSettings) -> BrokerConnection:
         """Connect to `address` and agree on versions.
 
-        Raises BrokerConnectionError when nobody answers or the peer is no Kafka broker, and
-        RequestTimeoutError when that takes longer than `connect_timeout_ms`.
+        Raises BrokerConnectionError when nobody answers or the peer goes away, ProtocolError when
+        the peer is no Kafka broker, and RequestTimeoutError when that takes longer than
+        `connect_timeout_ms`.
         """
         connection = cls(address, settings)
         try:
             async with asyncio.timeout(settings.connect_timeout_ms / 1000):
                 await connection._connect()
                 await connection._agree_on_versions()
+        except DecodeError as error:
+            await connection.close()
+            raise ProtocolError(
+                f"{address}: what answered does not speak Kafka's protocol as it should ({error})"
+            ) from None
         except TimeoutError:
             await connection.close()
             raise RequestTimeoutError(
@@ -93,6 +99,9 @@ class BrokerConnection(asyncio.BufferedProtocol):
             )
         except OSError as error:
             reason = f"cannot connect: {error.strerror or error}"
+            raise BrokerConnectionError(reason, address=str(self.address)) from None
+        except ValueError as error:  # a host name that cannot be one, such as an empty label
+            reason = f"cannot connect: {error}; is the host name right?"
             raise BrokerConnectionError(reason, address=str(self.address)) from None
 
     async def _agree_on_versions(self) -> None:
@@ -127,30 +136,44 @@ class BrokerConnection(asyncio.BufferedProtocol):
         """Send `request` and wait for its response, in the highest version both sides speak.
 
         Raises EncodeError when that version cannot express the request, RequestTimeoutError
-        after `timeout_ms` (then the connection is closed: a broker that is silent is taken for
-        lost), BrokerConnectionError when the connection is lost, DecodeError when the response
-        cannot be read.
+        `timeout_ms` after it was its turn to be written (then the connection is closed: a broker
+        that is silent is taken for lost), BrokerConnectionError when the connection is lost,
+        DecodeError when the response cannot be read.
         """
         used = self.version_of(type(request)) if version is None else version
         limit = self.settings.request_timeout_ms if timeout_ms is None else timeout_ms
-        try:
-            async with asyncio.timeout(limit / 1000):
-                return cast(R, await self._exchange(request, used))
-        except TimeoutError:
-            error = RequestTimeoutError(
-                f"{self.address}: {type(request).__name__} v{used} was not answered "
-                f"within {limit} ms"
-            )
-            self._fail(error)
-            raise error from None
+        async with self._free:
+            try:
+                async with asyncio.timeout(limit / 1000):
+                    return cast(R, await self._exchange(request, used))
+            except TimeoutError:
+                raise self._silent(request, used, "was not answered", limit) from None
 
     async def send_only(self, request: Request[R], *, version: int | None = None) -> None:
-        """Send a request that no broker answers (Produce with acks=0)."""
+        """Send a request that no broker answers (Produce with acks=0).
+
+        Waits while the broker does not read what was sent before; after `request_timeout_ms` it
+        is taken for lost. Raises as `request` does.
+        """
         used = self.version_of(type(request)) if version is None else version
-        await self._writable.wait()
+        limit = self.settings.request_timeout_ms
+        try:
+            async with asyncio.timeout(limit / 1000):
+                await self._writable.wait()
+        except TimeoutError:
+            raise self._silent(request, used, "could not be sent", limit) from None
         self._raise_if_failed()
         _, data = self._protocol.send(request, used)
         self._write(data)
+
+    def _silent(
+        self, request: Request[R], version: int, what: str, limit_ms: int
+    ) -> RequestTimeoutError:
+        """Give the connection up; returns the error to raise."""
+        name = type(request).__name__
+        error = RequestTimeoutError(f"{self.address}: {name} v{version} {what} in {limit_ms} ms")
+        self._fail(error)
+        return error
 
     async def _exchange(self, request: Request[R], version: int) -> Response:
         if not expects_response(request, version):
@@ -158,14 +181,13 @@ class BrokerConnection(asyncio.BufferedProtocol):
                 f"no broker answers this {type(request).__name__} v{version}: it has acks=0, or "
                 "asks for nothing; `BrokerConnection.send_only` does not wait"
             )
-        async with self._free:
-            await self._writable.wait()
-            self._raise_if_failed()
-            _, data = self._protocol.send(request, version)
-            future: asyncio.Future[Response] = self._loop.create_future()
-            self._waiting.append(future)
-            self._write(data)
-            return await future
+        await self._writable.wait()
+        self._raise_if_failed()
+        _, data = self._protocol.send(request, version)
+        future: asyncio.Future[Response] = self._loop.create_future()
+        self._waiting.append(future)
+        self._write(data)
+        return await future
 
     def _write(self, data: bytes) -> None:
         self._outgoing.append(data)
@@ -244,7 +266,9 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         left = self._reader.pending
-        reason = f"the connection was lost ({error})" if error else "the broker closed it"
+        reason = "the broker closed the connection"
+        if error is not None:
+            reason = f"the connection was lost ({error})"
         if left:
             reason += f", {left} bytes into a response"
         self._transport = None

@@ -1,0 +1,35 @@
+"""Every async test comes to an end, and leaves no task behind."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+__all__ = ["limit_async_tests"]
+
+
+def limit_async_tests(items: Iterable[pytest.Item], seconds: float) -> None:
+    """Let each async test among `items` fail after that time, or when tasks of it still run.
+
+    Tasks that its fixtures started before do not count.
+    """
+    for item in items:
+        if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj):
+            item.obj = _limited(item.obj, seconds)
+
+
+def _limited(test: Any, seconds: float) -> Any:
+    @functools.wraps(test)
+    async def limited(*args: Any, **kwargs: Any) -> None:
+        before = asyncio.all_tasks()
+        async with asyncio.timeout(seconds):
+            await test(*args, **kwargs)
+        left = [task for task in asyncio.all_tasks() - before if not task.done()]
+        assert not left, f"still running: {left}"
+
+    return limited

@@ -1,0 +1,193 @@
+"""A broker that answers as a test says: real sockets, and no more Kafka than is needed.
+
+It speaks through `ServerConnection`, works on one request of a connection at a time as brokers
+do, and notes what it was asked. By default it offers every API and leads every partition of the
+topics it was given. A test sets `answers[SomeRequest]` to a function from the received request to
+a response, to raw bytes, to `HANG_UP` or to None for silence; it may be async.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from typing import Any, Final, Self
+
+from kproto import messages
+from kproto.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    MetadataRequest,
+    MetadataResponse,
+    ProduceRequest,
+    ProduceResponse,
+)
+from kproto.messages.api_versions_response import ApiVersion
+from kproto.messages.base import Request, Response
+from kproto.messages.metadata_response import (
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from kproto.messages.produce_response import PartitionProduceResponse, TopicProduceResponse
+from kproto.protocol.connection import ReceivedRequest, ServerConnection
+from kproto.protocol.framing import FrameReader
+from kproto.protocol.headers import request_class
+
+__all__ = ["HANG_UP", "Answer", "ScriptedBroker", "produced"]
+
+#: Close the connection instead of answering.
+HANG_UP: Final = "hang up"
+
+Answer = Callable[[ReceivedRequest], Any]
+
+
+class ScriptedBroker:
+    """Node 0 of a cluster of one, at `bootstrap` within `async with`."""
+
+    def __init__(self, topics: dict[str, int] | None = None) -> None:
+        self.topics = topics or {}
+        self.asked: list[ReceivedRequest] = []
+        self.connections = 0
+        self.answers: dict[type[Request[Any]], Answer] = {
+            ApiVersionsRequest: lambda asked: api_versions(),
+            MetadataRequest: self.metadata,
+            InitProducerIdRequest: lambda asked: InitProducerIdResponse(producer_id=7),
+            ProduceRequest: lambda asked: produced(asked),
+        }
+        self.writers: set[asyncio.StreamWriter] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self.port: int = self._server.sockets[0].getsockname()[1]
+        self.bootstrap = f"127.0.0.1:{self.port}"
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.stop()
+
+    async def stop(self) -> None:
+        """Close the port and every connection."""
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._server.wait_closed()
+
+    async def start_again(self) -> None:
+        """Listen at the same port as before."""
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
+
+    def hang_up(self) -> None:
+        """Close every connection; the port stays open."""
+        for writer in self.writers:
+            writer.transport.abort()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait for something that happens at the broker; the test's own limit ends it."""
+        while not condition():  # noqa: ASYNC110 - what is waited for is no event of this loop's
+            await asyncio.sleep(0.001)
+
+    def count(self, request: type[Request[Any]]) -> int:
+        """How often that was asked."""
+        return sum(isinstance(asked.message, request) for asked in self.asked)
+
+    def metadata(self, asked: ReceivedRequest) -> MetadataResponse:
+        """Topics by name, or all; those nobody has are UNKNOWN_TOPIC_OR_PARTITION."""
+        request = asked.message
+        assert isinstance(request, MetadataRequest)
+        wanted = request.topics
+        names = list(self.topics) if wanted is None else [topic.name or "" for topic in wanted]
+        return MetadataResponse(
+            brokers=[MetadataResponseBroker(node_id=0, host="127.0.0.1", port=self.port)],
+            controller_id=0,
+            cluster_id="scripted" if asked.version >= 2 else None,
+            topics=[
+                MetadataResponseTopic(
+                    name=name,
+                    error_code=0 if name in self.topics else 3,
+                    partitions=[
+                        MetadataResponsePartition(partition_index=at, leader_id=0)
+                        for at in range(self.topics.get(name, 0))
+                    ],
+                )
+                for name in names
+            ],
+        )
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        task = asyncio.create_task(self._serve(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.writers.add(writer)
+        frames, connection = FrameReader(), ServerConnection()
+        try:
+            while data := await reader.read(65_536):
+                for content in frames.feed(data):
+                    if not await self._answer(connection, connection.receive(content), writer):
+                        return
+        except ConnectionError:
+            pass
+        finally:
+            self.writers.discard(writer)
+            writer.transport.abort()
+
+    async def _answer(
+        self, connection: ServerConnection, asked: ReceivedRequest, writer: asyncio.StreamWriter
+    ) -> bool:
+        self.asked.append(asked)
+        cls = request_class(asked.api_key)
+        assert cls is not None
+        answer = self.answers[cls](asked)
+        if inspect.isawaitable(answer):
+            answer = await answer
+        if answer == HANG_UP:
+            return False
+        if isinstance(answer, Response):
+            answer = connection.send(asked, answer)
+        if answer is not None:
+            writer.write(answer)
+            await writer.drain()
+        return True
+
+
+def api_versions() -> ApiVersionsResponse:
+    """Every version of every request."""
+    ranges = []
+    for api_key in messages.API_KEYS:
+        cls = request_class(api_key)
+        assert cls is not None
+        valid = cls.VALID_VERSIONS
+        ranges.append(
+            ApiVersion(api_key=api_key, min_version=valid.start, max_version=valid.stop - 1)
+        )
+    return ApiVersionsResponse(api_keys=ranges)
+
+
+def produced(asked: ReceivedRequest, error_code: int = 0, base_offset: int = 0) -> ProduceResponse:
+    """The answer to a Produce: stored, or that error for every partition."""
+    request = asked.message
+    assert isinstance(request, ProduceRequest)
+    return ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name=topic.name if asked.version < 13 else "",
+                topic_id=topic.topic_id,
+                partition_responses=[
+                    PartitionProduceResponse(
+                        index=part.index,
+                        error_code=error_code,
+                        base_offset=base_offset,
+                    )
+                    for part in topic.partition_data
+                ],
+            )
+            for topic in request.topic_data
+        ]
+    )
