@@ -10,6 +10,9 @@ __all__ = ["murmur2", "partition_of_key"]
 #: Keys whose hash is remembered: real keys repeat, and the hash costs a microsecond a byte pair.
 REMEMBERED_KEYS = 16_384
 
+#: Longer keys are not remembered: those that repeat are short, and large ones would fill memory.
+REMEMBERED_KEY_BYTES = 256
+
 _MASK = 0xFFFFFFFF
 _MULTIPLIER = 0x5BD1E995
 _SEED = 0x9747B28C
@@ -39,4 +42,6 @@ def partition_of_key(key: bytes, partitions: Sequence[int]) -> int:
     """The partition for `key` among all partitions of the topic, in ascending order."""
     if len(partitions) == 1:
         return partitions[0]
+    if len(key) > REMEMBERED_KEY_BYTES:
+        return partitions[(murmur2(key) & 0x7FFFFFFF) % len(partitions)]
     return partitions[_positive_hash(bytes(key)) % len(partitions)]

@@ -13,6 +13,7 @@ from ..wire.errors import ConfigurationError
 __all__ = ["Address", "ClientSettings", "parse_bootstrap"]
 
 _DEFAULT_PORT: Final = 9092
+_PORT_DIGITS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,9 @@ def parse_bootstrap(servers: str | Sequence[str]) -> list[Address]:
     Raises ConfigurationError, which quotes the part that is wrong.
     """
     parts = servers.split(",") if isinstance(servers, str) else list(servers)
+    for part in parts:
+        if not isinstance(part, str):
+            raise ConfigurationError(f"{part!r} is no address of a broker; write 'host:port'")
     addresses = [_parse_address(part.strip()) for part in parts if part.strip()]
     if not addresses:
         raise ConfigurationError("no bootstrap server is given; write host:port")
@@ -96,7 +100,9 @@ def _parse_address(text: str) -> Address:
         host, colon, port = text, "", ""
     elif not colon:
         host, port = text, ""
-    number = int(port) if port.isascii() and port.isdigit() else (-1 if colon else _DEFAULT_PORT)
+    number = -1 if colon else _DEFAULT_PORT
+    if len(port) <= _PORT_DIGITS and port.isascii() and port.isdigit():
+        number = int(port)
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
     elif ":" in host:

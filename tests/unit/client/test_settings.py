@@ -1,0 +1,117 @@
+"""Settings and addresses: what is taken, and what each wrong one is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kproto.client import ClientSettings
+from kproto.client.settings import Address, parse_bootstrap
+from kproto.wire.errors import ConfigurationError
+
+
+@pytest.mark.parametrize(
+    ("text", "addresses"),
+    [
+        ("localhost:9092", [("localhost", 9092)]),
+        ("localhost", [("localhost", 9092)]),
+        ("a:1,b:2", [("a", 1), ("b", 2)]),
+        (" a:1 , b , ", [("a", 1), ("b", 9092)]),
+        ("10.0.0.1:65535", [("10.0.0.1", 65535)]),
+        ("[::1]:19092", [("::1", 19092)]),
+        ("[fe80::1]", [("fe80::1", 9092)]),
+        ("[::1]:1,localhost:2", [("::1", 1), ("localhost", 2)]),
+        (["a:1", "b:2"], [("a", 1), ("b", 2)]),
+        (("a:1",), [("a", 1)]),
+    ],
+)
+def test_addresses(text: Any, addresses: list[tuple[str, int]]) -> None:
+    assert parse_bootstrap(text) == [Address(*pair) for pair in addresses]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "localhost:",
+        ":9092",
+        "localhost:0",
+        "localhost:65536",
+        "localhost:-1",
+        "localhost:http",
+        "localhost:90 92",
+        "localhost:\u0669",
+        "localhost:" + "9" * 5000,
+        "PLAINTEXT://localhost:9092",
+        "::1",
+        "::1:9092",
+        "[::1",
+        "[]:9092",
+    ],
+)
+def test_no_address(text: str) -> None:
+    with pytest.raises(
+        ConfigurationError, match="is no address of a broker; write host:port"
+    ) as told:
+        parse_bootstrap(f"good:1,{text}")
+    assert repr(text) in str(told.value)
+
+
+@pytest.mark.parametrize("servers", ["", " , ", [], [""]])
+def test_nothing_given(servers: Any) -> None:
+    with pytest.raises(ConfigurationError, match="no bootstrap server is given"):
+        parse_bootstrap(servers)
+
+
+@pytest.mark.parametrize("servers", [[1], b"a:1", [None]])
+def test_not_even_text(servers: Any) -> None:
+    with pytest.raises(ConfigurationError, match="is no address of a broker"):
+        parse_bootstrap(servers)
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_addresses_or_a_configuration_error(text: str) -> None:
+    try:
+        found = parse_bootstrap(text)
+    except ConfigurationError:
+        return
+    assert all(address.host and 0 < address.port < 65_536 for address in found)
+    assert parse_bootstrap([str(address) for address in found]) == found
+
+
+LIMITS = [
+    "connect_timeout_ms",
+    "request_timeout_ms",
+    "delivery_timeout_ms",
+    "retry_backoff_ms",
+    "retry_backoff_max_ms",
+    "metadata_max_age_ms",
+    "topic_timeout_ms",
+    "max_frame_bytes",
+    "max_in_flight",
+]
+
+
+@pytest.mark.parametrize("name", LIMITS)
+@pytest.mark.parametrize("value", [0, -1, 1.5, "10", None, True])
+def test_a_limit_that_cannot_work(name: str, value: object) -> None:
+    wrong: dict[str, Any] = {name: value}
+    with pytest.raises(
+        ConfigurationError, match=f"^{name} is .*; it must be a whole number"
+    ) as told:
+        ClientSettings(**wrong)
+    assert repr(value) in str(told.value)
+    assert isinstance(told.value, ValueError)
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_a_limit_of_one_is_taken(name: str) -> None:
+    right: dict[str, Any] = {name: 1}
+    assert getattr(ClientSettings(**right), name) == 1
+
+
+def test_settings_cannot_be_changed_under_a_client() -> None:
+    with pytest.raises(AttributeError):
+        ClientSettings().client_id = "another"  # type: ignore[misc]  # what is tested
