@@ -37,6 +37,8 @@ def decode_records(
     """
     if not 0 <= count <= (limit - start) // MIN_RECORD_BYTES:
         raise ValueError(f"{count} records cannot stand in {limit - start} bytes")
+    # Sums beyond 64 bits go round in Kafka's classes; here only where they can come about.
+    wraps = abs(base_timestamp) >> 61 | abs(base_offset) >> 61
     create = Record.__new__
     records: list[Record] = []
     append = records.append
@@ -66,6 +68,7 @@ def decode_records(
                     pos += 3
                 else:
                     n, pos = read_varlong(data, pos + 1)
+                    wraps |= n >> 62
             record = create(Record)
             record.topic = topic
             record.partition = partition
@@ -131,11 +134,20 @@ def decode_records(
         _explain(data, start, limit, count)
     if len(records) != count or pos != limit:
         _explain(data, start, limit, count)
+    if wraps:
+        for record in records:
+            record.timestamp = _int64(record.timestamp)
+            record.offset = _int64(record.offset)
     if log_append_time is not None:
         for record in records:
             record.timestamp = log_append_time
             record.timestamp_type = LOG_APPEND_TIME
     return records
+
+
+def _int64(value: int) -> int:
+    """The value that a Java long would have."""
+    return (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def _explain(data: bytes, start: int, limit: int, count: int) -> NoReturn:

@@ -9,7 +9,7 @@ was wrong.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ..wire.errors import ConfigurationError, EncodeError
 from . import layout
@@ -43,6 +43,9 @@ _NO_HEADERS: Final = b"\x00"
 _MAX_HEADER_NAMES: Final = 256
 _MAX_PREFIX_SIZE: Final = 128
 _header_prefixes: Final[dict[str, list[bytes]]] = {}
+
+_NO_RECORD: Final = object()
+_NO_TIMESTAMP_YET: Final = float("nan")  # unequal to whatever a caller may give
 
 # What Python raises when a value has the wrong type, or is too large for its field.
 _REFUSALS: Final = (TypeError, ValueError, AttributeError, OverflowError, struct.error)
@@ -160,7 +163,7 @@ class BatchBuilder:
     _level: int
     _max_timestamp: int
     _parts: list[bytes]
-    _timestamp: int | None
+    _timestamp: float
     base_sequence: int
     is_control: bool
     is_transactional: bool
@@ -201,7 +204,7 @@ class BatchBuilder:
         self._count = 0
         self._base_timestamp = layout.NO_TIMESTAMP
         self._max_timestamp = layout.NO_TIMESTAMP
-        self._timestamp = None
+        self._timestamp = _NO_TIMESTAMP_YET
         self._head = b""
         self.size_in_bytes = layout.HEADER_BYTES
 
@@ -237,7 +240,7 @@ class BatchBuilder:
         base_timestamp = self._base_timestamp
         last_timestamp = self._timestamp
         max_timestamp = self._max_timestamp
-        record: NewRecord | None = None
+        record: Any = _NO_RECORD
         try:
             for record in records:
                 key, value, headers, timestamp = record
@@ -261,7 +264,8 @@ class BatchBuilder:
                 length = VARINTS[size] if size < _TABLE_SIZE else encode_varint(size)
                 size += len(length)
                 if size > room:
-                    return record
+                    refused: NewRecord = record
+                    return refused
                 room -= size
                 parts.append(length)
                 parts.append(body)
@@ -269,7 +273,7 @@ class BatchBuilder:
                 if timestamp > max_timestamp:
                     max_timestamp = timestamp
         except _REFUSALS:
-            if record is not None:
+            if record is not _NO_RECORD:
                 _explain(first_index + index - start, record)
             raise
         finally:
@@ -327,6 +331,8 @@ def _encode_head(timestamp: int, delta: int) -> bytes:
     """What starts every record with this timestamp: attributes and timestamp delta."""
     if not layout.NO_TIMESTAMP <= timestamp <= _MAX_INT64:
         raise ValueError("timestamp out of range")
+    if delta > _MAX_INT64:
+        delta -= 1 << 64  # goes round, as in Kafka's classes, and back again when it is read
     return b"\x00" + encode_varint(delta)
 
 
@@ -404,9 +410,13 @@ def _as_bytes(value: object) -> bytes:
 def _explain(index: int, record: object) -> None:
     """Raise EncodeError that names the fault of the record, if it has one."""
     place = f"records[{index}]"
-    if not isinstance(record, tuple | list) or len(record) != 4:
+    if not isinstance(record, tuple | list):
         raise EncodeError(
             f"{_kind(record)} is not a tuple of key, value, headers and timestamp", field=place
+        )
+    if len(record) != 4:
+        raise EncodeError(
+            f"{len(record)} values instead of 4: key, value, headers and timestamp", field=place
         )
     key, value, headers, timestamp = record
     _explain_bytes(f"{place}.key", key)

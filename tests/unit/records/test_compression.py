@@ -1,0 +1,233 @@
+"""Codecs: bounded output, framings, levels, and what happens without their packages."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+from types import ModuleType, SimpleNamespace
+
+import cramjam
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kproto.records import (
+    CODECS,
+    BatchBuilder,
+    Codec,
+    NewRecord,
+    RecordBatch,
+    codec_for_id,
+    codec_for_name,
+    encode_batch,
+    read_batches,
+)
+from kproto.wire.errors import ConfigurationError, CorruptBatchError, MissingCodecError
+
+from .batches import T, batch_bytes
+
+COMPRESSING = [codec for codec in CODECS if codec.id]
+RECORDS: list[NewRecord] = [(b"key", b"value " * 10, [("h", b"v")], T)] * 50
+
+codecs = pytest.mark.parametrize("codec", COMPRESSING, ids=lambda codec: codec.name)
+
+
+def test_ids_are_those_of_kafka() -> None:
+    assert [(codec.id, codec.name) for codec in CODECS] == [
+        (0, "none"),
+        (1, "gzip"),
+        (2, "snappy"),
+        (3, "lz4"),
+        (4, "zstd"),
+    ]
+    for codec in CODECS:
+        assert codec_for_id(codec.id) is codec_for_name(codec.name) is codec
+
+
+@codecs
+@given(st.binary(max_size=3000), st.integers(1, 200))
+def test_round_trip(codec: Codec, data: bytes, times: int) -> None:
+    whole = data * times
+    packed = codec.compress(whole, codec.default_level)
+    assert codec.decompress(packed, max(len(whole), 1)) == whole
+
+
+@codecs
+@pytest.mark.parametrize("size", [1000, 100_000, 3_000_000])
+def test_the_bound_is_exact(codec: Codec, size: int) -> None:
+    packed = codec.compress(b"a" * size, codec.default_level)
+    assert len(codec.decompress(packed, size)) == size
+    with pytest.raises(ValueError, match=f"bound of {size - 1} bytes"):
+        codec.decompress(packed, size - 1)
+
+
+@codecs
+def test_a_batch_that_decompresses_to_too_much_is_an_error(codec: Codec) -> None:
+    data = encode_batch([(None, bytes(1 << 20), (), T)], compression=codec.name)
+    [batch] = read_batches(data)
+    with pytest.raises(CorruptBatchError, match="bound of 1000000 bytes"):
+        batch.records(max_decompressed_bytes=1_000_000)
+    assert len(batch.records()) == 1
+
+
+@codecs
+def test_data_cut_short_is_an_error(codec: Codec) -> None:
+    packed = codec.compress(bytes(range(256)) * 20, codec.default_level)
+    for size in range(len(packed)):
+        try:
+            whole = codec.decompress(packed[:size], 1 << 20)
+        except ValueError:
+            continue
+        # Joined snappy blocks may end anywhere between two of them; the count of records tells.
+        assert codec.name == "snappy"
+        assert len(whole) < 256 * 20
+
+
+@codecs
+def test_noise_is_an_error_of_the_batch(codec: Codec) -> None:
+    for noise in (b"", b"\x00", b"noise, and more of it", b"\xff" * 100):
+        batch = RecordBatch(batch_bytes(noise, attributes=codec.id))
+        with pytest.raises(CorruptBatchError):
+            batch.records()
+
+
+@codecs
+def test_levels_change_the_size_and_nothing_else(codec: Codec) -> None:
+    if codec.levels is None:
+        return
+    lowest, highest = codec.levels
+    data = b"".join(b"%d, " % (number * number % 9973) for number in range(5000))
+    sizes = set()
+    for level in {max(lowest, 1), highest}:
+        packed = codec.compress(data, level)
+        assert codec.decompress(packed, len(data)) == data
+        sizes.add(len(packed))
+        built = encode_batch([(None, data, (), T)], compression=codec.name, compression_level=level)
+        assert RecordBatch(built).records()[0].value == data
+    assert len(sizes) == 2
+    with pytest.raises(ConfigurationError, match=f"one of {codec.name}"):
+        BatchBuilder(compression=codec.name, compression_level=highest + 1)
+
+
+def test_an_unknown_codec_is_an_error_of_the_batch() -> None:
+    data = batch_bytes(b"x", attributes=5)
+    with pytest.raises(CorruptBatchError, match="unknown compression codec 5"):
+        next(read_batches(data))
+    with pytest.raises(CorruptBatchError, match="unknown compression codec 5"):
+        RecordBatch(data).records()
+
+
+def test_gzip_of_several_members() -> None:
+    packed = gzip.compress(b"one, ") + gzip.compress(b"two")
+    assert codec_for_name("gzip").decompress(packed, 8) == b"one, two"
+    with pytest.raises(ValueError, match="bound of 7"):
+        codec_for_name("gzip").decompress(packed, 7)
+
+
+def test_snappy_is_written_with_the_framing_of_snappy_java() -> None:
+    packed = codec_for_name("snappy").compress(bytes(70_000), 0)
+    assert packed.startswith(b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01")
+    sizes, pos = [], 16
+    while pos < len(packed):
+        block = int.from_bytes(packed[pos : pos + 4], "big")
+        sizes.append(len(bytes(cramjam.snappy.decompress_raw(packed[pos + 4 : pos + 4 + block]))))
+        pos += 4 + block
+    assert sizes == [32768, 32768, 70_000 - 65_536]
+
+
+def test_snappy_is_read_raw_and_joined_too() -> None:
+    snappy = codec_for_name("snappy")
+    raw = bytes(cramjam.snappy.compress_raw(b"raw " * 100))
+    assert snappy.decompress(raw, 400) == b"raw " * 100
+    with pytest.raises(ValueError, match="bound of 399"):
+        snappy.decompress(raw, 399)
+    joined = snappy.compress(b"one, ", 0) + snappy.compress(b"two", 0)
+    assert snappy.decompress(joined, 8) == b"one, two"
+
+
+def test_a_snappy_length_that_lies_is_an_error() -> None:
+    header = b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01"
+    for bad in (
+        b"\x00\x00\x00\x09abc",
+        b"\x00\x00\x00\x00",
+        b"\xff\xff\xff\xff" + b"x" * 20,
+        b"\x00",
+    ):
+        with pytest.raises(ValueError, match="snappy"):
+            codec_for_name("snappy").decompress(header + bad, 1000)
+
+
+def test_lz4_frames_are_of_independent_blocks_as_kafka_wants_them() -> None:
+    packed = codec_for_name("lz4").compress(bytes(200_000), 1)
+    assert packed[:4] == bytes.fromhex("04224d18")
+    version, independent = packed[4] >> 6, packed[4] >> 5 & 1
+    assert (version, independent) == (1, 1)
+
+
+@pytest.mark.parametrize("name", ["snappy", "lz4", "zstd"])
+def test_a_missing_package_is_named_with_its_extra(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = encode_batch(RECORDS, compression=name)
+    monkeypatch.setitem(sys.modules, "cramjam", None)
+    monkeypatch.setitem(sys.modules, "compression.zstd", None)
+    [batch] = read_batches(data)
+    assert batch.record_count == len(RECORDS)
+    with pytest.raises(MissingCodecError, match=rf"'{name}'.*kproto\[compression\]"):
+        batch.records()
+    with pytest.raises(MissingCodecError, match=rf"'{name}'.*kproto\[compression\]"):
+        encode_batch(RECORDS, compression=name)
+
+
+class ZstdError(Exception):
+    """What the stand-in below raises."""
+
+
+class ZstdDecompressor:
+    """`compression.zstd.ZstdDecompressor`, as far as it is used, on top of cramjam."""
+
+    def __init__(self) -> None:
+        self.eof = False
+        self.unused_data = b""
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        try:
+            whole = bytes(cramjam.zstd.decompress(data))
+        except cramjam.DecompressionError as error:
+            if "incomplete" in str(error):
+                return b""
+            raise ZstdError(str(error)) from None
+        self.eof = len(whole) <= max_length
+        return whole[:max_length]
+
+
+@pytest.fixture
+def zstd_in_the_standard_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`compression.zstd` as Python 3.14 has it, and no cramjam."""
+
+    def compress(data: bytes, level: int) -> bytes:
+        return bytes(cramjam.zstd.compress(data, level))
+
+    module = SimpleNamespace(
+        compress=compress, ZstdDecompressor=ZstdDecompressor, ZstdError=ZstdError
+    )
+    monkeypatch.setitem(sys.modules, "compression", ModuleType("compression"))
+    monkeypatch.setitem(sys.modules, "compression.zstd", module)
+    monkeypatch.setitem(sys.modules, "cramjam", None)
+
+
+@pytest.mark.usefixtures("zstd_in_the_standard_library")
+def test_the_standard_librarys_zstd_is_taken_where_there_is_one() -> None:
+    data = encode_batch(RECORDS, compression="zstd")
+    [batch] = read_batches(data)
+    assert [record.value for record in batch.records()] == [row[1] for row in RECORDS]
+    zstd = codec_for_name("zstd")
+    packed = zstd.compress(b"a" * 1000, 3)
+    with pytest.raises(ValueError, match="bound of 999"):
+        zstd.decompress(packed, 999)
+    with pytest.raises(ValueError, match="ends before the frame"):
+        zstd.decompress(packed[:-3], 1000)
+    with pytest.raises(ValueError, match="zstd: "):
+        zstd.decompress(b"noise and noise", 1000)
+    with pytest.raises(ValueError, match="zstd: no data"):
+        zstd.decompress(b"", 1000)

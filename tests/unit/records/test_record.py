@@ -1,0 +1,131 @@
+"""A record, and the headers that it decodes when asked."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kproto.records import Header, NewRecord, Record, RecordBatch, encode_batch
+from kproto.records.record import _MAX_TEMPLATES, _templates, decode_headers
+from kproto.wire.errors import CorruptBatchError
+
+from .batches import T, batch_bytes, headers, record_bytes
+
+
+def read_back(rows: list[list[Header]]) -> list[list[Header]]:
+    records: list[NewRecord] = [(None, None, row, T) for row in rows]
+    return [record.headers for record in RecordBatch(encode_batch(records)).records()]
+
+
+@given(st.lists(headers, min_size=1, max_size=10))
+def test_headers_round_trip_null_empty_and_twice(rows: list[list[Header]]) -> None:
+    assert read_back(rows) == rows
+    assert read_back(rows) == rows  # and again, with the templates that the first time left
+
+
+letters = st.text("ab", max_size=3)
+contents = st.text("ab", max_size=3).map(str.encode)
+
+
+@given(st.lists(st.lists(st.tuples(letters, st.none() | contents), max_size=3), max_size=30))
+def test_blocks_of_one_length_and_other_shape_are_not_confused(rows: list[list[Header]]) -> None:
+    if rows:
+        assert read_back(rows) == rows
+
+
+def test_the_templates_are_bounded() -> None:
+    for size in range(_MAX_TEMPLATES + 50):
+        row: list[Header] = [("name", b"x" * size)]
+        assert read_back([row, row]) == [row, row]
+    assert len(_templates) <= _MAX_TEMPLATES
+
+
+def test_lists_of_headers_are_not_shared() -> None:
+    records = RecordBatch(encode_batch([(None, None, (), T)] * 2)).records()
+    records[0].headers.append(("only", b"here"))
+    assert records[0].headers == [("only", b"here")]
+    assert records[1].headers == []
+
+
+BROKEN = [
+    (b"", "ends inside"),
+    (b"\x02", "ends inside"),
+    (b"\x01\x00", "negative header count"),
+    (b"\x03\x00", "negative header count"),
+    (b"\x02\x01\x00", "header 0: null or negative name length"),
+    (b"\x02\x03a\x00", "header 0: null or negative name length"),
+    (b"\x02\x06ab", "header 0: name longer than the block"),
+    (b"\x02\x02\xff\x00", "header 0: name is not UTF-8"),
+    (b"\x02\x02a", "ends inside"),
+    (b"\x02\x02a\x03", "header 'a': negative value length"),
+    (b"\x02\x02a\x04x", "header 'a': value longer than the block"),
+    (b"\x04\x02a\x02x", "ends inside"),
+    (b"\x02\x02a\x02xy", "1 bytes behind the last header"),
+    (b"\x80\x80\x80\x80\x80\x00", "varint too long"),
+    (b"\x02\x80\x80\x80\x80\x80\x00", "varint too long"),
+]
+
+
+@pytest.mark.parametrize(("block", "reason"), BROKEN)
+def test_a_broken_header_block_says_how(block: bytes, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        decode_headers(block)
+
+
+@pytest.mark.parametrize(("block", "reason"), [case for case in BROKEN if len(case[0]) > 1])
+def test_broken_headers_are_an_error_of_the_batch(block: bytes, reason: str) -> None:
+    data = batch_bytes(record_bytes(header_block=block), base_offset=41)
+    batch = RecordBatch(data)
+    with pytest.raises(CorruptBatchError, match=reason) as caught:
+        batch.records(eager_headers=True)
+    assert (caught.value.offset, caught.value.base_offset) == (0, 41)
+    [record] = batch.records()
+    assert (record.key, record.value) == (b"k", b"v")
+    assert repr(record)
+    with pytest.raises(CorruptBatchError, match=rf"offset 41: .*{reason}"):
+        _ = record.headers
+
+
+def test_equality_looks_at_everything() -> None:
+    def record(**changes: object) -> Record:
+        fields: dict[str, object] = {
+            "offset": 1,
+            "timestamp": T,
+            "key": b"k",
+            "value": b"v",
+            "headers": [("h", b"1")],
+        }
+        return Record(**{**fields, **changes})  # type: ignore[arg-type]
+
+    assert record() == record()
+    others: list[dict[str, object]] = [
+        {"offset": 2},
+        {"timestamp": T + 1},
+        {"timestamp_type": 1},
+        {"key": None},
+        {"value": b""},
+        {"headers": []},
+    ]
+    for changes in others:
+        assert record() != record(**changes)
+    assert record() != "record"
+    stored = encode_batch([(b"k", b"v", [("h", b"1")], T)], base_offset=1)
+    assert RecordBatch(stored).records() == [record()]
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(record())
+
+
+def test_headers_can_be_replaced() -> None:
+    record = Record(0, T, None, None)
+    record.headers = [("a", b"1")]
+    assert record.headers == [("a", b"1")]
+
+
+def test_a_repr_is_short_however_large_the_record() -> None:
+    many: list[Header] = [(f"name{number}", b"x" * 10_000) for number in range(100)]
+    shown = repr(Record(7, T, b"k" * 10_000, b"v" * 1_000_000, many))
+    assert len(shown) < 2000
+    assert "offset=7" in shown
+    assert "(1000000 bytes)" in shown
+    assert repr(Record(7, T, None, b"v")).startswith(f"Record(offset=7, timestamp={T}, key=None")
