@@ -1,0 +1,75 @@
+"""Small record batches for tests of whoever stores or passes them on."""
+
+from __future__ import annotations
+
+from kproto.records import CREATE_TIME, RecordBatch, encode_batch
+from kproto.records.crc import crc32c
+from kproto.records.layout import CRC, CRC_AT, CRC_FROM
+
+__all__ = ["TIMESTAMP", "batch_bytes", "patched", "view"]
+
+#: 2023-11-14: long enough ago for every topic to take it.
+TIMESTAMP = 1_700_000_000_000
+
+
+def batch_bytes(
+    count: int = 1,
+    *,
+    value: bytes = b"v",
+    timestamp: int = TIMESTAMP,
+    step_ms: int = 1,
+    compression: str = "none",
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    is_transactional: bool = False,
+    is_control: bool = False,
+    base_offset: int = 0,
+) -> bytes:
+    """A batch of `count` records whose timestamps go up by `step_ms`."""
+    return encode_batch(
+        [(b"k", value, (), timestamp + index * step_ms) for index in range(count)],
+        compression=compression,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        is_transactional=is_transactional,
+        is_control=is_control,
+        base_offset=base_offset,
+    )
+
+
+def view(
+    count: int = 1,
+    *,
+    value: bytes = b"v",
+    timestamp: int = TIMESTAMP,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    compression: str = "none",
+    step_ms: int = 1,
+) -> RecordBatch:
+    """The same, as the broker sees it."""
+    batch = RecordBatch(
+        batch_bytes(
+            count,
+            value=value,
+            timestamp=timestamp,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=base_sequence,
+            compression=compression,
+            step_ms=step_ms,
+        )
+    )
+    assert batch.timestamp_type == CREATE_TIME
+    return batch
+
+
+def patched(batch: bytes, at: int, new: bytes) -> bytes:
+    """The batch with other bytes at `at`, and the checksum that belongs to them."""
+    changed = bytearray(batch)
+    changed[at : at + len(new)] = new
+    CRC.pack_into(changed, CRC_AT, crc32c(bytes(changed[CRC_FROM:])))
+    return bytes(changed)

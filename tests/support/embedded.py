@@ -1,0 +1,68 @@
+"""The embedded broker in a thread of its own, for tests that block, and for other processes."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from kproto.broker import Broker, BrokerSettings
+
+__all__ = ["ThreadedBroker", "threaded_broker"]
+
+T = TypeVar("T")
+
+STOP_TIMEOUT_S = 20.0
+
+
+class ThreadedBroker:
+    """A running broker; `call` runs a function of it where its event loop is."""
+
+    def __init__(self, broker: Broker, loop: asyncio.AbstractEventLoop) -> None:
+        self._broker = broker
+        self._loop = loop
+        self.bootstrap = broker.bootstrap
+
+    def call(self, function: Callable[[Broker], T]) -> T:
+        """Run `function(broker)` in the broker's thread."""
+
+        async def run() -> T:
+            return function(self._broker)
+
+        return asyncio.run_coroutine_threadsafe(run(), self._loop).result(STOP_TIMEOUT_S)
+
+
+@contextmanager
+def threaded_broker(settings: BrokerSettings | None = None) -> Iterator[ThreadedBroker]:
+    """Run a broker in a thread until the end of the block."""
+    started: list[tuple[ThreadedBroker, asyncio.Event]] = []
+    ready = threading.Event()
+
+    async def serve() -> None:
+        stop = asyncio.Event()
+        async with Broker(settings) as broker:
+            started.append((ThreadedBroker(broker, asyncio.get_running_loop()), stop))
+            ready.set()
+            await stop.wait()
+
+    def run() -> None:
+        try:
+            asyncio.run(serve())
+        finally:
+            ready.set()
+
+    thread = threading.Thread(target=run, name="embedded broker")
+    thread.start()
+    try:
+        ready.wait(STOP_TIMEOUT_S)
+        assert started, "the broker did not start"
+        broker, stop = started[0]
+        try:
+            yield broker
+        finally:
+            broker.call(lambda _: stop.set())
+    finally:
+        thread.join(STOP_TIMEOUT_S)
+        assert not thread.is_alive(), "the broker did not stop"

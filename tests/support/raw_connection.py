@@ -1,0 +1,78 @@
+"""One blocking connection that speaks any version of any request: what a client would not send.
+
+Stands on `kproto.protocol` alone, so that it can be pointed at the embedded broker and at a real
+one alike.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from types import TracebackType
+from typing import Any, Self, TypeVar, cast
+
+from kproto.messages.base import Request, Response
+from kproto.protocol.connection import ClientConnection
+
+__all__ = ["ClosedByBrokerError", "RawConnection"]
+
+R = TypeVar("R", bound=Response)
+
+TIMEOUT_S = 20.0
+
+
+class ClosedByBrokerError(Exception):
+    """The broker closed the connection where an answer was awaited."""
+
+
+class RawConnection:
+    """A connection to `host:port`."""
+
+    def __init__(self, bootstrap: str, client_id: str = "raw") -> None:
+        host, _, port = bootstrap.partition(",")[0].rpartition(":")
+        self._socket = socket.create_connection((host.strip("[]"), int(port)), TIMEOUT_S)
+        self._stream = self._socket.makefile("rb")
+        self._protocol = ClientConnection(client_id)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stream.close()
+        self._socket.close()
+
+    def exchange(self, request: Request[R], version: int) -> R:
+        """Send a request and read its answer. Raises ClosedByBrokerError."""
+        self.send(request, version)
+        return cast(R, self.receive())
+
+    def send(self, request: Request[Any], version: int) -> None:
+        """Send a request."""
+        _, data = self._protocol.send(request, version)
+        self._socket.sendall(data)
+
+    def send_bytes(self, data: bytes) -> None:
+        """Send bytes as they are."""
+        self._socket.sendall(data)
+
+    def receive(self) -> Response:
+        """Read the answer to the oldest request. Raises ClosedByBrokerError."""
+        message = self._protocol.receive(self.receive_frame()).message
+        assert message is not None
+        return message
+
+    def receive_frame(self) -> bytes:
+        """Read one frame, without its size. Raises ClosedByBrokerError."""
+        try:
+            size = self._stream.read(4)
+            if len(size) < 4:
+                raise ClosedByBrokerError
+            data = self._stream.read(struct.unpack(">i", size)[0])
+        except ConnectionError as error:
+            raise ClosedByBrokerError from error
+        return data

@@ -1,0 +1,410 @@
+"""What a connection does with good, bad and too many bytes; the broker outlives them all."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import socket
+import struct
+import time
+
+import pytest
+
+from kproto.broker import Broker, BrokerSettings, Delay
+from kproto.messages.api_versions_request import ApiVersionsRequest
+from kproto.messages.api_versions_response import ApiVersionsResponse
+from kproto.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kproto.messages.fetch_response import FetchResponse
+from kproto.messages.metadata_request import MetadataRequest
+from kproto.messages.produce_request import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from kproto.protocol.framing import frame
+from kproto.protocol.headers import encode_request_header
+from tests.support.batches import batch_bytes
+from tests.support.embedded import ThreadedBroker, threaded_broker
+from tests.support.raw_connection import ClosedByBrokerError, RawConnection
+
+UNKNOWN_API = 999
+HEADER = struct.Struct(">hhih")
+
+
+def produce_request(
+    *, acks: int = -1, topic: str = "t", records: bytes | None = None
+) -> ProduceRequest:
+    data = PartitionProduceData(records=batch_bytes() if records is None else records)
+    return ProduceRequest(
+        acks=acks, topic_data=[TopicProduceData(name=topic, partition_data=[data])]
+    )
+
+
+def fetch_request(
+    offset: int = 0, *, max_wait_ms: int = 10_000, min_bytes: int = 1
+) -> FetchRequest:
+    wanted = FetchPartition(fetch_offset=offset, partition_max_bytes=1 << 20)
+    return FetchRequest(
+        max_wait_ms=max_wait_ms,
+        min_bytes=min_bytes,
+        topics=[FetchTopic(topic="t", partitions=[wanted])],
+    )
+
+
+def is_alive(broker: ThreadedBroker) -> bool:
+    with RawConnection(broker.bootstrap) as another:
+        return another.exchange(ApiVersionsRequest(), 0).error_code == 0
+
+
+def closes(connection: RawConnection) -> bool:
+    try:
+        connection.receive_frame()
+    except ClosedByBrokerError:
+        return True
+    return False
+
+
+# Unknown and unsupported
+
+
+@pytest.mark.parametrize("version", [6, 99, -1, 32767])
+def test_api_versions_in_an_unknown_version_is_answered_in_v0(
+    connection: RawConnection, version: int
+) -> None:
+    connection.send_bytes(frame(HEADER.pack(18, version, 7, -1), b"\0whatever"))
+    answer = connection.receive_frame()
+    assert answer[:4] == (7).to_bytes(4, "big")
+    message = ApiVersionsResponse.decode(answer[4:], 0)
+    assert message.error_code == 35
+    assert [(key.api_key, key.min_version, key.max_version) for key in message.api_keys] == [
+        (18, 0, 5)
+    ]
+    assert connection.exchange(ApiVersionsRequest(), 4).error_code == 42, "the connection goes on"
+
+
+@pytest.mark.parametrize(
+    ("api_key", "version"), [(UNKNOWN_API, 0), (-5, 0), (3, 14), (3, -1), (22, 6), (10, 0)]
+)
+def test_anything_else_unsupported_closes_the_connection(
+    broker: ThreadedBroker, connection: RawConnection, api_key: int, version: int
+) -> None:
+    connection.send_bytes(frame(HEADER.pack(api_key, version, 1, -1), bytes(20)))
+    assert closes(connection)
+    assert is_alive(broker)
+
+
+def test_bytes_behind_a_request_are_ignored(connection: RawConnection) -> None:
+    header = encode_request_header(MetadataRequest, 1, 0, "raw")
+    body = MetadataRequest(topics=[]).encode(1)
+    connection.send_bytes(frame(header, body, b"\0\0\0"))
+    assert connection.receive_frame()[:4] == bytes(4)
+
+
+# Broken
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        struct.pack(">i", -1),
+        struct.pack(">i", 0),
+        struct.pack(">ihh", 4, 18, 0),
+        struct.pack(">i", 104_857_601),
+        b"GET / HTTP/1.1\r\nHost: here\r\n\r\n",
+        bytes([22, 3, 1, 0, 200]) + bytes(200),
+        frame(HEADER.pack(3, 1, 1, -1), struct.pack(">i", 1000)),
+        frame(HEADER.pack(0, 9, 1, -1), b"\xff" * 50),
+        frame(HEADER.pack(3, 9, 1, 30_000), b"name cut short"),
+    ],
+    ids=[
+        "a negative size",
+        "an empty frame",
+        "half a header",
+        "over the limit",
+        "http",
+        "tls",
+        "more elements than bytes",
+        "a broken body",
+        "a broken header",
+    ],
+)
+def test_broken_frames_close_the_connection(
+    broker: ThreadedBroker, connection: RawConnection, data: bytes
+) -> None:
+    connection.send_bytes(data)
+    assert closes(connection)
+    assert is_alive(broker)
+
+
+def test_requests_before_a_broken_one_are_answered(connection: RawConnection) -> None:
+    connection.send(ApiVersionsRequest(), 0)
+    connection.send(MetadataRequest(topics=[]), 1)
+    connection.send_bytes(frame(HEADER.pack(3, 1, 1, -1), b"?"))
+    connection.receive()
+    connection.receive()
+    assert closes(connection)
+
+
+def test_a_client_that_leaves_inside_a_frame(broker: ThreadedBroker) -> None:
+    for data in (b"\0", struct.pack(">i", 100), struct.pack(">i", 90_000_000) + bytes(100_000)):
+        with RawConnection(broker.bootstrap) as leaving:
+            leaving.send_bytes(data)
+    assert is_alive(broker)
+
+
+def test_the_limit_of_a_frame_is_a_setting() -> None:
+    with (
+        threaded_broker(BrokerSettings(max_frame_bytes=200)) as broker,
+        RawConnection(broker.bootstrap) as connection,
+    ):
+        header = encode_request_header(MetadataRequest, 1, 0, None)
+        body = MetadataRequest(topics=[]).encode(1)
+        connection.send_bytes(frame(header, body, bytes(200 - len(header) - len(body))))
+        connection.receive_frame()
+        connection.send_bytes(frame(bytes(201)))
+        assert closes(connection)
+        assert is_alive(broker)
+
+
+def test_random_bytes(broker: ThreadedBroker) -> None:
+    seed = random.Random(18)
+    for _ in range(100):
+        body = seed.randbytes(seed.randrange(60))
+        key = struct.pack(">h", seed.choice([0, 1, 2, 3, 18, 19, 20, 22]))
+        version = struct.pack(">h", seed.randrange(14))
+        with RawConnection(broker.bootstrap) as connection:
+            with contextlib.suppress(ConnectionError):
+                connection.send_bytes(frame(key, version, body))
+                # A request that can be read by chance must not make the test wait.
+                connection.send_bytes(struct.pack(">i", -1))
+            with contextlib.suppress(ClosedByBrokerError):
+                while True:
+                    connection.receive_frame()
+    assert is_alive(broker)
+
+
+# Order
+
+
+def test_answers_come_in_the_order_of_the_requests(
+    broker: ThreadedBroker, connection: RawConnection
+) -> None:
+    broker.call(lambda it: it.create_topic("t"))
+    connection.send(produce_request(), 9)
+    connection.send(fetch_request(1, max_wait_ms=300), 12)
+    connection.send(produce_request(), 9)
+    connection.send(MetadataRequest(topics=[]), 9)
+    begun = time.monotonic()
+    names = [type(connection.receive()).__name__ for _ in range(4)]
+    assert names == ["ProduceResponse", "FetchResponse", "ProduceResponse", "MetadataResponse"]
+    assert time.monotonic() - begun > 0.25, "the waiting fetch holds up the produce behind it"
+
+
+def test_produce_without_acks_is_not_answered(
+    broker: ThreadedBroker, connection: RawConnection
+) -> None:
+    broker.call(lambda it: it.create_topic("t"))
+    for _ in range(3):
+        connection.send(produce_request(acks=0), 9)
+    connection.exchange(ApiVersionsRequest(), 0)
+    assert broker.call(lambda it: it.end_offset("t")) == 3
+
+
+def test_a_failed_produce_without_acks_closes_the_connection(
+    broker: ThreadedBroker, connection: RawConnection
+) -> None:
+    connection.send(produce_request(acks=0, topic="nope"), 9)
+    assert closes(connection)
+    assert is_alive(broker)
+
+
+# Waiting fetches
+
+
+def test_a_fetch_is_woken_by_an_append(broker: ThreadedBroker, connection: RawConnection) -> None:
+    broker.call(lambda it: it.create_topic("t"))
+    connection.send(fetch_request(max_wait_ms=20_000), 12)
+    with RawConnection(broker.bootstrap) as other:
+        other.exchange(produce_request(), 9)
+    answer = connection.receive()
+    assert isinstance(answer, FetchResponse)
+    assert answer.responses[0].partitions[0].records
+    assert broker.call(lambda it: len(it.topics["t"].partitions[0].log.watchers)) == 0
+
+
+def test_a_fetch_waits_for_min_bytes(broker: ThreadedBroker, connection: RawConnection) -> None:
+    broker.call(lambda it: it.create_topic("t"))
+    size = len(batch_bytes())
+    connection.send(fetch_request(max_wait_ms=20_000, min_bytes=3 * size), 12)
+    with RawConnection(broker.bootstrap) as other:
+        for _ in range(3):
+            other.exchange(produce_request(), 9)
+    answer = connection.receive()
+    assert isinstance(answer, FetchResponse)
+    assert len(answer.responses[0].partitions[0].records or b"") == 3 * size
+
+
+def test_a_fetch_gives_what_there_is_when_its_time_is_over(
+    broker: ThreadedBroker, connection: RawConnection
+) -> None:
+    broker.call(lambda it: it.create_topic("t"))
+    connection.exchange(produce_request(), 9)
+    begun = time.monotonic()
+    answer = connection.exchange(fetch_request(max_wait_ms=200, min_bytes=10_000), 12)
+    assert time.monotonic() - begun > 0.15
+    assert answer.responses[0].partitions[0].records
+
+
+def test_a_fetch_ends_when_its_topic_is_deleted(
+    broker: ThreadedBroker, connection: RawConnection
+) -> None:
+    broker.call(lambda it: it.create_topic("t"))
+    connection.send(fetch_request(max_wait_ms=20_000), 12)
+    connection.send(MetadataRequest(topics=[]), 1)
+    with RawConnection(broker.bootstrap) as other:
+        while not broker.call(lambda it: it.topics["t"].partitions[0].log.watchers):
+            other.exchange(MetadataRequest(topics=[]), 1)
+        broker.call(lambda it: it.delete_topic("t"))
+    answer = connection.receive()
+    assert isinstance(answer, FetchResponse)
+    assert answer.responses[0].partitions[0].error_code == 3
+
+
+def test_a_client_that_leaves_while_its_fetch_waits(broker: ThreadedBroker) -> None:
+    broker.call(lambda it: it.create_topic("t"))
+    with RawConnection(broker.bootstrap) as connection:
+        connection.send(fetch_request(max_wait_ms=20_000), 12)
+        while not broker.call(lambda it: it.topics["t"].partitions[0].log.watchers):
+            time.sleep(0.01)
+    while broker.call(lambda it: it.topics["t"].partitions[0].log.watchers):
+        time.sleep(0.01)
+    assert is_alive(broker)
+
+
+@pytest.mark.parametrize(("max_wait_ms", "min_bytes"), [(0, 1), (20_000, 0), (-1, 1)])
+def test_fetches_that_do_not_wait(
+    broker: ThreadedBroker, connection: RawConnection, max_wait_ms: int, min_bytes: int
+) -> None:
+    broker.call(lambda it: it.create_topic("t"))
+    request = fetch_request(max_wait_ms=max_wait_ms, min_bytes=min_bytes)
+    assert connection.exchange(request, 12).responses[0].partitions[0].records == b""
+
+
+def test_one_fetch_of_many_partitions_keeps_to_its_limit(
+    broker: ThreadedBroker, connection: RawConnection
+) -> None:
+    broker.call(lambda it: it.create_topic("t", 3))
+    size = len(batch_bytes())
+    for index in range(3):
+        request = produce_request()
+        request.topic_data[0].partition_data[0].index = index
+        for _ in range(2):
+            connection.exchange(request, 9)
+    wanted = [FetchPartition(partition=index, partition_max_bytes=1000) for index in (2, 0, 1)]
+    fetch = FetchRequest(max_bytes=3 * size + 1, topics=[FetchTopic(topic="t", partitions=wanted)])
+    (topic,) = connection.exchange(fetch, 12).responses
+    found = [(part.partition_index, len(part.records or b"")) for part in topic.partitions]
+    assert found == [(2, 2 * size), (0, size), (1, 0)], "in the order of the request"
+
+
+# Slow and silent clients, and the end
+
+
+async def test_reading_stops_while_too_much_is_queued() -> None:
+    settings = BrokerSettings(max_queued_bytes=10_000)
+    async with Broker(settings) as broker:
+        broker.create_topic("t")
+        held = broker.control(lambda request: Delay(200), request=MetadataRequest, times=1)
+        reader, writer = await asyncio.open_connection(*broker.bootstrap.split(":"))
+        header = encode_request_header(MetadataRequest, 1, 5, None)
+        writer.write(frame(header, MetadataRequest(topics=[]).encode(1)))
+        request = produce_request(records=batch_bytes(value=bytes(9_000)))
+        produce = frame(encode_request_header(ProduceRequest, 9, 6, None), request.encode(9))
+        count = 3_000  # 27 MB: more than the sockets' buffers take
+        writer.write(produce * count)
+        await asyncio.sleep(0.1)
+        assert writer.transport.get_write_buffer_size() > 0, "the broker does not read on"
+        assert broker.end_offset("t") == 0
+        answered = 0
+        while answered < count + 1:
+            size = struct.unpack(">i", await reader.readexactly(4))[0]
+            await reader.readexactly(size)
+            answered += 1
+        assert broker.end_offset("t") == count
+        broker.remove_control(held)
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_work_stops_while_a_client_does_not_take_its_answers() -> None:
+    async with Broker(BrokerSettings(max_unsent_bytes=50_000)) as broker:
+        broker.create_topic("t")
+        with RawConnection(broker.bootstrap) as filler:
+            value = bytes(900_000)
+            request = produce_request(records=batch_bytes(value=value))
+            await asyncio.to_thread(filler.exchange, request, 9)
+        host, port = broker.bootstrap.split(":")
+        slow = socket.create_connection((host, int(port)))
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        seen: list[int] = []
+        broker.control(lambda request: seen.append(request.version), request=FetchRequest)
+        data = frame(encode_request_header(FetchRequest, 12, 1, None), fetch_request().encode(12))
+        slow.sendall(data * 50)
+        await asyncio.sleep(0.3)
+        stalled = len(seen)
+        assert 0 < stalled < 50, "45 MB of answers are not piled up in memory"
+        await asyncio.sleep(0.1)
+        assert len(seen) == stalled
+        slow.close()
+
+
+async def test_idle_connections_are_closed() -> None:
+    async with Broker(BrokerSettings(idle_timeout_ms=200)) as broker:
+        reader, writer = await asyncio.open_connection(*broker.bootstrap.split(":"))
+        header = encode_request_header(MetadataRequest, 1, 0, None)
+        data = frame(header, MetadataRequest(topics=[]).encode(1))
+        begun = time.monotonic()
+        for _ in range(3):
+            await asyncio.sleep(0.1)
+            writer.write(data)
+            await reader.readexactly(struct.unpack(">i", await reader.readexactly(4))[0])
+        assert await reader.read() == b""
+        assert time.monotonic() - begun > 0.45
+        writer.close()
+        await writer.wait_closed()
+        assert broker.connections == 0
+
+
+async def test_closing_ends_every_connection_and_leaves_no_task() -> None:
+    before = asyncio.all_tasks()
+    async with Broker() as broker:
+        broker.create_topic("t")
+        peers = [await asyncio.open_connection(*broker.bootstrap.split(":")) for _ in range(5)]
+        fetch = frame(encode_request_header(FetchRequest, 12, 1, None), fetch_request().encode(12))
+        for _, writer in peers[:3]:
+            writer.write(fetch)
+        peers[3][1].write(b"\0\0\1\0abc")
+        await asyncio.sleep(0.3)
+        assert len(broker.topics["t"].partitions[0].log.watchers) == 3
+        assert broker.connections == 5
+    assert broker.connections == 0
+    assert asyncio.all_tasks() == before
+    assert not broker.topics["t"].partitions[0].log.watchers
+    for reader, writer in peers:
+        with contextlib.suppress(ConnectionError):
+            assert await reader.read() == b""
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+async def test_a_broker_that_is_started_again_still_has_its_topics() -> None:
+    broker = Broker()
+    await broker.close()
+    async with broker:
+        broker.create_topic("t")
+        first = broker.bootstrap
+    async with broker:
+        assert list(broker.topics) == ["t"]
+        assert first.split(":")[0] == broker.bootstrap.split(":")[0]

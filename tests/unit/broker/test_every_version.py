@@ -1,0 +1,617 @@
+"""Each handled API in each version, over a socket: what goes in, what must come out."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from pkgutil import iter_modules
+
+import pytest
+
+from kproto import messages
+from kproto.broker import BrokerSettings, handlers
+from kproto.broker.registry import APIS, served_versions
+from kproto.messages.api_versions_request import ApiVersionsRequest
+from kproto.messages.create_topics_request import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from kproto.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kproto.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kproto.messages.fetch_response import PartitionData
+from kproto.messages.init_producer_id_request import InitProducerIdRequest
+from kproto.messages.list_offsets_request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from kproto.messages.list_offsets_response import ListOffsetsPartitionResponse
+from kproto.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kproto.messages.metadata_response import MetadataResponseTopic
+from kproto.messages.produce_request import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from kproto.messages.produce_response import PartitionProduceResponse
+from kproto.protocol.error_codes import error_code
+from kproto.records import read_records
+from kproto.wire.uuid import ZERO_UUID, Uuid
+from tests.support.batches import TIMESTAMP, batch_bytes
+from tests.support.embedded import ThreadedBroker, threaded_broker
+from tests.support.raw_connection import RawConnection
+
+NOBODY = Uuid.parse("AAAAAAAAAAAAAAAAAAAAAQ")
+
+
+def topic_id(broker: ThreadedBroker, name: str = "t") -> Uuid:
+    return broker.call(lambda it: it.topics[name].topic_id)
+
+
+def test_every_handler_module_is_named_by_its_api_and_says_what_it_does() -> None:
+    modules = [
+        module for module in iter_modules(handlers.__path__) if module.name.startswith("api_")
+    ]
+    assert len(modules) == len(APIS)
+    for module in modules:
+        text = import_module(f"kproto.broker.handlers.{module.name}").__doc__ or ""
+        number = int(module.name.split("_")[1])
+        request = APIS[number].request
+        versions = APIS[number].versions
+        name = request.__name__.removesuffix("Request")
+        assert module.name == f"api_{number:02}_" + re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+        assert text.startswith(f"{name} ({number}), v{versions.start} to v{versions.stop - 1}.")
+        assert "Left out:" in text
+
+
+def test_every_version_of_the_union_is_answered() -> None:
+    for number, api in APIS.items():
+        assert api.versions == api.request.VALID_VERSIONS
+        assert number == api.request.API_KEY
+        assert served_versions(api, BrokerSettings(unstable_versions=True)) == api.versions
+
+
+@pytest.mark.parametrize("version", ApiVersionsRequest.VALID_VERSIONS)
+def test_api_versions(connection: RawConnection, version: int) -> None:
+    request = ApiVersionsRequest(client_software_name="raw", client_software_version="1")
+    answer = connection.exchange(request, version)
+    assert answer.error_code == 0
+    offered = {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}
+    assert offered == {
+        0: (0, 13),
+        1: (0, 18),
+        2: (0, 11),
+        3: (0, 13),
+        18: (0, 5),
+        19: (0, 7),
+        20: (0, 6),
+        22: (0, 5),
+    }
+
+
+def test_unstable_versions_are_offered_when_asked_for() -> None:
+    with (
+        threaded_broker(BrokerSettings(unstable_versions=True)) as broker,
+        RawConnection(broker.bootstrap) as connection,
+    ):
+        answer = connection.exchange(ApiVersionsRequest(), 0)
+        offered = answer.api_keys.find(api_key=22)
+        assert offered is not None
+        assert offered.max_version == 6
+        assert connection.exchange(InitProducerIdRequest(transactional_id=None), 6).error_code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "software"), [("", "1"), ("a b", "1"), ("-a", "1"), ("a", ""), ("a", "1 2")]
+)
+def test_api_versions_of_software_without_a_proper_name(
+    connection: RawConnection, name: str, software: str
+) -> None:
+    request = ApiVersionsRequest(client_software_name=name, client_software_version=software)
+    answer = connection.exchange(request, 4)
+    assert error_code(answer.error_code).name == "INVALID_REQUEST"
+    assert connection.exchange(request, 2).error_code == 0, "older versions do not say it"
+
+
+@pytest.mark.parametrize(
+    ("ours", "node_id", "expected"),
+    [
+        (True, 1, "NONE"),
+        (True, 7, "REBOOTSTRAP_REQUIRED"),
+        (False, 1, "REBOOTSTRAP_REQUIRED"),
+        (True, -1, "INVALID_REQUEST"),
+        (None, 1, "INVALID_REQUEST"),
+        (None, -1, "NONE"),
+    ],
+)
+def test_api_versions_for_another_node(
+    broker: ThreadedBroker,
+    connection: RawConnection,
+    ours: bool | None,
+    node_id: int,
+    expected: str,
+) -> None:
+    cluster_id = broker.call(lambda it: it.cluster_id) if ours else "other"
+    request = ApiVersionsRequest(
+        client_software_name="raw",
+        client_software_version="1",
+        cluster_id=None if ours is None else cluster_id,
+        node_id=node_id,
+    )
+    assert error_code(connection.exchange(request, 5).error_code).name == expected
+
+
+@pytest.mark.parametrize("version", MetadataRequest.VALID_VERSIONS)
+def test_metadata(broker: ThreadedBroker, connection: RawConnection, version: int) -> None:
+    broker.call(lambda it: (it.create_topic("t", 2), it.create_topic("u")))
+
+    def ask(*names: str) -> list[MetadataResponseTopic]:
+        wanted = [MetadataRequestTopic(name=name) for name in names]
+        request = MetadataRequest(
+            topics=wanted,
+            include_topic_authorized_operations=version >= 8,
+            include_cluster_authorized_operations=8 <= version <= 10,
+        )
+        answer = connection.exchange(request, version)
+        (node,) = answer.brokers
+        assert (node.node_id, f"{node.host}:{node.port}") == (1, broker.bootstrap)
+        assert answer.controller_id == (1 if version >= 1 else -1)
+        assert answer.cluster_id == (
+            broker.call(lambda it: it.cluster_id) if version >= 2 else None
+        )
+        if 8 <= version <= 10:
+            assert answer.cluster_authorized_operations == 8096
+        return list(answer.topics)
+
+    (found,) = ask("t")
+    assert (found.error_code, found.name, found.is_internal) == (0, "t", False)
+    assert found.topic_id == (topic_id(broker) if version >= 10 else ZERO_UUID)
+    assert found.topic_authorized_operations == (3576 if version >= 8 else -(2**31))
+    for index, partition in enumerate(found.partitions):
+        assert (partition.partition_index, partition.leader_id) == (index, 1)
+        assert partition.leader_epoch == (0 if version >= 7 else -1)
+        assert partition.replica_nodes == partition.isr_nodes == [1]
+        assert partition.offline_replicas == []
+    assert len(found.partitions) == 2
+    missing, illegal = ask("nope", "a b")
+    assert error_code(missing.error_code).name == "UNKNOWN_TOPIC_OR_PARTITION"
+    assert error_code(illegal.error_code).name == "INVALID_TOPIC_EXCEPTION"
+    nothing = [topic.name for topic in ask()]
+    if version == 0:
+        assert nothing == ["t", "u"], "v0 asks for all by an empty list"
+    else:
+        assert nothing == []
+        every = connection.exchange(MetadataRequest(topics=None), version)
+        assert [topic.name for topic in every.topics] == ["t", "u"]
+
+
+@pytest.mark.parametrize("version", [10, 11, 12, 13])
+def test_metadata_by_id(broker: ThreadedBroker, connection: RawConnection, version: int) -> None:
+    broker.call(lambda it: it.create_topic("t"))
+
+    def ask(name: str | None, wanted: Uuid) -> tuple[str, str | None]:
+        request = MetadataRequest(
+            topics=[
+                MetadataRequestTopic(name=name if version > 11 else name or "", topic_id=wanted)
+            ]
+        )
+        (found,) = connection.exchange(request, version).topics
+        return error_code(found.error_code).name, found.name
+
+    if version < 12:
+        assert ask("t", topic_id(broker)) == ("INVALID_REQUEST", "t")
+        return
+    assert ask(None, topic_id(broker)) == ("NONE", "t")
+    assert ask(None, NOBODY) == ("UNKNOWN_TOPIC_ID", None)
+    assert ask("t", NOBODY) == ("UNKNOWN_TOPIC_ID", None)
+
+
+@pytest.mark.parametrize("version", [0, 4, 13])
+def test_metadata_creates_topics_where_that_is_switched_on(version: int) -> None:
+    with (
+        threaded_broker(BrokerSettings(auto_create_topics=True, num_partitions=3)) as broker,
+        RawConnection(broker.bootstrap) as connection,
+    ):
+        request = MetadataRequest(
+            topics=[MetadataRequestTopic(name="new"), MetadataRequestTopic(name="a b")]
+        )
+        made, illegal = connection.exchange(request, version).topics
+        assert (made.error_code, len(made.partitions)) == (0, 3)
+        assert error_code(illegal.error_code).name == "INVALID_TOPIC_EXCEPTION"
+        assert broker.call(lambda it: list(it.topics)) == ["new"]
+        if version >= 4:
+            request = MetadataRequest(
+                topics=[MetadataRequestTopic(name="other")], allow_auto_topic_creation=False
+            )
+            (missing,) = connection.exchange(request, version).topics
+            assert error_code(missing.error_code).name == "UNKNOWN_TOPIC_OR_PARTITION"
+
+
+@pytest.mark.parametrize("version", CreateTopicsRequest.VALID_VERSIONS)
+def test_create_topics(broker: ThreadedBroker, connection: RawConnection, version: int) -> None:
+    def create(*names: str, validate_only: bool = False) -> dict[str, str]:
+        request = CreateTopicsRequest(
+            topics=[
+                CreatableTopic(
+                    name=name,
+                    num_partitions=2,
+                    replication_factor=1,
+                    configs=[CreatableTopicConfig(name="retention.ms", value="5")],
+                )
+                for name in names
+            ],
+            validate_only=validate_only,
+        )
+        answer = connection.exchange(request, version)
+        for topic in answer.topics:
+            if topic.error_code and version >= 1:
+                assert topic.error_message
+            if version >= 5 and not topic.error_code:
+                assert (topic.num_partitions, topic.replication_factor) == (2, 1)
+                configs = {config.name: config for config in topic.configs or ()}
+                assert configs["retention.ms"].value == "5"
+                assert (configs["retention.ms"].config_source, len(configs)) == (1, 37)
+            if version >= 7 and not (topic.error_code or validate_only):
+                assert topic.topic_id == topic_id(broker, topic.name)
+        return {topic.name: error_code(topic.error_code).name for topic in answer.topics}
+
+    if version >= 1:
+        assert create("t", validate_only=True) == {"t": "NONE"}
+        assert broker.call(lambda it: it.topics) == {}
+    assert create("t", "u") == {"t": "NONE", "u": "NONE"}
+    assert create("t", "v", "v", "a b") == {
+        "t": "TOPIC_ALREADY_EXISTS",
+        "v": "INVALID_REQUEST",
+        "a b": "INVALID_TOPIC_EXCEPTION",
+    }
+    assert broker.call(
+        lambda it: {name: len(it.topics[name].partitions) for name in it.topics}
+    ) == {
+        "t": 2,
+        "u": 2,
+    }
+
+
+@pytest.mark.parametrize("version", DeleteTopicsRequest.VALID_VERSIONS)
+def test_delete_topics(broker: ThreadedBroker, connection: RawConnection, version: int) -> None:
+    broker.call(lambda it: (it.create_topic("t"), it.create_topic("u")))
+
+    def delete(*names: str) -> dict[str | None, str]:
+        states = [DeleteTopicState(name=name) for name in names]
+        request = (
+            DeleteTopicsRequest(topics=states)
+            if version >= 6
+            else DeleteTopicsRequest(topic_names=names)
+        )
+        answer = connection.exchange(request, version)
+        assert all(
+            bool(topic.error_message) == (topic.error_code != 0 and version >= 5)
+            for topic in answer.responses
+        )
+        return {topic.name: error_code(topic.error_code).name for topic in answer.responses}
+
+    assert delete("t", "u", "u") == {"t": "NONE", "u": "INVALID_REQUEST"}
+    assert delete("t") == {"t": "UNKNOWN_TOPIC_OR_PARTITION"}
+    assert broker.call(lambda it: list(it.topics)) == ["u"]
+
+
+def test_delete_topics_by_id(broker: ThreadedBroker, connection: RawConnection) -> None:
+    broker.call(lambda it: it.create_topic("t"))
+    ours = topic_id(broker)
+
+    def delete(*states: DeleteTopicState) -> list[tuple[str | None, str]]:
+        answer = connection.exchange(DeleteTopicsRequest(topics=states), 6)
+        return [(topic.name, error_code(topic.error_code).name) for topic in answer.responses]
+
+    by_id = DeleteTopicState(name=None, topic_id=ours)
+    assert delete(DeleteTopicState(name="t", topic_id=ours)) == [("t", "INVALID_REQUEST")]
+    assert delete(DeleteTopicState(name=None)) == [(None, "INVALID_REQUEST")]
+    assert delete(DeleteTopicState(name="t"), by_id) == [(None, "INVALID_REQUEST")]
+    assert delete(DeleteTopicState(name=None, topic_id=NOBODY)) == [(None, "UNKNOWN_TOPIC_ID")]
+    assert delete(by_id) == [("t", "NONE")]
+    assert delete(by_id) == [(None, "UNKNOWN_TOPIC_ID")]
+
+
+@pytest.mark.parametrize("version", range(6))
+def test_init_producer_id(connection: RawConnection, version: int) -> None:
+    def ask(**fields: int | str | None) -> tuple[str, int, int]:
+        request = InitProducerIdRequest(transaction_timeout_ms=1000)
+        for name, value in {"transactional_id": None, **fields}.items():
+            setattr(request, name, value)
+        answer = connection.exchange(request, version)
+        return error_code(answer.error_code).name, answer.producer_id, answer.producer_epoch
+
+    assert [ask(), ask()] == [("NONE", 0, 0), ("NONE", 1, 0)]
+    assert ask(transactional_id="") == ("INVALID_REQUEST", -1, -1)
+    assert ask(transactional_id="mine") == ("INVALID_REQUEST", -1, -1)
+    if version >= 3:
+        assert ask(producer_id=0, producer_epoch=0) == ("NONE", 2, 0), "always a new one"
+        assert ask(producer_id=0) == ("INVALID_REQUEST", -1, -1)
+
+
+def produce(
+    broker: ThreadedBroker,
+    connection: RawConnection,
+    version: int,
+    records: bytes | None,
+    *,
+    topic: str = "t",
+    partition: int = 0,
+    acks: int = -1,
+) -> PartitionProduceResponse:
+    known = broker.call(lambda it: topic in it.topics)
+    request = ProduceRequest(
+        acks=acks,
+        timeout_ms=1000,
+        topic_data=[
+            TopicProduceData(
+                name=topic,
+                topic_id=topic_id(broker, topic) if known else NOBODY,
+                partition_data=[PartitionProduceData(index=partition, records=records)],
+            )
+        ],
+    )
+    (answered,) = connection.exchange(request, version).responses
+    assert answered.name == (topic if version < 13 else "")
+    assert answered.topic_id == (request.topic_data[0].topic_id if version >= 13 else ZERO_UUID)
+    (found,) = answered.partition_responses
+    assert found.index == partition
+    return found
+
+
+@pytest.mark.parametrize("version", ProduceRequest.VALID_VERSIONS)
+def test_produce(broker: ThreadedBroker, connection: RawConnection, version: int) -> None:
+    broker.call(lambda it: it.create_topic("t"))
+    answers = [produce(broker, connection, version, batch_bytes(3)) for _ in range(2)]
+    if version < 3:
+        assert {error_code(answer.error_code).name for answer in answers} == {
+            "UNSUPPORTED_FOR_MESSAGE_FORMAT"
+        }
+        assert broker.call(lambda it: it.end_offset("t")) == 0
+        return
+    assert [(answer.error_code, answer.base_offset) for answer in answers] == [(0, 0), (0, 3)]
+    assert answers[0].log_append_time_ms == -1
+    assert answers[0].log_start_offset == (0 if version >= 5 else -1)
+    assert answers[0].error_message is None
+    stored = broker.call(lambda it: it.records("t"))
+    assert [(record.offset, record.value) for record in stored] == [(n, b"v") for n in range(6)]
+
+
+@pytest.mark.parametrize("version", range(3, 14))
+def test_produce_that_fails(
+    broker: ThreadedBroker, connection: RawConnection, version: int
+) -> None:
+    broker.call(lambda it: it.create_topic("t"))
+    unknown = "UNKNOWN_TOPIC_ID" if version >= 13 else "UNKNOWN_TOPIC_OR_PARTITION"
+    good = batch_bytes()
+    for expected, answer in (
+        (unknown, produce(broker, connection, version, good, topic="nope")),
+        ("UNKNOWN_TOPIC_OR_PARTITION", produce(broker, connection, version, good, partition=1)),
+        ("UNKNOWN_TOPIC_OR_PARTITION", produce(broker, connection, version, good, partition=-1)),
+        ("INVALID_REQUIRED_ACKS", produce(broker, connection, version, good, acks=2)),
+        ("INVALID_REQUIRED_ACKS", produce(broker, connection, version, good, acks=-2)),
+        ("INVALID_RECORD", produce(broker, connection, version, None)),
+        ("CORRUPT_MESSAGE", produce(broker, connection, version, good[:-1] + b"?")),
+    ):
+        assert error_code(answer.error_code).name == expected
+        assert (answer.base_offset, answer.log_append_time_ms) == (-1, -1)
+        assert bool(answer.error_message) == (version >= 8)
+    assert broker.call(lambda it: it.end_offset("t")) == 0
+
+
+@pytest.mark.parametrize("version", range(3, 14))
+def test_produce_with_log_append_time(
+    broker: ThreadedBroker, connection: RawConnection, version: int
+) -> None:
+    broker.call(lambda it: it.create_topic("t", 1, {"message.timestamp.type": "LogAppendTime"}))
+    answer = produce(broker, connection, version, batch_bytes(2))
+    assert answer.log_append_time_ms > TIMESTAMP
+    stored = broker.call(lambda it: it.records("t"))
+    assert {record.timestamp for record in stored} == {answer.log_append_time_ms}
+
+
+def fetch(
+    broker: ThreadedBroker,
+    connection: RawConnection,
+    version: int,
+    offset: int = 0,
+    *,
+    topic: str = "t",
+    partition: int = 0,
+    partition_max_bytes: int = 1 << 20,
+    max_bytes: int = 1 << 20,
+    isolation_level: int = 0,
+    leader_epoch: int = -1,
+    replica_id: int = -1,
+) -> PartitionData:
+    known = broker.call(lambda it: topic in it.topics)
+    request = FetchRequest(
+        max_wait_ms=0,
+        max_bytes=max_bytes,
+        isolation_level=isolation_level,
+        topics=[
+            FetchTopic(
+                topic=topic,
+                topic_id=topic_id(broker, topic) if known else NOBODY,
+                partitions=[
+                    FetchPartition(
+                        partition=partition,
+                        fetch_offset=offset,
+                        partition_max_bytes=partition_max_bytes,
+                        current_leader_epoch=leader_epoch,
+                    )
+                ],
+            )
+        ],
+    )
+    if version < 15:
+        request.replica_id = replica_id
+    else:
+        request.replica_state.replica_id = replica_id
+    answer = connection.exchange(request, version)
+    assert (answer.error_code, answer.session_id) == (0, 0)
+    (answered,) = answer.responses
+    assert answered.topic == (topic if version < 13 else "")
+    assert answered.topic_id == (request.topics[0].topic_id if version >= 13 else ZERO_UUID)
+    (found,) = answered.partitions
+    assert found.partition_index == partition
+    return found
+
+
+def offsets(data: PartitionData) -> list[int]:
+    return [record.offset for record in read_records(data.records or b"")]
+
+
+@pytest.mark.parametrize("version", FetchRequest.VALID_VERSIONS)
+def test_fetch(broker: ThreadedBroker, connection: RawConnection, version: int) -> None:
+    broker.call(lambda it: it.create_topic("t"))
+    empty = fetch(broker, connection, version)
+    assert (empty.error_code, empty.high_watermark, empty.records) == (0, 0, b"")
+    for _ in range(3):
+        produce(broker, connection, 9, batch_bytes(2))
+    data = fetch(broker, connection, version, 3)
+    if version < 4:
+        assert error_code(data.error_code).name == "UNSUPPORTED_VERSION"
+        assert data.records == b""
+        return
+    assert (data.error_code, data.high_watermark, data.last_stable_offset) == (0, 6, 6)
+    assert data.log_start_offset == (0 if version >= 5 else -1)
+    assert data.aborted_transactions is None
+    assert offsets(data) == [2, 3, 4, 5], "from the batch that holds the offset on"
+    assert offsets(fetch(broker, connection, version, 6)) == []
+    assert offsets(fetch(broker, connection, version, partition_max_bytes=1)) == [0, 1]
+    assert offsets(fetch(broker, connection, version, max_bytes=1)) == [0, 1]
+    assert fetch(broker, connection, version, isolation_level=1).aborted_transactions == []
+
+
+@pytest.mark.parametrize("version", FetchRequest.VALID_VERSIONS)
+def test_fetch_that_fails(broker: ThreadedBroker, connection: RawConnection, version: int) -> None:
+    broker.call(lambda it: it.create_topic("t"))
+    produce(broker, connection, 9, batch_bytes(2))
+    unknown = "UNKNOWN_TOPIC_ID" if version >= 13 else "UNKNOWN_TOPIC_OR_PARTITION"
+    cases = [
+        (unknown, fetch(broker, connection, version, topic="nope")),
+        ("UNKNOWN_TOPIC_OR_PARTITION", fetch(broker, connection, version, partition=7)),
+        ("OFFSET_OUT_OF_RANGE", fetch(broker, connection, version, 3)),
+        ("OFFSET_OUT_OF_RANGE", fetch(broker, connection, version, -1)),
+        ("NOT_LEADER_OR_FOLLOWER", fetch(broker, connection, version, replica_id=5)),
+    ]
+    if version >= 9:
+        cases.append(("UNKNOWN_LEADER_EPOCH", fetch(broker, connection, version, leader_epoch=1)))
+    for expected, data in cases:
+        assert error_code(data.error_code).name == expected
+        assert (data.high_watermark, data.records) == (-1, b"")
+
+
+@pytest.mark.parametrize("version", range(7, 19))
+@pytest.mark.parametrize(
+    ("session_id", "session_epoch", "expected"),
+    [
+        (0, -1, "NONE"),
+        (0, 0, "NONE"),
+        (5, 0, "NONE"),
+        (5, -1, "NONE"),
+        (5, 1, "FETCH_SESSION_ID_NOT_FOUND"),
+        (0, 1, "FETCH_SESSION_ID_NOT_FOUND"),
+    ],
+)
+def test_fetch_sessions_are_never_opened(
+    connection: RawConnection, version: int, session_id: int, session_epoch: int, expected: str
+) -> None:
+    request = FetchRequest(session_id=session_id, session_epoch=session_epoch)
+    answer = connection.exchange(request, version)
+    assert (error_code(answer.error_code).name, answer.session_id) == (expected, 0)
+
+
+def list_offset(
+    connection: RawConnection, version: int, timestamp: int, *, leader_epoch: int = -1
+) -> ListOffsetsPartitionResponse:
+    request = ListOffsetsRequest(
+        topics=[
+            ListOffsetsTopic(
+                name="t",
+                partitions=[
+                    ListOffsetsPartition(
+                        timestamp=timestamp,
+                        current_leader_epoch=leader_epoch,
+                        max_num_offsets=10 if version == 0 else 1,
+                    )
+                ],
+            )
+        ],
+    )
+    (topic,) = connection.exchange(request, version).topics
+    (found,) = topic.partitions
+    return found
+
+
+@pytest.mark.parametrize("version", range(1, 12))
+def test_list_offsets(broker: ThreadedBroker, connection: RawConnection, version: int) -> None:
+    broker.call(lambda it: it.create_topic("t"))
+    for start in (1000, 3000, 2000):
+        produce(broker, connection, 9, batch_bytes(3, timestamp=start))
+    broker.call(lambda it: it.delete_records("t", 0, 1))
+    found = {
+        timestamp: list_offset(connection, version, timestamp)
+        for timestamp in (-1, -2, -3, -4, -5, -6, -7, 0, 1002, 1003, 3003)
+    }
+    epoch = 0 if version >= 4 else -1
+    expected = {
+        -1: ("NONE", 9, -1, epoch),
+        -2: ("NONE", 1, -1, epoch),
+        -3: ("NONE", 5, 3002, epoch),
+        -4: ("NONE", 1, -1, epoch),
+        -5: ("NONE", -1, -1, -1),
+        -6: ("NONE", -1, -1, -1),
+        -7: ("UNSUPPORTED_VERSION", -1, -1, -1),
+        0: ("NONE", 1, 1001, epoch),
+        1002: ("NONE", 2, 1002, epoch),
+        1003: ("NONE", 3, 3000, epoch),
+        3003: ("NONE", -1, -1, -1),
+    }
+    for timestamp, since in {-3: 7, -4: 8, -5: 9, -6: 11}.items():
+        if version < since:
+            expected[timestamp] = ("UNSUPPORTED_VERSION", -1, -1, -1)
+    assert {
+        timestamp: (
+            error_code(answer.error_code).name,
+            answer.offset,
+            answer.timestamp,
+            answer.leader_epoch,
+        )
+        for timestamp, answer in found.items()
+    } == expected
+
+
+def test_list_offsets_v0(broker: ThreadedBroker, connection: RawConnection) -> None:
+    broker.call(lambda it: it.create_topic("t"))
+    assert list_offset(connection, 0, -1).old_style_offsets == [0]
+    produce(broker, connection, 9, batch_bytes(3))
+    found = {at: list_offset(connection, 0, at).old_style_offsets for at in (-1, -2, 0, 10**13)}
+    assert found == {-1: [3, 0], -2: [0], 0: [], 10**13: [3, 0]}
+
+
+@pytest.mark.parametrize("version", ListOffsetsRequest.VALID_VERSIONS)
+def test_list_offsets_that_fails(
+    broker: ThreadedBroker, connection: RawConnection, version: int
+) -> None:
+    unknown = list_offset(connection, version, -1)
+    assert error_code(unknown.error_code).name == "UNKNOWN_TOPIC_OR_PARTITION"
+    broker.call(lambda it: it.create_topic("t"))
+    if version >= 4:
+        later = list_offset(connection, version, -1, leader_epoch=1)
+        assert error_code(later.error_code).name == "UNKNOWN_LEADER_EPOCH"
+    if version >= 1:
+        twice = ListOffsetsRequest(
+            topics=[ListOffsetsTopic(name="t", partitions=[ListOffsetsPartition()] * 2)]
+        )
+        answer = connection.exchange(twice, version)
+        codes = {error_code(part.error_code).name for part in answer.topics[0].partitions}
+        assert codes == {"INVALID_REQUEST"}
+
+
+def test_the_names_of_all_handled_requests_are_known() -> None:
+    assert {messages.API_KEYS[key][0] for key in APIS} == {
+        api.request.__name__ for api in APIS.values()
+    }

@@ -1,0 +1,185 @@
+"""The log of a partition: offsets, what a read returns, times."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kproto import BrokerResponseError
+from kproto.broker.log import LEADER_EPOCH, PartitionLog
+from kproto.records import LOG_APPEND_TIME, RecordBatch, read_batches
+from tests.support.batches import TIMESTAMP, view
+
+
+def filled(*counts: int, value: bytes = b"v") -> PartitionLog:
+    log = PartitionLog()
+    for count in counts:
+        log.append(view(count, value=value), TIMESTAMP)
+    return log
+
+
+def bases(
+    log: PartitionLog, offset: int, max_bytes: int, *, at_least_one: bool = True
+) -> list[int]:
+    found = log.read(offset, max_bytes, at_least_one=at_least_one)
+    joined = found.join()
+    assert found.size == len(joined)
+    batches = list(read_batches(joined, allow_partial=False))
+    return [batch.base_offset for batch in batches]
+
+
+def test_an_empty_log() -> None:
+    log = PartitionLog()
+    assert (log.start_offset, log.end_offset, log.size_in_bytes) == (0, 0, 0)
+    assert bases(log, 0, 1000) == []
+
+
+def test_append_changes_the_offset_and_the_leader_epoch_and_nothing_else() -> None:
+    log = filled(3)
+    sent = view(2, compression="gzip")
+    assert log.append(sent, TIMESTAMP) == 3
+    stored = list(log)[1]
+    stored.check()
+    assert (stored.base_offset, stored.partition_leader_epoch) == (3, LEADER_EPOCH)
+    assert stored.raw[:8] == (3).to_bytes(8, "big")
+    assert stored.raw[8:12] == sent.raw[8:12]
+    assert stored.raw[16:] == sent.raw[16:], "the records are passed on as they came"
+    assert log.end_offset == 5
+
+
+def test_append_with_log_append_time() -> None:
+    log = PartitionLog()
+    log.append(view(2), 1_800_000_000_000, stamp_time=True)
+    (stored,) = log
+    stored.check()
+    assert stored.timestamp_type == LOG_APPEND_TIME
+    assert {record.timestamp for record in stored.records()} == {1_800_000_000_000}
+
+
+@pytest.mark.parametrize(
+    ("offset", "expected"), [(0, [0, 3, 5]), (2, [0, 3, 5]), (3, [3, 5]), (4, [3, 5]), (5, [5])]
+)
+def test_a_read_begins_with_the_batch_that_holds_the_offset(
+    offset: int, expected: list[int]
+) -> None:
+    assert bases(filled(3, 2, 1), offset, 10_000) == expected
+
+
+def test_a_read_at_the_end_is_empty_and_one_beyond_is_out_of_range() -> None:
+    log = filled(3)
+    assert bases(log, 3, 1000) == []
+    for offset in (-1, 4):
+        with pytest.raises(BrokerResponseError, match="OFFSET_OUT_OF_RANGE"):
+            log.read(offset, 1000, at_least_one=True)
+
+
+def test_the_first_batch_comes_whole_however_small_the_limit() -> None:
+    log = filled(1, 1, 1)
+    size = next(iter(log)).size_in_bytes
+    assert bases(log, 0, 0) == [0]
+    assert bases(log, 0, size - 1, at_least_one=False) == []
+    assert bases(log, 0, size, at_least_one=False) == [0]
+    assert bases(log, 0, 2 * size - 1) == [0]
+    assert bases(log, 0, 2 * size) == [0, 1]
+
+
+def test_delete_before() -> None:
+    log = filled(3, 2, 1)
+    sizes = [batch.size_in_bytes for batch in log]
+    log.delete_before(4)
+    assert (log.start_offset, log.end_offset, log.size_in_bytes) == (4, 6, sum(sizes[1:]))
+    assert bases(log, 4, 10_000) == [3, 5], "the batch that holds the start stays whole"
+    with pytest.raises(BrokerResponseError, match="OFFSET_OUT_OF_RANGE"):
+        log.read(3, 1000, at_least_one=True)
+    log.delete_before(2)
+    assert log.start_offset == 4, "the start never goes back"
+    log.append(view(1), TIMESTAMP)
+    assert bases(log, 5, sizes[2]) == [5]
+    log.delete_before(7)
+    assert (log.start_offset, log.size_in_bytes, list(log)) == (7, 0, [])
+    with pytest.raises(BrokerResponseError, match="beyond the end"):
+        log.delete_before(8)
+    assert log.append(view(1), TIMESTAMP) == 7
+    assert bases(log, 7, 0) == [7]
+
+
+def test_offset_for_time() -> None:
+    log = PartitionLog()
+    for start in (1000, 2000, 1500, 3000):
+        log.append(view(3, timestamp=start), TIMESTAMP)
+    found = {at: log.offset_for_time(at) for at in (0, 1001, 1003, 2002, 2003, 3002)}
+    assert found == {
+        0: (0, 1000),
+        1001: (1, 1001),
+        1003: (3, 2000),
+        2002: (5, 2002),
+        2003: (9, 3000),
+        3002: (11, 3002),
+    }
+    assert log.offset_for_time(3003) is None
+    assert log.offset_of_largest_time() == (11, 3002)
+    assert PartitionLog().offset_of_largest_time() is None
+
+
+def test_offset_for_time_looks_into_compressed_batches_and_leaves_out_deleted_records() -> None:
+    log = PartitionLog()
+    log.append(view(5, timestamp=1000, step_ms=10, compression="gzip"), TIMESTAMP)
+    assert log.offset_for_time(1015) == (2, 1020)
+    log.delete_before(3)
+    assert log.offset_for_time(0) == (3, 1030)
+
+
+def test_offset_for_time_of_log_append_time() -> None:
+    log = PartitionLog()
+    log.append(view(3), 5000, stamp_time=True)
+    log.append(view(3), 6000, stamp_time=True)
+    assert log.offset_for_time(5001) == (3, 6000)
+    log.delete_before(4)
+    assert log.offset_for_time(0) == (4, 6000)
+
+
+def test_watchers_are_called_after_each_append() -> None:
+    log = PartitionLog()
+    seen: list[int] = []
+
+    def watch() -> None:
+        seen.append(log.end_offset)
+
+    log.watchers.add(watch)
+    log.append(view(2), TIMESTAMP)
+    log.append(view(1), TIMESTAMP)
+    log.watchers.discard(watch)
+    log.append(view(1), TIMESTAMP)
+    assert seen == [2, 3]
+
+
+@given(
+    counts=st.lists(st.integers(1, 4), max_size=8),
+    deleted=st.integers(0, 30),
+    offset=st.integers(0, 35),
+    max_bytes=st.integers(0, 900),
+    at_least_one=st.booleans(),
+)
+def test_a_read_is_what_a_plain_search_finds(
+    counts: list[int], deleted: int, offset: int, max_bytes: int, at_least_one: bool
+) -> None:
+    log = filled(*counts, value=b"some value")
+    log.delete_before(min(deleted, log.end_offset))
+    if not log.start_offset <= offset <= log.end_offset:
+        with pytest.raises(BrokerResponseError):
+            log.read(offset, max_bytes, at_least_one=at_least_one)
+        return
+    expected: list[RecordBatch] = []
+    left = max_bytes
+    for batch in log:
+        if batch.last_offset < offset:
+            continue
+        if batch.size_in_bytes > left and not (at_least_one and not expected):
+            break
+        expected.append(batch)
+        left -= batch.size_in_bytes
+    found = log.read(offset, max_bytes, at_least_one=at_least_one)
+    assert found.batches == expected
+    assert found.size == sum(batch.size_in_bytes for batch in expected)
+    assert log.size_in_bytes == sum(batch.size_in_bytes for batch in log)

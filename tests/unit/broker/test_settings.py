@@ -1,0 +1,51 @@
+"""Settings that work and settings that cannot."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from kproto import ConfigurationError
+from kproto.broker import Broker, BrokerSettings
+
+
+def test_settings_are_frozen() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        BrokerSettings().port = 1  # type: ignore[misc]  # that it cannot be is the point
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"port": -1},
+        {"port": 65_536},
+        {"port": "9092"},
+        {"port": True},
+        {"num_partitions": 0},
+        {"idle_timeout_ms": 0},
+        {"message_max_bytes": 1.5},
+        {"host": "0.0.0.0"},
+        {"host": ""},
+        {"host": "::"},
+    ],
+    ids=str,
+)
+def test_wrong_settings_are_named(wrong: dict[str, Any]) -> None:
+    (name,) = wrong
+    with pytest.raises(ConfigurationError, match=name):
+        BrokerSettings(**wrong)
+
+
+def test_a_wildcard_with_an_advertised_host() -> None:
+    assert BrokerSettings(host="0.0.0.0", advertised_host="here").advertised_host == "here"
+
+
+def test_named_settings_go_before_the_others() -> None:
+    settings = BrokerSettings(num_partitions=2, node_id=7)
+    broker = Broker(settings, num_partitions=5, auto_create_topics=True)
+    assert (broker.settings.num_partitions, broker.settings.node_id) == (5, 7)
+    assert broker.settings.auto_create_topics
+    with pytest.raises(ConfigurationError, match="num_partitions"):
+        Broker(num_partitions=0)
