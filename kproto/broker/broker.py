@@ -193,5 +193,7 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
-        reason = f"cannot listen: {error.strerror or error}"
+        # The socket module says the address too, which our error has already.
+        reason = (error.strerror or str(error)).partition(" (while attempting")[0]
+        reason = f"cannot listen: {reason}"
         raise BrokerConnectionError(reason, address=f"{host}:{port}") from None

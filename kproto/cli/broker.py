@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import logging
 import signal
 from typing import TYPE_CHECKING, NamedTuple
@@ -82,6 +81,8 @@ def parse_topic(text: str) -> TopicToCreate:
 
 def run(options: argparse.Namespace) -> int:
     """Run the broker until SIGINT or SIGTERM; the exit code."""
+    import asyncio
+
     from ..broker import BrokerSettings
 
     settings = BrokerSettings(
@@ -98,6 +99,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _serve(settings: BrokerSettings, topics: list[TopicToCreate]) -> None:
+    import asyncio
+
     from ..broker import Broker
 
     stop = asyncio.Event()

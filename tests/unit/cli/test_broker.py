@@ -1,0 +1,101 @@
+"""`kproto broker` as a process: its first line, its log, how it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from kproto import Client
+from tests.support.environment import ROOT
+
+TIMEOUT_S = 30
+
+
+@dataclass
+class Running:
+    process: subprocess.Popen[str]
+    first_line: str
+
+    @property
+    def bootstrap(self) -> str:
+        return self.first_line.split()[-1]
+
+    def end(self, number: signal.Signals) -> tuple[int, str, str]:
+        """Send a signal; the exit code, and what else was written."""
+        self.process.send_signal(number)
+        out, err = self.process.communicate(timeout=TIMEOUT_S)
+        return self.process.returncode, out, err
+
+
+@contextlib.contextmanager
+def running(*arguments: str, module: str = "kproto") -> Iterator[Running]:
+    command = [sys.executable, "-X", "dev", "-W", "error", "-m", module, "broker", "--port", "0"]
+    process = subprocess.Popen(
+        [*command, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    with process:
+        try:
+            assert process.stdout is not None
+            yield Running(process, process.stdout.readline())
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("module", ["kproto", "kproto.cli"])
+async def test_it_serves_until_ctrl_c(module: str) -> None:
+    with running("--topic", "a:3", "--topic", "b", "--partitions", "2", module=module) as broker:
+        async with Client(broker.bootstrap) as client:
+            topics = {topic.name: len(topic.partitions) for topic in await client.refresh()}
+            assert topics == {"a": 3, "b": 2}
+            async with client.producer() as producer:
+                ack = await producer.send("a", b"hello")
+                assert ack.offset == 0
+        assert broker.end(signal.SIGINT) == (0, "", "")
+
+
+async def test_it_ends_on_sigterm_with_clients_connected() -> None:
+    with running() as broker:
+        async with Client(broker.bootstrap):
+            assert broker.end(signal.SIGTERM) == (0, "", "")
+
+
+async def test_verbose_names_every_request() -> None:
+    with running("-v", "--auto-create-topics") as broker:
+        async with Client(broker.bootstrap) as client:
+            await client.create_topics("t")
+        code, out, err = broker.end(signal.SIGINT)
+    assert (code, out) == (0, "")
+    for expected in ("ApiVersionsRequest v5, ", "CreateTopicsRequest v7, ", " bytes, from kproto"):
+        assert expected in err
+
+
+def test_a_taken_port_is_one_line() -> None:
+    with running() as broker:
+        port = broker.bootstrap.rpartition(":")[2]
+        again = subprocess.run(
+            [sys.executable, "-m", "kproto", "broker", "--port", port],
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            cwd=ROOT,
+            check=False,
+        )
+    assert again.returncode == 1
+    assert again.stdout == ""
+    assert (
+        again.stderr
+        == f"kproto: error: 127.0.0.1:{port}: cannot listen: {os.strerror(errno.EADDRINUSE)}\n"
+    )

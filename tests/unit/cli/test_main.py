@@ -1,0 +1,71 @@
+"""The command line: one clear line for an error, the right exit code, nothing heavy imported."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from kproto import __version__
+from kproto.cli import main
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["--version"])
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == f"kproto {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["nonsense"],
+        ["broker", "--port", "x"],
+        ["broker", "--topic", "t:many"],
+        ["broker", "--topic", "t:1:2"],
+        ["broker", "--partitions"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_arguments(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert "error: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--port", "99999"], "port is 99999"),
+        (["--port", "-1"], "port is -1"),
+        (["--partitions", "0"], "num_partitions is 0"),
+        (["--host", "0.0.0.0"], "advertised_host"),
+        (["--port", "0", "--topic", "a b"], "INVALID_TOPIC_EXCEPTION"),
+        (["--port", "0", "--topic", "a:0"], "INVALID_PARTITIONS"),
+        (["--port", "0", "--topic", "a", "--topic", "a"], "TOPIC_ALREADY_EXISTS"),
+        (["--host", "no.such.host.invalid"], "cannot listen"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_errors_are_one_line(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["broker", *arguments]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("kproto: error: ")
+    assert said in captured.err
+    assert captured.err.count("\n") == 1
+
+
+def test_the_command_line_imports_little() -> None:
+    script = (
+        "import sys, kproto.cli\n"
+        "heavy = ('asyncio', 'kproto.broker', 'kproto.client', 'kproto.messages')\n"
+        "sys.exit(' '.join(name for name in heavy if name in sys.modules) or None)"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
