@@ -194,7 +194,8 @@ class KafkaNode:
         properties = server_properties(self.version, self._folder, self.ports, self._config)
         settings.write_text(render(properties), encoding="utf-8")
         cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii").rstrip("=")
-        arguments = ("format", "-t", cluster_id, "-c", str(settings))
+        # With =, since an id may begin with a dash.
+        arguments = ("format", f"--cluster-id={cluster_id}", "-c", str(settings))
         command = self._java(jars, "-XX:TieredStopAtLevel=1", "kafka.tools.StorageTool", *arguments)
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
