@@ -64,12 +64,12 @@ class RecordBatch:
     position: int
     _data: bytes
 
-    def __init__(self, data: bytes, position: int = 0) -> None:
+    def __init__(self, data: bytes | bytearray | memoryview, position: int = 0) -> None:
         """Read the header of the batch at `position`; `check` and `records` do the rest.
 
         Raises CorruptBatchError if no whole batch of magic 2 stands there.
         """
-        if type(data) is not bytes:
+        if not isinstance(data, bytes):
             data = bytes(data)
         self._data = data
         self.position = position
@@ -230,7 +230,7 @@ class RecordBatch:
 
 
 def read_batches(
-    data: bytes, *, check_crc: bool = True, allow_partial: bool = True
+    data: bytes | bytearray | memoryview, *, check_crc: bool = True, allow_partial: bool = True
 ) -> Iterator[RecordBatch]:
     """The batches in the `records` bytes of a fetch or produce, one after the other.
 
@@ -238,7 +238,7 @@ def read_batches(
     iteration, or with `allow_partial=False` (for a produce) raises. Raises CorruptBatchError at
     the first bad batch, after those before it have been given out.
     """
-    if type(data) is not bytes:
+    if not isinstance(data, bytes):
         data = bytes(data)
     size = len(data)
     position = 0
@@ -276,7 +276,7 @@ def read_batches(
 
 
 def read_records(
-    data: bytes,
+    data: bytes | bytearray | memoryview,
     *,
     from_offset: int = 0,
     check_crc: bool = True,

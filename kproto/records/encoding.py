@@ -240,9 +240,10 @@ class BatchBuilder:
         base_timestamp = self._base_timestamp
         last_timestamp = self._timestamp
         max_timestamp = self._max_timestamp
+        given: Iterable[Any] = records  # what callers give is known when it has been looked at
         record: Any = _NO_RECORD
         try:
-            for record in records:
+            for record in given:
                 key, value, headers, timestamp = record
                 if timestamp != last_timestamp:
                     if not index:
@@ -336,13 +337,7 @@ def _encode_head(timestamp: int, delta: int) -> bytes:
     return b"\x00" + encode_varint(delta)
 
 
-def _encode_record(
-    head: bytes,
-    offset_delta: bytes,
-    key: bytes | None,
-    value: bytes | None,
-    headers: Sequence[Header],
-) -> bytes:
+def _encode_record(head: bytes, offset_delta: bytes, key: Any, value: Any, headers: Any) -> bytes:
     """One record without the length in front of it; `head` is attributes and timestamp delta."""
     if key is None:
         key = b""
@@ -387,7 +382,7 @@ def _encode_record(
     return b"".join(parts)
 
 
-def _encode_header_name(name: str) -> bytes:
+def _encode_header_name(name: Any) -> bytes:
     """The name as it stands in a header; keeps it for the next one, with the shorter lengths."""
     if not isinstance(name, str):
         raise TypeError("header name is not str")

@@ -10,7 +10,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ..wire.errors import CorruptBatchError
-from .layout import CREATE_TIME
+from .layout import CREATE_TIME, NO_TIMESTAMP
 from .varints import read_varint
 
 if TYPE_CHECKING:
@@ -59,16 +59,17 @@ class Record:
 
     def __init__(
         self,
-        offset: int,
-        timestamp: int,
-        key: bytes | None,
-        value: bytes | None,
+        offset: int = 0,
+        timestamp: int = NO_TIMESTAMP,
+        key: bytes | None = None,
+        value: bytes | None = None,
         headers: Iterable[Header] = (),
         timestamp_type: int = CREATE_TIME,
         *,
         topic: str = "",
         partition: int = -1,
     ) -> None:
+        # Each argument has a default because `__new__`, once compiled by mypyc, comes here too.
         self.topic = topic
         self.partition = partition
         self.offset = offset
