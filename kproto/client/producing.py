@@ -68,7 +68,8 @@ class Batch:
     """Records that travel together to one partition, and where they were stored.
 
     A record is held as (key, value, headers, timestamp in ms). `size` is an estimate in bytes,
-    before compression. `future` is done when the batch is acknowledged, or has failed for good.
+    before compression. `future` is done when the batch is acknowledged, then with None, or has
+    failed for good, then with the error that ended the attempts.
     """
 
     __slots__ = (
@@ -81,7 +82,9 @@ class Batch:
         "topic",
     )
 
-    def __init__(self, topic: str, partition: int, future: asyncio.Future[None]) -> None:
+    def __init__(
+        self, topic: str, partition: int, future: asyncio.Future[KprotoError | None]
+    ) -> None:
         self.topic = topic
         self.partition = partition
         self.records: list[tuple[bytes | None, bytes | None, Headers, int]] = []
@@ -98,12 +101,10 @@ class Batch:
             timestamp = self.records[position][3]
         return Ack(self.topic, self.partition, offset, timestamp)
 
-    def given_records(self) -> list[ProducerRecord]:
-        """The records as a user can send them again."""
-        return [
-            ProducerRecord(value, key, headers, timestamp, self.partition)
-            for key, value, headers, timestamp in self.records
-        ]
+    def given(self, position: int) -> ProducerRecord:
+        """One record of the batch as a user can send it again."""
+        key, value, headers, timestamp = self.records[position]
+        return ProducerRecord(value, key, headers, timestamp, self.partition)
 
 
 class Acks(Sequence[Ack]):
@@ -117,19 +118,30 @@ class Acks(Sequence[Ack]):
         self._starts: list[int] = []
         self._runs: list[tuple[Batch, int]] = []
         self._last: Batch | None = None
+        self._following = 0  # the position in `_last` that continues its run
         self._count = 0
 
-    def add(self, batch: Batch) -> None:
-        """Take note that the next record is the last one in `batch` so far."""
-        if batch is not self._last:
+    def add(self, batch: Batch, position: int) -> None:
+        """Take note of where the next record stands."""
+        if batch is not self._last or position != self._following:
             self._starts.append(self._count)
-            self._runs.append((batch, len(batch.records) - 1))
+            self._runs.append((batch, position))
             self._last = batch
+        self._following = position + 1
         self._count += 1
 
     def batches(self) -> list[Batch]:
         """The batches that hold the records, each once."""
         return list({id(batch): batch for batch, _ in self._runs}.values())
+
+    def undelivered(self) -> list[ProducerRecord]:
+        """The records of batches that have failed, in order."""
+        found: list[ProducerRecord] = []
+        ends = [*self._starts[1:], self._count]
+        for (batch, first), start, end in zip(self._runs, self._starts, ends, strict=True):
+            if batch.future.done() and batch.future.result() is not None:
+                found += [batch.given(first + at) for at in range(end - start)]
+        return found
 
     def __len__(self) -> int:
         return self._count
@@ -153,10 +165,11 @@ class Acks(Sequence[Ack]):
 
 
 class DeliveryError(KprotoError):
-    """Records that were not acknowledged. Nothing is lost: they are in `records`.
+    """Records that were not acknowledged. Nothing is lost: those of this call are in `records`.
 
-    `topic` and `partition` say where they were to go, `cause` why they are not there. Whether the
-    broker has stored them is unknown after a time-out or a lost connection.
+    Each says its partition and its timestamp, so that it can be sent again as it is. `topic`,
+    `partition` and `cause` say where the first of them was to go, and why it is not there.
+    Whether the broker has stored them is unknown after a time-out or a lost connection.
     """
 
     def __init__(
