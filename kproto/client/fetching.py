@@ -25,6 +25,7 @@ __all__ = [
     "fetch_request",
     "fetched_partitions",
     "highest_fetch_version",
+    "response_bytes",
 ]
 
 #: Room for one partition in a fetch response, in bytes; a larger first batch is sent whole.
@@ -106,6 +107,14 @@ def fetch_request(
             for name, wanted in grouped.items()
         ],
     )
+
+
+def response_bytes(partition_bytes: int, partitions: int, max_frame_bytes: int) -> int:
+    """Room for a whole fetch response in bytes: every partition's, as far as a frame may hold it.
+
+    Half of the frame is left for a first batch that comes whole however large, and for the rest.
+    """
+    return min(partition_bytes * partitions, max(max_frame_bytes // 2, 1))
 
 
 def highest_fetch_version(topics: Iterable[TopicInfo]) -> int | None:
