@@ -40,6 +40,7 @@ async def client(bootstrap: str) -> AsyncIterator[kproto.Client]:
 async def topic(client: kproto.Client) -> AsyncIterator[str]:
     name = f"client-{uuid.uuid4().hex}"
     await client.create_topics(kproto.NewTopic(name, 3, 1))
+    await client.topic(name)  # waits until the broker knows of it, as it does a moment later
     yield name
     await client.delete_topics(name)
 
