@@ -21,7 +21,7 @@ async def write() -> list[int]:
     await admin.start()
     await admin.create_topics([NewTopic(topic, 2, 1)])
     await admin.close()
-    offsets = []
+    offsets: list[int] = []
     for idempotent in (False, True):
         producer = AIOKafkaProducer(
             bootstrap_servers=bootstrap, acks="all", enable_idempotence=idempotent
@@ -47,7 +47,7 @@ async def read(count: int) -> list[list[object]]:
     consumer.assign([partition])
     assert await consumer.beginning_offsets([partition]) == {partition: 0}
     assert await consumer.end_offsets([partition]) == {partition: count}
-    records = []
+    records: list[list[object]] = []
     async for record in consumer:
         headers = [[name, value.decode()] for name, value in record.headers]
         records.append([record.offset, record.key.decode(), record.value.decode(), headers])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -21,7 +22,7 @@ def write() -> list[int]:
         future.result(10)
     offsets: list[int] = []
 
-    def delivered(error: object, message: object) -> None:
+    def delivered(error: object, message: Any) -> None:
         assert error is None, error
         offsets.append(message.offset())
 
@@ -46,7 +47,7 @@ def read(count: int) -> list[list[object]]:
     )
     consumer.assign([TopicPartition(topic, 0, 0)])
     assert consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=10) == (0, count)
-    records = []
+    records: list[list[object]] = []
     while len(records) < count:
         message = consumer.poll(10)
         assert message is not None, "nothing came for 10 s"

@@ -19,7 +19,7 @@ def write() -> list[int]:
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     admin.create_topics([NewTopic(topic, 2, 1)])
     admin.close()
-    offsets = []
+    offsets: list[int] = []
     for idempotent in (False, True):
         producer = KafkaProducer(
             bootstrap_servers=bootstrap, acks="all", enable_idempotence=idempotent
@@ -43,7 +43,7 @@ def read(count: int) -> list[list[object]]:
     consumer.seek_to_beginning(partition)
     assert consumer.beginning_offsets([partition]) == {partition: 0}
     assert consumer.end_offsets([partition]) == {partition: count}
-    records = []
+    records: list[list[object]] = []
     for record in consumer:
         headers = [[name, value.decode()] for name, value in record.headers]
         records.append([record.offset, record.key.decode(), record.value.decode(), headers])

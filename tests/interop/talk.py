@@ -1,0 +1,130 @@
+"""Asking a broker, real or embedded, in ways that both understand alike."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import Any
+
+from kproto.messages.api_versions_request import ApiVersionsRequest
+from kproto.messages.base import Request
+from kproto.messages.create_topics_request import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from kproto.messages.list_offsets_request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from kproto.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kproto.messages.produce_request import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from kproto.messages.produce_response import PartitionProduceResponse
+from kproto.protocol.error_codes import error_code
+from kproto.wire.uuid import ZERO_UUID, Uuid
+from tests.support.raw_connection import ClosedByBrokerError, RawConnection
+
+__all__ = ["PATIENCE_S", "Talk", "error", "ranges"]
+
+#: How long a topic or coordinator of the real broker may take to be there.
+PATIENCE_S = 20.0
+
+
+class Talk:
+    """Someone to ask; `ranges` are the versions in which to ask, by api key."""
+
+    def __init__(self, bootstrap: str, ranges: dict[int, range]) -> None:
+        self.bootstrap = bootstrap
+        self._ranges = ranges
+        self._run = uuid.uuid4().hex[:6]
+
+    def name(self, start: str) -> str:
+        """A topic name that nobody else uses."""
+        return f"{start}-{self._run}"
+
+    def versions(self, request: type[Request[Any]], first: int = 0) -> range:
+        """The versions to ask in."""
+        both = self._ranges[request.API_KEY]
+        return range(max(first, both.start), min(both.stop, request.LATEST_STABLE + 1))
+
+    def ask(self, request: Request[Any], version: int) -> Any:
+        """The answer, on a connection of its own; None when it was closed instead."""
+        with RawConnection(self.bootstrap) as connection:
+            try:
+                return connection.exchange(request, version)
+            except ClosedByBrokerError:
+                return None
+
+    def create(self, start: str, partitions: int = 1, **configs: str) -> str:
+        """A new topic, once its partitions have leaders; its name."""
+        name = self.name(start)
+        # The batches of these tests are old, and a real broker would soon delete them.
+        settings = [
+            CreatableTopicConfig(name=key.replace("_", "."), value=value)
+            for key, value in {"retention_ms": "-1", **configs}.items()
+        ]
+        topic = CreatableTopic(
+            name=name, num_partitions=partitions, replication_factor=1, configs=settings
+        )
+        self.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 7)
+        self.topic_id(name)
+        return name
+
+    def topic_id(self, name: str) -> Uuid:
+        """The id of a topic, as soon as every partition can be written to."""
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            wanted = MetadataRequest(topics=[MetadataRequestTopic(name=name)])
+            (found,) = self.ask(wanted, 12).topics
+            if not found.error_code and self._has_leaders(name, len(found.partitions)):
+                return Uuid(found.topic_id)
+            time.sleep(0.05)
+        raise AssertionError(f"topic {name} did not come up")
+
+    def _has_leaders(self, name: str, partitions: int) -> bool:
+        """Metadata knows of a leader before the leader does; only the leader lists offsets."""
+        wanted = [
+            ListOffsetsPartition(partition_index=index, timestamp=-1) for index in range(partitions)
+        ]
+        request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=name, partitions=wanted)])
+        (found,) = self.ask(request, 7).topics
+        return not any(partition.error_code for partition in found.partitions)
+
+    def append(self, name: str, records: bytes, version: int = 9) -> PartitionProduceResponse:
+        """Produce to partition 0."""
+        return self.produce(name, ZERO_UUID, records, version=version)
+
+    def produce(
+        self,
+        name: str,
+        topic_id: Uuid,
+        records: bytes,
+        *,
+        version: int,
+        partition: int = 0,
+        acks: int = -1,
+    ) -> PartitionProduceResponse:
+        """Produce to one partition; its answer."""
+        data = PartitionProduceData(index=partition, records=records)
+        topic = TopicProduceData(name=name, topic_id=topic_id, partition_data=[data])
+        request = ProduceRequest(acks=acks, timeout_ms=5000, topic_data=[topic])
+        (answered,) = self.ask(request, version).responses
+        (found,) = answered.partition_responses
+        assert isinstance(found, PartitionProduceResponse)
+        return found
+
+
+def error(code: int) -> str:
+    return error_code(code).name
+
+
+def ranges(bootstrap: str) -> dict[int, range]:
+    """The versions that a broker takes, by api key."""
+    with RawConnection(bootstrap) as connection:
+        keys = connection.exchange(ApiVersionsRequest(), 0).api_keys
+    return {key.api_key: range(key.min_version, key.max_version + 1) for key in keys}

@@ -1,0 +1,58 @@
+"""The same questions to a real broker and to the embedded one, and the answers side by side.
+
+What must differ, because the embedded broker leaves it out or the releases differ, is listed by
+name with the reason; an entry there that does not differ fails too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+
+from tests.support.brokers import RunningKafka
+from tests.support.embedded import threaded_broker
+
+from .conversations import CONVERSATIONS, Said
+from .talk import Talk, ranges
+
+pytestmark = pytest.mark.kafka
+
+
+class Difference(NamedTuple):
+    """Why an answer differs, and in which releases."""
+
+    reason: str
+    releases: tuple[str, ...] = ("4.4.0", "3.9.2")
+
+
+BY_DESIGN: dict[tuple[str, object], Difference] = {
+    ("producing", "codec 7"): Difference("a codec that nobody knows breaks Kafka's own code"),
+    ("producing", "two hours ahead"): Difference(
+        "3.9 has no bound for timestamps unless it is set", ("3.9.2",)
+    ),
+}
+
+
+@pytest.mark.parametrize("conversation", CONVERSATIONS, ids=lambda it: it.__name__)
+def test_the_broker_answers_as_kafka_does(
+    conversation: Callable[[Talk], Said], kafka: RunningKafka
+) -> None:
+    both = ranges(kafka.bootstrap)
+    theirs = dict(conversation(Talk(kafka.bootstrap, both)))
+    with threaded_broker() as broker:
+        ours = dict(conversation(Talk(broker.bootstrap, both)))
+    assert len(theirs) > 10
+    assert list(ours) == list(theirs)
+    differing = {asked for asked in ours if ours[asked] != theirs[asked]}
+    expected = {
+        asked
+        for (name, asked), difference in BY_DESIGN.items()
+        if name == conversation.__name__ and kafka.version in difference.releases
+    }
+    if kafka.version == "external":
+        expected &= differing
+    assert differing == expected, {
+        asked: (ours[asked], theirs[asked]) for asked in differing ^ expected
+    }
