@@ -35,8 +35,9 @@ from kproto.messages.produce_response import PartitionProduceResponse, TopicProd
 from kproto.protocol.connection import ReceivedRequest, ServerConnection
 from kproto.protocol.framing import FrameReader
 from kproto.protocol.headers import request_class
+from kproto.records import RecordBatch, read_batches
 
-__all__ = ["HANG_UP", "Answer", "ScriptedBroker", "produced"]
+__all__ = ["HANG_UP", "Answer", "ScriptedBroker", "Stored", "produced"]
 
 #: Close the connection instead of answering.
 HANG_UP: Final = "hang up"
@@ -191,3 +192,28 @@ def produced(asked: ReceivedRequest, error_code: int = 0, base_offset: int = 0) 
             for topic in request.topic_data
         ]
     )
+
+
+class Stored:
+    """Notes the batches that a broker is given, and numbers their records."""
+
+    def __init__(self, broker: ScriptedBroker) -> None:
+        self.batches: list[tuple[str, int, RecordBatch]] = []
+        self.ends: dict[tuple[str, int], int] = {}
+        broker.answers[ProduceRequest] = self.answer
+
+    def answer(self, asked: ReceivedRequest) -> Any:
+        response = produced(asked)
+        request = asked.message
+        assert isinstance(request, ProduceRequest)
+        for topic, told in zip(request.topic_data, response.responses, strict=True):
+            for part, answer in zip(topic.partition_data, told.partition_responses, strict=True):
+                (batch,) = read_batches(part.records or b"")
+                self.batches.append((topic.name, part.index, batch))
+                answer.base_offset = self.ends.get((topic.name, part.index), 0)
+                self.ends[topic.name, part.index] = answer.base_offset + batch.record_count
+        return response
+
+    def values(self, partition: int = 0) -> list[bytes | None]:
+        found = [batch.records() for _, at, batch in self.batches if at == partition]
+        return [record.value for records in found for record in records]
