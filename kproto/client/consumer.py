@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from operator import length_hint
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Self, TypeAlias
@@ -151,7 +151,7 @@ class Consumer:
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._client.release(self)
 
-    async def __aiter__(self) -> AsyncIterator[Record]:
+    async def __aiter__(self) -> AsyncGenerator[Record, None]:
         try:
             while True:
                 for record in self._rest:
@@ -163,7 +163,7 @@ class Consumer:
         finally:
             await self._stop_fetching()
 
-    async def batches(self) -> AsyncIterator[FetchedRecords]:
+    async def batches(self) -> AsyncGenerator[FetchedRecords, None]:
         """Yield lists of records, each of one partition; empty ones are left out."""
         try:
             while (fetched := await self._next()) is not None:
@@ -330,6 +330,7 @@ class Consumer:
     def _take_records(self, place: TopicPartition, data: PartitionData) -> None:
         topic, partition = place
         records: list[Record] = []
+        begun = self._fetched_to[place]
         end = self._ends.get(place)
         aborted = AbortedTransactions(data) if self._read_committed else None
         try:
@@ -348,8 +349,9 @@ class Consumer:
         if end is not None and self._fetched_to[place] > end:
             self._fetched_to[place] = end
             records = [record for record in records if record.offset < end]
-        # Behind all others, so that in a full response each partition has its turn.
-        self._fetched_to[place] = self._fetched_to.pop(place)
+        if self._fetched_to[place] != begun:
+            # Behind all others, so that in a full response each partition has its turn.
+            self._fetched_to[place] = self._fetched_to.pop(place)
         if records:
             self._ready.append(FetchedRecords(topic, partition, records, data.high_watermark))
 

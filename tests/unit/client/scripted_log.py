@@ -1,0 +1,156 @@
+"""Fetch and ListOffsets of a scripted broker, from batches that a test has made.
+
+Any bytes may stand in a log: control batches, aborted ones, gaps, garbage. A fetch gives whole
+batches as far as they fit, then cuts one, as brokers do; the first always comes whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Sequence
+from typing import Any, Final
+
+from kproto.messages import (
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+)
+from kproto.messages.fetch_response import (
+    AbortedTransaction,
+    FetchableTopicResponse,
+    PartitionData,
+)
+from kproto.messages.list_offsets_response import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsTopicResponse,
+)
+from kproto.protocol.connection import ReceivedRequest
+from kproto.records import RecordBatch, encode_batch
+from tests.unit.client.scripted_broker import ScriptedBroker
+
+__all__ = ["ABORT", "COMMIT", "ScriptedLog", "batch", "marker"]
+
+ABORT: Final = 0
+COMMIT: Final = 1
+_OUT_OF_RANGE: Final = 1
+
+
+def batch(base_offset: int, values: Sequence[bytes], **settings: Any) -> bytes:
+    """A batch of values; each is its own key too."""
+    records = [(value, value, (), 1000) for value in values]
+    return encode_batch(records, base_offset=base_offset, **settings)
+
+
+def marker(base_offset: int, kind: int, producer_id: int) -> bytes:
+    """The control batch that ends a transaction (KIP-98)."""
+    key, value = struct.pack(">hh", 0, kind), struct.pack(">hi", 0, 0)
+    return encode_batch(
+        [(key, value, (), 1000)],
+        base_offset=base_offset,
+        producer_id=producer_id,
+        producer_epoch=0,
+        is_transactional=True,
+        is_control=True,
+    )
+
+
+class ScriptedLog:
+    """The logs of a broker's partitions."""
+
+    def __init__(self, broker: ScriptedBroker) -> None:
+        self.broker = broker
+        self.batches: dict[tuple[str, int], list[bytes]] = {}
+        self.starts: dict[tuple[str, int], int] = {}
+        self.stable: dict[tuple[str, int], int] = {}
+        self.aborted: list[AbortedTransaction] = []
+        self.fetches: list[FetchRequest] = []
+        #: Error codes to answer with, one a fetch, before any records.
+        self.errors: list[int] = []
+        broker.answers[FetchRequest] = self.fetch
+        broker.answers[ListOffsetsRequest] = self.list_offsets
+
+    def append(self, data: bytes, topic: str = "t", partition: int = 0) -> None:
+        """Add a batch, whatever it is."""
+        self.batches.setdefault((topic, partition), []).append(data)
+
+    def end(self, place: tuple[str, int]) -> int:
+        """The offset behind the last batch."""
+        batches = self.batches.get(place)
+        return RecordBatch(batches[-1]).next_offset if batches else self.starts.get(place, 0)
+
+    async def fetch(self, asked: ReceivedRequest) -> FetchResponse:
+        request = asked.message
+        assert isinstance(request, FetchRequest)
+        self.fetches.append(request)
+        error = self.errors.pop(0) if self.errors else 0
+        topics = []
+        room = request.max_bytes
+        for topic in request.topics:
+            parts = []
+            for part in topic.partitions:
+                place = (topic.topic, part.partition)
+                # The first batch of a response comes whole (KIP-74).
+                is_first = room == request.max_bytes
+                found = self._partition(place, part, error, request, room, is_first)
+                room -= len(found.records or b"")
+                parts.append(found)
+            topics.append(FetchableTopicResponse(topic=topic.topic, partitions=parts))
+        empty = not any(part.records for topic in topics for part in topic.partitions)
+        if empty and not error:
+            await asyncio.sleep(request.max_wait_ms / 1000)
+        return FetchResponse(responses=topics)
+
+    def _partition(
+        self,
+        place: tuple[str, int],
+        wanted: Any,
+        error: int,
+        request: FetchRequest,
+        room: int,
+        is_first: bool,
+    ) -> PartitionData:
+        end = self.end(place)
+        start = self.starts.get(place, 0)
+        if not error and not start <= wanted.fetch_offset <= end:
+            error = _OUT_OF_RANGE
+        data = b""
+        if not error:
+            data = b"".join(
+                stored
+                for stored in self.batches.get(place, [])
+                if RecordBatch(stored).next_offset > wanted.fetch_offset
+            )
+            least = RecordBatch(data).size_in_bytes if data and is_first else 0
+            data = data[: max(least, min(wanted.partition_max_bytes, max(room, 0)))]
+        return PartitionData(
+            partition_index=place[1],
+            error_code=error,
+            high_watermark=end,
+            last_stable_offset=self.stable.get(place, end),
+            log_start_offset=start,
+            aborted_transactions=self.aborted if request.isolation_level else None,
+            records=data,
+        )
+
+    def list_offsets(self, asked: ReceivedRequest) -> ListOffsetsResponse:
+        request = asked.message
+        assert isinstance(request, ListOffsetsRequest)
+        topics = []
+        for topic in request.topics:
+            parts = []
+            for part in topic.partitions:
+                place = (topic.name, part.partition_index)
+                offset = self.starts.get(place, 0)
+                if part.timestamp == -1:
+                    offset = self.end(place)
+                    if request.isolation_level:
+                        offset = self.stable.get(place, offset)
+                parts.append(
+                    ListOffsetsPartitionResponse(
+                        partition_index=part.partition_index, offset=offset
+                    )
+                )
+            topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=parts))
+        return ListOffsetsResponse(topics=topics)

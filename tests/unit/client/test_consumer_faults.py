@@ -1,0 +1,264 @@
+"""The consumer when things go wrong: what it waits out, what it tells, and that nothing is lost."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from kproto import (
+    BrokerConnectionError,
+    BrokerResponseError,
+    Client,
+    ClientSettings,
+    Consumer,
+    ProtocolError,
+    Record,
+)
+from kproto.messages import FetchRequest, FetchResponse, ListOffsetsRequest, MetadataRequest
+from kproto.messages.list_offsets_response import ListOffsetsResponse
+from kproto.messages.metadata_response import MetadataResponsePartition
+from kproto.protocol.connection import ReceivedRequest
+from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker
+from tests.unit.client.scripted_log import ScriptedLog, batch
+
+QUICK = ClientSettings(
+    retry_backoff_ms=1, retry_backoff_max_ms=5, topic_timeout_ms=100, delivery_timeout_ms=500
+)
+
+
+async def read(client: Client, what: Any = "t", **options: Any) -> list[bytes | None]:
+    consumer = client.consumer(what, stop_at_end=True, **options)
+    return [record.value async for record in consumer]
+
+
+async def first_of(consumer: Consumer) -> Record:
+    async for record in consumer:
+        return record
+    raise AssertionError("the consumer came to an end")
+
+
+WAITED_OUT = [
+    "NOT_LEADER_OR_FOLLOWER:6",
+    "LEADER_NOT_AVAILABLE:5",
+    "FENCED_LEADER_EPOCH:74",
+    "UNKNOWN_LEADER_EPOCH:75",
+    "OFFSET_NOT_AVAILABLE:78",
+    "KAFKA_STORAGE_ERROR:56",
+    "REPLICA_NOT_AVAILABLE:9",
+    "UNKNOWN_TOPIC_OR_PARTITION:3",
+    "UNKNOWN_TOPIC_ID:100",
+    "INCONSISTENT_TOPIC_ID:103",
+]
+
+
+@pytest.mark.parametrize("error", WAITED_OUT)
+async def test_errors_that_time_mends(error: str) -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        log = ScriptedLog(broker)
+        log.append(batch(0, [b"a"]))
+        log.errors = [int(error.partition(":")[2])] * 2
+        assert await read(client) == [b"a"]
+        assert len(log.fetches) == 3
+
+
+async def test_an_error_for_the_whole_response() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        log = ScriptedLog(broker)
+        log.append(batch(0, [b"a"]))
+        answers: list[Any] = [FetchResponse(error_code=106), FetchResponse(error_code=106)]
+        broker.answers[FetchRequest] = lambda asked: answers.pop() if answers else log.fetch(asked)
+        assert await read(client) == [b"a"]
+        answers.append(FetchResponse(error_code=29))
+        with pytest.raises(BrokerResponseError, match="TOPIC_AUTHORIZATION_FAILED"):
+            await read(client)
+
+
+@pytest.mark.parametrize(("code", "name"), [(29, "TOPIC_AUTHORIZATION_FAILED"), (-1, "UNKNOWN_S")])
+async def test_an_error_that_nothing_mends(code: int, name: str) -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        log = ScriptedLog(broker)
+        log.append(batch(0, [b"a"]))
+        log.errors = [code]
+        with pytest.raises(BrokerResponseError, match=rf"{name}.* fetching t\[0\] from offset 0"):
+            await read(client)
+
+
+async def test_an_error_that_does_not_go_away() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        log = ScriptedLog(broker)
+        log.append(batch(0, [b"a"]))
+        log.errors = [6] * 10_000
+        with pytest.raises(BrokerResponseError, match="NOT_LEADER_OR_FOLLOWER"):
+            await read(client)
+        assert len(log.fetches) == QUICK.delivery_timeout_ms // QUICK.retry_backoff_max_ms + 1
+
+
+async def test_an_offset_that_is_gone_begins_where_the_log_does() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        log = ScriptedLog(broker)
+        log.append(batch(5, [b"a"]))
+        async with client.consumer("t", stop_at_end=True) as consumer:
+            log.starts["t", 0] = 5
+            assert [record.offset async for record in consumer] == [5]
+
+
+async def test_an_offset_that_was_asked_for_and_is_gone_is_told() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        log = ScriptedLog(broker)
+        log.append(batch(5, [b"a"]))
+        log.starts["t", 0] = 5
+        with pytest.raises(BrokerResponseError, match=r"OFFSET_OUT_OF_RANGE .* from offset 2"):
+            await read(client, start={("t", 0): 2})
+
+
+async def test_a_connection_that_is_lost() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        log = ScriptedLog(broker)
+        log.append(batch(0, [b"a"]))
+        log.append(batch(1, [b"b"]))
+        answers: list[Any] = [HANG_UP, HANG_UP]
+        broker.answers[FetchRequest] = lambda asked: answers.pop() if answers else log.fetch(asked)
+        assert await read(client) == [b"a", b"b"]
+
+
+async def test_a_broker_that_is_away_for_a_moment() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        log = ScriptedLog(broker)
+        log.append(batch(0, [b"a"]))
+        consumer = client.consumer("t", max_wait_ms=5)
+        assert (await first_of(consumer)).value == b"a"
+        await broker.stop()
+        waiting = asyncio.create_task(first_of(consumer))
+        await asyncio.sleep(0.05)
+        assert not waiting.done()
+        await broker.start_again()
+        log.append(batch(1, [b"b"]))
+        assert (await waiting).value == b"b"
+
+
+async def test_a_broker_that_stays_away() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        log = ScriptedLog(broker)
+        log.append(batch(0, [b"a"]))
+        consumer = client.consumer("t", max_wait_ms=5)
+        assert (await first_of(consumer)).value == b"a"
+        await broker.stop()
+        with pytest.raises(BrokerConnectionError):
+            await first_of(consumer)
+
+
+async def test_failures_that_come_and_go_are_not_added_up() -> None:
+    """A tailing consumer of a quiet topic may lose its connection any number of times."""
+    settings = ClientSettings(retry_backoff_ms=1, retry_backoff_max_ms=5, delivery_timeout_ms=15)
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, settings) as client:
+        log = ScriptedLog(broker)
+        turns = 0
+
+        def answer(asked: ReceivedRequest) -> Any:
+            nonlocal turns
+            turns += 1
+            if turns == 20:
+                log.append(batch(0, [b"at last"]))
+            return HANG_UP if turns % 2 else log.fetch(asked)
+
+        broker.answers[FetchRequest] = answer
+        consumer = client.consumer("t", max_wait_ms=1)
+        assert (await first_of(consumer)).value == b"at last"
+
+
+def with_leader(broker: ScriptedBroker, leaders: dict[int, int]) -> None:
+    """Let Metadata name other leaders of topic t."""
+
+    def metadata(asked: ReceivedRequest) -> Any:
+        response = broker.metadata(asked)
+        for topic in response.topics:
+            topic.partitions = [
+                MetadataResponsePartition(partition_index=at, leader_id=leader)
+                for at, leader in leaders.items()
+            ]
+        return response
+
+    broker.answers[MetadataRequest] = metadata
+
+
+async def test_a_partition_without_a_leader_keeps_no_other_waiting() -> None:
+    async with ScriptedBroker({"t": 2}) as broker, Client(broker.bootstrap, QUICK) as client:
+        log = ScriptedLog(broker)
+        log.append(batch(0, [b"a"]))
+        log.append(batch(0, [b"b"]), partition=1)
+        leaders = {0: 0, 1: 0}
+        with_leader(broker, leaders)
+        async with client.consumer("t", stop_at_end=True) as consumer:
+            leaders[1] = -1
+            client.cluster.forget(["t"])
+            found = []
+            async for record in consumer:
+                found.append(record.value)
+                leaders[1] = 0
+            assert found == [b"a", b"b"]
+
+
+async def test_a_leader_that_stays_away_is_told() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        log = ScriptedLog(broker)
+        log.append(batch(0, [b"a"]))
+        leaders = {0: 0}
+        with_leader(broker, leaders)
+        async with client.consumer("t", stop_at_end=True) as consumer:
+            leaders[0] = 9  # of whom Metadata does not say where it is
+            client.cluster.forget(["t"])
+            with pytest.raises(BrokerResponseError, match=r"LEADER_NOT_AVAILABLE .* t\[0\]"):
+                await first_of(consumer)
+
+
+async def test_a_partition_that_has_gone() -> None:
+    async with ScriptedBroker({"t": 2}) as broker, Client(broker.bootstrap, QUICK) as client:
+        log = ScriptedLog(broker)
+        log.append(batch(0, [b"a"]), partition=1)
+        leaders = {0: 0, 1: 0}
+        with_leader(broker, leaders)
+        async with client.consumer([("t", 1)]) as consumer:
+            del leaders[1]
+            client.cluster.forget(["t"])
+            with pytest.raises(BrokerResponseError, match="UNKNOWN_TOPIC_OR_PARTITION"):
+                await first_of(consumer)
+
+
+async def test_an_unknown_topic() -> None:
+    async with ScriptedBroker() as broker, Client(broker.bootstrap, QUICK) as client:
+        with pytest.raises(
+            BrokerResponseError, match=r"UNKNOWN_TOPIC_OR_PARTITION .* topic 'nope'"
+        ):
+            await read(client, "nope")
+
+
+async def test_an_unknown_partition() -> None:
+    async with ScriptedBroker({"t": 2}) as broker, Client(broker.bootstrap, QUICK) as client:
+        words = "topic 't' has 2 partitions, and none is 5"
+        with pytest.raises(BrokerResponseError, match=words):
+            await read(client, [("t", 5)])
+
+
+async def test_a_response_that_lacks_an_offset() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        broker.answers[ListOffsetsRequest] = lambda asked: ListOffsetsResponse()
+        with pytest.raises(ProtocolError, match=r"lacks t\[0\]"):
+            await read(client)
+
+
+async def test_garbage_in_a_response_is_told_and_harms_nothing_else() -> None:
+    from kproto import DecodeError
+    from kproto.protocol.framing import frame
+
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        log = ScriptedLog(broker)
+        log.append(batch(0, [b"a"]))
+        broker.answers[FetchRequest] = lambda asked: frame(
+            asked.correlation_id.to_bytes(4, "big") + b"\x00" + b"\xff" * 30
+        )
+        with pytest.raises(DecodeError, match="FetchResponse"):
+            await read(client)
+        broker.answers[FetchRequest] = log.fetch
+        assert await read(client) == [b"a"]
