@@ -49,7 +49,7 @@ from .fetching import (
     highest_fetch_version,
 )
 from .pool import ConnectionPool
-from .routing import CoordinatorType, Route, coordinator_key, route_of
+from .routing import CoordinatorType, Route, coordinator_keys, route_of
 from .settings import ClientSettings, parse_bootstrap
 
 if TYPE_CHECKING:
@@ -164,18 +164,26 @@ class Client:
         if route is Route.CONTROLLER and self.cluster.controller in self.cluster.brokers:
             return await self.connection(self.cluster.controller)
         if route is Route.GROUP_COORDINATOR:
-            return await self._coordinator(CoordinatorType.GROUP, coordinator_key(request))
+            return await self._coordinator(CoordinatorType.GROUP, request)
         if route is Route.TRANSACTION_COORDINATOR:
-            return await self._coordinator(CoordinatorType.TRANSACTION, coordinator_key(request))
+            return await self._coordinator(CoordinatorType.TRANSACTION, request)
         if route in (Route.LEADER, Route.NAMED) and len(self.cluster.brokers) > 1:
             raise ConfigurationError(
                 f"{type(request).__name__} is answered by {route.value}; name it with broker="
             )
         return await self.connection()
 
-    async def _coordinator(self, kind: CoordinatorType, key: str | None) -> BrokerConnection:
-        if key is None:
-            raise ConfigurationError(f"the request names no {kind.name.lower()} to route it by")
+    async def _coordinator(self, kind: CoordinatorType, request: Request[R]) -> BrokerConnection:
+        what = f"{type(request).__name__} names"
+        keys = coordinator_keys(request)
+        if not keys:
+            raise ConfigurationError(f"{what} no {kind.name.lower()} to route it by")
+        if len(keys) > 1 and len(self.cluster.brokers) > 1:
+            raise ConfigurationError(
+                f"{what} {len(keys)} of them, whose coordinators may be several brokers; ask for "
+                "one at a time, or name the broker with broker="
+            )
+        key = keys[0]
         known = self._coordinators.get((kind, key))
         if known in self.cluster.brokers:
             return await self.connection(known)

@@ -198,6 +198,7 @@ class ProduceAction(Enum):
 
 
 _ACTIONS: Final = {
+    "CORRUPT_MESSAGE": ProduceAction.RETRY,  # on the way: what is sent again may arrive whole
     "DUPLICATE_SEQUENCE_NUMBER": ProduceAction.DONE,
     "KAFKA_STORAGE_ERROR": ProduceAction.REFRESH,
     "LEADER_NOT_AVAILABLE": ProduceAction.REFRESH,
