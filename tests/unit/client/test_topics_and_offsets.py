@@ -1,0 +1,195 @@
+"""Creating topics, listing offsets, fetching: what is asked, and what an answer means."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from kproto import (
+    BrokerConnectionError,
+    BrokerResponseError,
+    Client,
+    ClientSettings,
+    ConfigurationError,
+    NewTopic,
+    ProtocolError,
+)
+from kproto.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    MetadataRequest,
+)
+from kproto.messages.api_versions_response import ApiVersion
+from kproto.messages.create_topics_response import CreatableTopicResult
+from kproto.messages.delete_topics_response import DeletableTopicResult
+from kproto.messages.list_offsets_response import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsTopicResponse,
+)
+from kproto.protocol.connection import ReceivedRequest
+from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker
+from tests.unit.client.scripted_log import ScriptedLog, batch
+
+QUICK = ClientSettings(
+    retry_backoff_ms=1, retry_backoff_max_ms=5, topic_timeout_ms=50, delivery_timeout_ms=300
+)
+
+
+# --- Topics ---
+
+
+async def test_creating_and_deleting_topics() -> None:
+    async with ScriptedBroker() as broker, Client(broker.bootstrap) as client:
+        broker.answers[CreateTopicsRequest] = lambda asked: CreateTopicsResponse()
+        broker.answers[DeleteTopicsRequest] = lambda asked: DeleteTopicsResponse()
+        topic = NewTopic("b", 3, 2, {"retention.ms": "1000", "cleanup.policy": None})
+        await client.create_topics("a", topic, timeout_ms=5000, validate_only=True)
+        asked = broker.asked[-1].message
+        assert isinstance(asked, CreateTopicsRequest)
+        assert (asked.timeout_ms, asked.validate_only) == (5000, True)
+        assert [
+            (
+                topic.name,
+                topic.num_partitions,
+                topic.replication_factor,
+                [(config.name, config.value) for config in topic.configs],
+            )
+            for topic in asked.topics
+        ] == [
+            ("a", -1, -1, []),
+            ("b", 3, 2, [("retention.ms", "1000"), ("cleanup.policy", None)]),
+        ]
+        await client.delete_topics("a", "b")
+        gone = broker.asked[-1].message
+        assert isinstance(gone, DeleteTopicsRequest)
+        assert [topic.name for topic in gone.topics] == ["a", "b"]
+
+
+async def test_a_topic_that_cannot_be_created_or_deleted() -> None:
+    async with ScriptedBroker() as broker, Client(broker.bootstrap) as client:
+        broker.answers[CreateTopicsRequest] = lambda asked: CreateTopicsResponse(
+            topics=[
+                CreatableTopicResult(name="a"),
+                CreatableTopicResult(name="b", error_code=36, error_message="is there"),
+            ]
+        )
+        with pytest.raises(BrokerResponseError) as told:
+            await client.create_topics("a", "b")
+        assert str(told.value) == "TOPIC_ALREADY_EXISTS (36): creating topic 'b': is there"
+        broker.answers[DeleteTopicsRequest] = lambda asked: DeleteTopicsResponse(
+            responses=[DeletableTopicResult(name="b", error_code=3)]
+        )
+        with pytest.raises(BrokerResponseError) as told:
+            await client.delete_topics("b")
+        assert str(told.value) == "UNKNOWN_TOPIC_OR_PARTITION (3): deleting topic 'b'"
+
+
+async def test_an_old_broker_is_asked_to_delete_by_name() -> None:
+    def ranges(asked: ReceivedRequest) -> ApiVersionsResponse:
+        keys = [(3, 12), (20, 5), (18, 4)]
+        return ApiVersionsResponse(
+            api_keys=[ApiVersion(api_key=k, min_version=0, max_version=high) for k, high in keys]
+        )
+
+    async with ScriptedBroker() as broker:
+        broker.answers[ApiVersionsRequest] = ranges
+        broker.answers[DeleteTopicsRequest] = lambda asked: DeleteTopicsResponse()
+        async with Client(broker.bootstrap) as client:
+            await client.delete_topics("a", "b")
+        asked = broker.asked[-1]
+        assert isinstance(asked.message, DeleteTopicsRequest)
+        assert (asked.version, asked.message.topic_names) == (5, ["a", "b"])
+
+
+# --- Offsets and fetches ---
+
+
+async def test_offsets() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        asked: list[int] = []
+
+        def answer(got: ReceivedRequest) -> ListOffsetsResponse:
+            assert isinstance(got.message, ListOffsetsRequest)
+            (part,) = got.message.topics[0].partitions
+            asked.append(part.timestamp)
+            found = ListOffsetsPartitionResponse(partition_index=0, offset=5)
+            return ListOffsetsResponse(
+                topics=[ListOffsetsTopicResponse(name="t", partitions=[found])]
+            )
+
+        broker.answers[ListOffsetsRequest] = answer
+        for wanted in ("latest", "earliest", 1234):
+            assert await client.list_offsets({("t", 0): wanted}) == {("t", 0): 5}
+        assert asked == [-1, -2, 1234]
+        assert await client.list_offsets({}) == {}
+        newest: Any = "newest"
+        with pytest.raises(ConfigurationError, match=r"'newest' is no offset of t\[0\]"):
+            await client.list_offsets({("t", 0): newest})
+
+
+async def test_offsets_are_asked_for_again_after_errors_that_time_mends() -> None:
+    def of(error_code: int) -> ListOffsetsResponse:
+        found = ListOffsetsPartitionResponse(partition_index=0, error_code=error_code, offset=5)
+        return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="t", partitions=[found])])
+
+    answers: list[Any] = [of(0), HANG_UP, of(6)]
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        broker.answers[ListOffsetsRequest] = lambda asked: answers.pop()
+        assert await client.list_offsets({("t", 0): "latest"}) == {("t", 0): 5}
+        assert broker.count(MetadataRequest) == 4, "the leader is looked for after each failure"
+        answers = [of(29)]
+        with pytest.raises(BrokerResponseError, match=r"TOPIC_AUTHORIZATION_FAILED .* t\[0\]"):
+            await client.list_offsets({("t", 0): "latest"})
+
+
+async def test_a_fetch() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        log = ScriptedLog(broker)
+        log.append(batch(0, [b"a"]))
+        log.append(batch(1, [b"b"]))
+        found = await client.fetch("t", 0, 1, max_bytes=1000, min_bytes=7, max_wait_ms=9)
+        assert found == (batch(1, [b"b"]), 2, 2, 0)
+        (request,) = log.fetches
+        assert (request.max_bytes, request.min_bytes, request.max_wait_ms) == (1000, 7, 9)
+        with pytest.raises(
+            BrokerResponseError, match=r"OFFSET_OUT_OF_RANGE .* t\[0\] from offset 9"
+        ):
+            await client.fetch("t", 0, 9)
+        broker.answers[FetchRequest] = lambda asked: FetchResponse()
+        with pytest.raises(ProtocolError, match=r"a fetch of t\[0\] lacks it"):
+            await client.fetch("t", 0, 0)
+        broker.answers[FetchRequest] = lambda asked: FetchResponse(error_code=29)
+        with pytest.raises(BrokerResponseError, match="TOPIC_AUTHORIZATION_FAILED"):
+            await client.fetch("t", 0, 0)
+
+
+async def test_a_fetch_that_waits_keeps_nobody_waiting_and_has_the_time() -> None:
+    settings = ClientSettings(request_timeout_ms=100)
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, settings) as client:
+        log = ScriptedLog(broker)
+        waiting = asyncio.create_task(client.fetch("t", 0, 0, max_wait_ms=200))
+        await broker.until(lambda: len(log.fetches) == 1)
+        await client.refresh([])
+        assert not waiting.done()
+        assert (await waiting).records == b""
+
+
+async def test_a_leader_that_was_lost_is_looked_for_again() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        ScriptedLog(broker)
+        before = broker.count(MetadataRequest)
+        broker.answers[FetchRequest] = lambda asked: HANG_UP
+        for _ in range(2):
+            with pytest.raises(BrokerConnectionError):
+                await client.fetch("t", 0, 0)
+        assert broker.count(MetadataRequest) == before + 2
