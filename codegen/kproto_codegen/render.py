@@ -285,12 +285,10 @@ class _ModuleWriter:
         if plan.is_message:
             about = self.glossary.message(name)
             first = about or f"The {self.message.type} called {name}."
-            flexible = plan.versions.intersect(plan.flexible)
-            versions = f"Versions {_versions(plan.versions)}"
-            versions += f", flexible {_versions(flexible)}." if flexible else ", none flexible."
+            versions = f"{_versions(plan.versions)}, {_flexible(plan)}.".capitalize()
         else:
             first = self.glossary.struct(name, plan.name) or f"{plan.name} of {name}."
-            versions = f"Versions {_versions(plan.versions)}."
+            versions = f"{_versions(plan.versions)}.".capitalize()
         paragraphs: list[str | list[str]] = [first, versions]
         if plan.fields:
             entries = [f"{field.attribute}: {self._about(plan, field)}" for field in plan.fields]
@@ -305,7 +303,7 @@ class _ModuleWriter:
         if not used:
             notes.append("in no version")
         elif not used.covers(plan.versions):
-            notes.append(f"versions {_versions(used)}")
+            notes.append(_versions(used))
         nullable = used.intersect(spec.nullable_versions)
         if nullable and field.nullable:
             same = nullable.covers(used)
@@ -479,8 +477,18 @@ def _range(versions: Versions) -> str:
 
 def _versions(versions: Versions) -> str:
     if versions.lowest == versions.highest:
-        return str(versions.lowest)
-    return f"{versions.lowest} to {versions.highest}"
+        return f"version {versions.lowest}"
+    return f"versions {versions.lowest} to {versions.highest}"
+
+
+def _flexible(plan: StructPlan) -> str:
+    """Which of a message's versions are flexible."""
+    flexible = plan.versions.intersect(plan.flexible)
+    if flexible == plan.versions:
+        return "flexible" if len(plan.versions) == 1 else "all flexible"
+    if not flexible:
+        return "not flexible" if len(plan.versions) == 1 else "none flexible"
+    return f"flexible in {_versions(flexible)}"
 
 
 def _text(lines: Sequence[str]) -> str:

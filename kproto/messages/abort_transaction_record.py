@@ -20,7 +20,7 @@ __all__ = [
 class AbortTransactionRecord(Message):
     """Ends a transaction of the metadata log; the records since its begin do not count.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     reason: Free text for the logs; null when none is given. (nullable, tag 0)
     """

@@ -21,7 +21,7 @@ _INT64X4 = struct.Struct(">qqqq")
 class AbortedTxn(Message):
     """One aborted transaction in a segment's transaction index.
 
-    Versions 0, none flexible.
+    Version 0, not flexible.
 
     producer_id: Id of an idempotent or transactional producer.
     first_offset: First offset of the transaction.

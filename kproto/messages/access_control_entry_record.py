@@ -24,7 +24,7 @@ _INT8X2 = struct.Struct(">bb")
 class AccessControlEntryRecord(Message):
     """Adds an ACL to the cluster's metadata.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     id: Id of the ACL.
     resource_type: Type of resource: 1 any, 2 topic, 3 group, 4 cluster, 5 transactional id, 6

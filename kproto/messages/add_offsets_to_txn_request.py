@@ -25,7 +25,7 @@ _INT64_INT16 = struct.Struct(">qh")
 class AddOffsetsToTxnRequest(Request["AddOffsetsToTxnResponse"]):
     """Makes a group's offsets part of a transaction.
 
-    Versions 0 to 4, flexible 3 to 4.
+    Versions 0 to 4, flexible in versions 3 to 4.
 
     transactional_id: Transactional id of the producer.
     producer_id: Id of an idempotent or transactional producer.

@@ -22,7 +22,7 @@ _INT32_INT16 = struct.Struct(">ih")
 class AddOffsetsToTxnResponse(Response):
     """Tells whether the group's offsets are part of the transaction.
 
-    Versions 0 to 4, flexible 3 to 4.
+    Versions 0 to 4, flexible in versions 3 to 4.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

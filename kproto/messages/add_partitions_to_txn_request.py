@@ -132,7 +132,7 @@ class AddPartitionsToTxnTransactionCollection(KeyedList[AddPartitionsToTxnTransa
 class AddPartitionsToTxnRequest(Request["AddPartitionsToTxnResponse"]):
     """Adds partitions to transactions, or asks whether they are in them.
 
-    Versions 0 to 5, flexible 3 to 5.
+    Versions 0 to 5, flexible in versions 3 to 5.
 
     transactions: Transactions to add partitions to, one entry each. (versions 4 to 5)
     v3_and_below_transactional_id: TransactionalId of the one transaction. (versions 0 to 3)

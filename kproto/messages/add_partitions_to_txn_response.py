@@ -160,7 +160,7 @@ class AddPartitionsToTxnResultCollection(KeyedList[AddPartitionsToTxnResult]):
 class AddPartitionsToTxnResponse(Response):
     """Tells which partitions are part of the transactions.
 
-    Versions 0 to 5, flexible 3 to 5.
+    Versions 0 to 5, flexible in versions 3 to 5.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

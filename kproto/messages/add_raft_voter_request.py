@@ -83,7 +83,7 @@ class ListenerCollection(KeyedList[Listener]):
 class AddRaftVoterRequest(Request["AddRaftVoterResponse"]):
     """Adds a voter to the KRaft quorum.
 
-    Versions 0 to 1, flexible 0 to 1.
+    Versions 0 to 1, all flexible.
 
     cluster_id: Id of the cluster; null when not known. (nullable)
     timeout_ms: How long to wait for the request to take effect, in ms.
@@ -91,7 +91,7 @@ class AddRaftVoterRequest(Request["AddRaftVoterResponse"]):
     voter_directory_id: Log directory id of the voter.
     listeners: Addresses at which the node listens.
     ack_when_committed: True to answer once the change is committed, false as soon as the leader has
-        written it. (versions 1)
+        written it. (version 1)
     """
 
     __slots__ = (

@@ -21,7 +21,7 @@ _INT32_INT16 = struct.Struct(">ih")
 class AddRaftVoterResponse(Response):
     """Tells whether the voter was added.
 
-    Versions 0 to 1, flexible 0 to 1.
+    Versions 0 to 1, all flexible.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

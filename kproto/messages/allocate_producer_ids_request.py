@@ -24,7 +24,7 @@ _INT32_INT64 = struct.Struct(">iq")
 class AllocateProducerIdsRequest(Request["AllocateProducerIdsResponse"]):
     """Asks the controller for a block of producer ids, on behalf of a broker.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     broker_id: Id of the broker that asks.
     broker_epoch: Epoch of the broker that asks; -1 when not known.

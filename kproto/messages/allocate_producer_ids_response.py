@@ -21,7 +21,7 @@ _INT32_INT16_INT64_INT32 = struct.Struct(">ihqi")
 class AllocateProducerIdsResponse(Response):
     """Hands a block of producer ids to a broker.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

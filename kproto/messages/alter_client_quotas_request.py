@@ -117,7 +117,7 @@ class EntryData(Struct):
 class AlterClientQuotasRequest(Request["AlterClientQuotasResponse"]):
     """Sets and removes client quotas.
 
-    Versions 0 to 1, flexible 1.
+    Versions 0 to 1, flexible in version 1.
 
     entries: Quota entities and their values.
     validate_only: True to check the request and change nothing.

@@ -133,7 +133,7 @@ class AlterConfigsResourceCollection(KeyedList[AlterConfigsResource]):
 class AlterConfigsRequest(Request["AlterConfigsResponse"]):
     """Replaces all dynamic settings of resources; IncrementalAlterConfigs changes single ones.
 
-    Versions 0 to 2, flexible 2.
+    Versions 0 to 2, flexible in version 2.
 
     resources: Resources, one entry each.
     validate_only: True to check the request and change nothing.

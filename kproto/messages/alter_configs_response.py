@@ -72,7 +72,7 @@ class AlterConfigsResourceResponse(Struct):
 class AlterConfigsResponse(Response):
     """Result of each resource whose settings were to be replaced.
 
-    Versions 0 to 2, flexible 2.
+    Versions 0 to 2, flexible in version 2.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

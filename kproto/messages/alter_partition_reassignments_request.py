@@ -86,11 +86,11 @@ class ReassignableTopic(Struct):
 class AlterPartitionReassignmentsRequest(Request["AlterPartitionReassignmentsResponse"]):
     """Moves partitions to other brokers, or cancels such a move.
 
-    Versions 0 to 1, flexible 0 to 1.
+    Versions 0 to 1, all flexible.
 
     timeout_ms: How long to wait for the request to take effect, in ms.
     allow_replication_factor_change: True when a reassignment may change how many replicas a
-        partition has. (versions 1)
+        partition has. (version 1)
     topics: Topics, one entry each.
     """
 

@@ -85,12 +85,12 @@ class ReassignableTopicResponse(Struct):
 class AlterPartitionReassignmentsResponse(Response):
     """Result of each reassignment that was to begin or end.
 
-    Versions 0 to 1, flexible 0 to 1.
+    Versions 0 to 1, all flexible.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.
     allow_replication_factor_change: True when a reassignment may change how many replicas a
-        partition has. (versions 1, ignorable)
+        partition has. (version 1, ignorable)
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (nullable)
     responses: Results, one entry for each item of the request.

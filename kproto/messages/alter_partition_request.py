@@ -44,7 +44,7 @@ _INT8 = struct.Struct(">b")
 class BrokerState(Struct):
     """One broker of the ISR, with its epoch.
 
-    Versions 3.
+    Version 3.
 
     broker_id: Id of the in-sync broker.
     broker_epoch: Epoch of the broker's registration; -1 when it shall not be checked.
@@ -73,7 +73,7 @@ class PartitionData(Struct):
     new_isr: In-sync replicas that the leader proposes; NewIsrWithEpochs has replaced it. (versions
         0 to 2)
     new_isr_with_epochs: In-sync replicas that the leader proposes, each with its broker epoch.
-        (versions 3)
+        (version 3)
     leader_recovery_state: 1 while the leader recovers from an unclean election, else 0. (versions 1
         to 3)
     partition_epoch: Partition epoch that the proposal starts from; the controller refuses any but
@@ -136,7 +136,7 @@ class TopicData(Struct):
 class AlterPartitionRequest(Request["AlterPartitionResponse"]):
     """Proposes a new ISR to the controller, on behalf of the partition's leader.
 
-    Versions 0 to 3, flexible 0 to 3.
+    Versions 0 to 3, all flexible.
 
     broker_id: Id of the broker that leads the partitions.
     broker_epoch: Epoch of the broker's registration; -1 when not known.

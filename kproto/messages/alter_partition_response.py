@@ -111,7 +111,7 @@ class TopicData(Struct):
 class AlterPartitionResponse(Response):
     """State of the partitions after the leader's proposal.
 
-    Versions 0 to 3, flexible 0 to 3.
+    Versions 0 to 3, all flexible.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

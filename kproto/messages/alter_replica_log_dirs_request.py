@@ -118,7 +118,7 @@ class AlterReplicaLogDirCollection(KeyedList[AlterReplicaLogDir]):
 class AlterReplicaLogDirsRequest(Request["AlterReplicaLogDirsResponse"]):
     """Moves replicas between the log directories of one broker.
 
-    Versions 0 to 2, flexible 2.
+    Versions 0 to 2, flexible in version 2.
 
     dirs: Log directories and the partitions to move there.
     """

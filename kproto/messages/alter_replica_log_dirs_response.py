@@ -83,7 +83,7 @@ class AlterReplicaLogDirTopicResult(Struct):
 class AlterReplicaLogDirsResponse(Response):
     """Result of each replica that was to move to another log directory.
 
-    Versions 0 to 2, flexible 2.
+    Versions 0 to 2, flexible in version 2.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

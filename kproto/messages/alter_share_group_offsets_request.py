@@ -28,7 +28,7 @@ _INT32_INT64 = struct.Struct(">iq")
 class AlterShareGroupOffsetsRequestPartition(Struct):
     """One partition and its new start offset.
 
-    Versions 0.
+    Version 0.
 
     partition_index: Index of the partition.
     start_offset: Offset at which delivery shall begin.
@@ -50,7 +50,7 @@ class AlterShareGroupOffsetsRequestPartition(Struct):
 class AlterShareGroupOffsetsRequestTopic(Struct):
     """Partitions of one topic whose start offsets are set.
 
-    Versions 0.
+    Version 0.
 
     topic_name: Name of the topic.
     partitions: Partitions of the topic.
@@ -88,7 +88,7 @@ class AlterShareGroupOffsetsRequestTopicCollection(KeyedList[AlterShareGroupOffs
 class AlterShareGroupOffsetsRequest(Request["AlterShareGroupOffsetsResponse"]):
     """Sets the start offsets of an empty share group.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     group_id: Id of the group.
     topics: Topics, one entry each.

@@ -38,7 +38,7 @@ _INT32_INT16 = struct.Struct(">ih")
 class AlterShareGroupOffsetsResponsePartition(Struct):
     """Result of one partition.
 
-    Versions 0.
+    Version 0.
 
     partition_index: Index of the partition.
     error_code: Kafka error code; 0 for success.
@@ -63,7 +63,7 @@ class AlterShareGroupOffsetsResponsePartition(Struct):
 class AlterShareGroupOffsetsResponseTopic(Struct):
     """Result of one topic.
 
-    Versions 0.
+    Version 0.
 
     topic_name: Name of the topic.
     topic_id: Id of the topic.
@@ -104,7 +104,7 @@ class AlterShareGroupOffsetsResponseTopicCollection(KeyedList[AlterShareGroupOff
 class AlterShareGroupOffsetsResponse(Response):
     """Result of each start offset that was to be set.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

@@ -39,7 +39,7 @@ _INT8_INT32 = struct.Struct(">bi")
 class ScramCredentialDeletion(Struct):
     """One credential to delete.
 
-    Versions 0.
+    Version 0.
 
     name: Name of the user.
     mechanism: SCRAM mechanism: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512.
@@ -61,7 +61,7 @@ class ScramCredentialDeletion(Struct):
 class ScramCredentialUpsertion(Struct):
     """One credential to add or replace.
 
-    Versions 0.
+    Version 0.
 
     name: Name of the user.
     mechanism: SCRAM mechanism: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512.
@@ -93,7 +93,7 @@ class ScramCredentialUpsertion(Struct):
 class AlterUserScramCredentialsRequest(Request["AlterUserScramCredentialsResponse"]):
     """Adds, replaces and deletes SCRAM credentials of users.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     deletions: Credentials to delete.
     upsertions: Credentials to add or replace.

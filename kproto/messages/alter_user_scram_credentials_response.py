@@ -35,7 +35,7 @@ _INT32 = struct.Struct(">i")
 class AlterUserScramCredentialsResult(Struct):
     """Result of one user.
 
-    Versions 0.
+    Version 0.
 
     user: Name of the user.
     error_code: Kafka error code; 0 for success.
@@ -60,7 +60,7 @@ class AlterUserScramCredentialsResult(Struct):
 class AlterUserScramCredentialsResponse(Response):
     """Result for each user whose SCRAM credentials were to change.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

@@ -25,13 +25,13 @@ _INT32 = struct.Struct(">i")
 class ApiVersionsRequest(Request["ApiVersionsResponse"]):
     """Asks which APIs and versions the broker offers; the first request on most connections.
 
-    Versions 0 to 5, flexible 3 to 5.
+    Versions 0 to 5, flexible in versions 3 to 5.
 
     client_software_name: Name of the client library. (versions 3 to 5, ignorable)
     client_software_version: Version of the client library. (versions 3 to 5, ignorable)
     cluster_id: Id of the cluster that the client means to reach; null when it does not know.
-        (versions 5, nullable, ignorable)
-    node_id: Id of the node that the client means to reach; -1 when it does not know. (versions 5,
+        (version 5, nullable, ignorable)
+    node_id: Id of the node that the client means to reach; -1 when it does not know. (version 5,
         ignorable)
     """
 

@@ -172,7 +172,7 @@ class FinalizedFeatureKeyCollection(KeyedList[FinalizedFeatureKey]):
 class ApiVersionsResponse(Response):
     """APIs and features that the broker offers, with their versions.
 
-    Versions 0 to 5, flexible 3 to 5.
+    Versions 0 to 5, flexible in versions 3 to 5.
 
     error_code: Kafka error code; 0 for success.
     api_keys: APIs that the broker offers, with their version ranges.

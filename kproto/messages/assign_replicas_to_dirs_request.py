@@ -31,7 +31,7 @@ _INT32_INT64 = struct.Struct(">iq")
 class PartitionData(Struct):
     """One partition.
 
-    Versions 0.
+    Version 0.
 
     partition_index: Index of the partition.
     """
@@ -50,7 +50,7 @@ class PartitionData(Struct):
 class TopicData(Struct):
     """Partitions of one topic.
 
-    Versions 0.
+    Version 0.
 
     topic_id: Id of the topic.
     partitions: Partitions of the topic.
@@ -72,7 +72,7 @@ class TopicData(Struct):
 class DirectoryData(Struct):
     """One log directory and the replicas in it.
 
-    Versions 0.
+    Version 0.
 
     id: Id of the log directory.
     topics: Topics, one entry each.
@@ -94,7 +94,7 @@ class DirectoryData(Struct):
 class AssignReplicasToDirsRequest(Request["AssignReplicasToDirsResponse"]):
     """Tells the controller in which log directories a broker keeps its replicas.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     broker_id: Id of the broker.
     broker_epoch: Epoch of the broker's registration; -1 when not known.

@@ -27,7 +27,7 @@ _INT32_INT16 = struct.Struct(">ih")
 class PartitionData(Struct):
     """Result of one partition.
 
-    Versions 0.
+    Version 0.
 
     partition_index: Index of the partition.
     error_code: Kafka error code; 0 for success.
@@ -49,7 +49,7 @@ class PartitionData(Struct):
 class TopicData(Struct):
     """Partitions of one topic.
 
-    Versions 0.
+    Version 0.
 
     topic_id: Id of the topic.
     partitions: Partitions of the topic.
@@ -71,7 +71,7 @@ class TopicData(Struct):
 class DirectoryData(Struct):
     """One log directory and the replicas in it.
 
-    Versions 0.
+    Version 0.
 
     id: Id of the log directory.
     topics: Topics, one entry each.
@@ -93,7 +93,7 @@ class DirectoryData(Struct):
 class AssignReplicasToDirsResponse(Response):
     """Result for each replica whose log directory was reported.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

@@ -53,7 +53,7 @@ class PartitionData(Struct):
     Versions 0 to 1.
 
     partition_index: Index of the partition.
-    voter_directory_id: Log directory id of the voter that is told. (versions 1, ignorable)
+    voter_directory_id: Log directory id of the voter that is told. (version 1, ignorable)
     leader_id: Replica id of the new leader.
     leader_epoch: Epoch that the new leader has begun.
     """
@@ -100,7 +100,7 @@ class TopicData(Struct):
 class LeaderEndpoint(Struct):
     """One address of the leader.
 
-    Versions 1.
+    Version 1.
 
     name: Name of the listener.
     host: Host name or IP address to connect to.
@@ -141,12 +141,12 @@ class LeaderEndpointCollection(KeyedList[LeaderEndpoint]):
 class BeginQuorumEpochRequest(Request["BeginQuorumEpochResponse"]):
     """Announces a newly elected leader to the KRaft voters.
 
-    Versions 0 to 1, flexible 1.
+    Versions 0 to 1, flexible in version 1.
 
     cluster_id: Id of the cluster; null when not known. (nullable)
-    voter_id: Replica id of the voter that is told; -1 when not known. (versions 1, ignorable)
+    voter_id: Replica id of the voter that is told; -1 when not known. (version 1, ignorable)
     topics: Topics, one entry each.
-    leader_endpoints: Addresses of the leader, one for each listener. (versions 1, ignorable)
+    leader_endpoints: Addresses of the leader, one for each listener. (version 1, ignorable)
     """
 
     __slots__ = ("cluster_id", "voter_id", "topics", "leader_endpoints")

@@ -95,7 +95,7 @@ class TopicData(Struct):
 class NodeEndpoint(Struct):
     """One node and how to reach it.
 
-    Versions 1.
+    Version 1.
 
     node_id: Id of the node.
     host: Host name or IP address to connect to.
@@ -136,11 +136,11 @@ class NodeEndpointCollection(KeyedList[NodeEndpoint]):
 class BeginQuorumEpochResponse(Response):
     """Tells the new leader which epoch the voter knows.
 
-    Versions 0 to 1, flexible 1.
+    Versions 0 to 1, flexible in version 1.
 
     error_code: Kafka error code; 0 for success.
     topics: Topics, one entry each.
-    node_endpoints: Addresses of the leaders that the partitions name. (versions 1, tag 0)
+    node_endpoints: Addresses of the leaders that the partitions name. (version 1, tag 0)
     """
 
     __slots__ = ("error_code", "topics", "node_endpoints")

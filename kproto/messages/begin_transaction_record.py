@@ -20,7 +20,7 @@ __all__ = [
 class BeginTransactionRecord(Message):
     """Begins a transaction of the metadata log, whose records count only when it ends.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     name: Free text that says what the transaction is for; null when none is given. (nullable, tag
         0)

@@ -35,7 +35,7 @@ _INT32_INT64X2_UINT8X2 = struct.Struct(">iqqBB")
 class BrokerHeartbeatRequest(Request["BrokerHeartbeatResponse"]):
     """Keeps a broker's registration alive and reports its state to the controller.
 
-    Versions 0 to 2, flexible 0 to 2.
+    Versions 0 to 2, all flexible.
 
     broker_id: Id of the broker.
     broker_epoch: Epoch of the broker's registration; -1 when not known.
@@ -44,7 +44,7 @@ class BrokerHeartbeatRequest(Request["BrokerHeartbeatResponse"]):
     want_shut_down: True when the broker asks to shut down in an orderly way.
     offline_log_dirs: Ids of log directories that have failed. (versions 1 to 2, tag 0)
     cordoned_log_dirs: Ids of log directories that take no new replicas; null while the broker is
-        still starting. (versions 2, nullable, tag 1)
+        still starting. (version 2, nullable, tag 1)
     """
 
     __slots__ = (

@@ -22,7 +22,7 @@ _INT32_INT16_UINT8X3 = struct.Struct(">ihBBB")
 class BrokerHeartbeatResponse(Response):
     """Tells a broker whether it is fenced, caught up and free to shut down.
 
-    Versions 0 to 2, flexible 0 to 2.
+    Versions 0 to 2, all flexible.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

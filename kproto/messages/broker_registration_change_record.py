@@ -31,7 +31,7 @@ _INT8 = struct.Struct(">b")
 class BrokerRegistrationChangeRecord(Message):
     """Changes parts of a broker's registration.
 
-    Versions 0 to 3, flexible 0 to 3.
+    Versions 0 to 3, all flexible.
 
     broker_id: Id of the broker.
     broker_epoch: Epoch of the broker's registration; -1 when not known.
@@ -40,7 +40,7 @@ class BrokerRegistrationChangeRecord(Message):
         (versions 1 to 3, tag 1)
     log_dirs: Ids of the broker's log directories that work. (versions 2 to 3, tag 2)
     cordoned_log_dirs: Ids of log directories that take no new replicas; null for no change.
-        (versions 3, nullable, tag 3)
+        (version 3, nullable, tag 3)
     """
 
     __slots__ = (

@@ -133,7 +133,7 @@ class FeatureCollection(KeyedList[Feature]):
 class BrokerRegistrationRequest(Request["BrokerRegistrationResponse"]):
     """Registers a broker with the controller when it starts.
 
-    Versions 0 to 4, flexible 0 to 4.
+    Versions 0 to 4, all flexible.
 
     broker_id: Id of the broker.
     cluster_id: Id of the cluster that the broker belongs to.

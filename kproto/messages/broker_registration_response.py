@@ -21,7 +21,7 @@ _INT32_INT16_INT64 = struct.Struct(">ihq")
 class BrokerRegistrationResponse(Response):
     """Gives a broker the epoch of its registration.
 
-    Versions 0 to 4, flexible 0 to 4.
+    Versions 0 to 4, all flexible.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

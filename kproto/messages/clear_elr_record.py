@@ -18,7 +18,7 @@ __all__ = [
 class ClearElrRecord(Message):
     """Clears the eligible leader replicas of one topic or of all.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     topic_name: Name of the topic; empty for all topics.
     """

@@ -35,7 +35,7 @@ _FLOAT64_UINT8 = struct.Struct(">dB")
 class EntityData(Struct):
     """One part of the quota entity: its type and name.
 
-    Versions 0.
+    Version 0.
 
     entity_type: Type of entity, such as user, client-id or ip.
     entity_name: Name of the entity; null for the default of its type. (nullable)
@@ -57,7 +57,7 @@ class EntityData(Struct):
 class ClientQuotaRecord(Message):
     """Sets or removes one client quota in the cluster's metadata.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     entity: Names, by type, that together form the quota entity.
     key: Name of the quota, such as producer_byte_rate.

@@ -21,7 +21,7 @@ _INT8 = struct.Struct(">b")
 class ConfigRecord(Message):
     """Sets or removes one dynamic setting in the cluster's metadata.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     resource_type: Type of resource: 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32
         group.

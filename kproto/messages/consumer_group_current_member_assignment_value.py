@@ -32,7 +32,7 @@ _INT32X2_INT8 = struct.Struct(">iib")
 class TopicPartitions(Struct):
     """Partitions of one topic.
 
-    Versions 0.
+    Version 0.
 
     topic_id: Id of the topic.
     partitions: Partitions of the topic.
@@ -58,7 +58,7 @@ class TopicPartitions(Struct):
 class ConsumerGroupCurrentMemberAssignmentValue(Message):
     """What a consumer group's member holds now and has yet to give up.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     member_epoch: Epoch of the member, by which the coordinator knows how far it has followed the
         group.

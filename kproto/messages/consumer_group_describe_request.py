@@ -25,7 +25,7 @@ _UINT8 = struct.Struct(">B")
 class ConsumerGroupDescribeRequest(Request["ConsumerGroupDescribeResponse"]):
     """Asks for the state of consumer groups (KIP-848).
 
-    Versions 0 to 1, flexible 0 to 1.
+    Versions 0 to 1, all flexible.
 
     group_ids: Groups to describe, by id.
     include_authorized_operations: True to have AuthorizedOperations filled in.

@@ -104,7 +104,7 @@ class Member(Struct):
         for none. (nullable)
     assignment: What the member holds now.
     target_assignment: What the member shall have once the rebalance is over.
-    member_type: Protocol of the member: 0 classic, 1 consumer; -1 when not known. (versions 1,
+    member_type: Protocol of the member: 0 classic, 1 consumer; -1 when not known. (version 1,
         ignorable)
     """
 
@@ -208,7 +208,7 @@ class DescribedGroup(Struct):
 class ConsumerGroupDescribeResponse(Response):
     """State of consumer groups: epochs, members and assignments (KIP-848).
 
-    Versions 0 to 1, flexible 0 to 1.
+    Versions 0 to 1, all flexible.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

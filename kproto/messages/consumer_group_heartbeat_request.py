@@ -66,7 +66,7 @@ class TopicPartitions(Struct):
 class ConsumerGroupHeartbeatRequest(Request["ConsumerGroupHeartbeatResponse"]):
     """Joins, stays in or leaves a consumer group (KIP-848).
 
-    Versions 0 to 1, flexible 0 to 1.
+    Versions 0 to 1, all flexible.
 
     group_id: Id of the group.
     member_id: Id that the member has made up for its lifetime; in version 0 empty until the
@@ -81,7 +81,7 @@ class ConsumerGroupHeartbeatRequest(Request["ConsumerGroupHeartbeatResponse"]):
     subscribed_topic_names: Names of the topics that the member subscribes to; null when unchanged.
         (nullable)
     subscribed_topic_regex: Regular expression over topic names, in RE2 syntax, empty for none; null
-        when unchanged. (versions 1, nullable)
+        when unchanged. (version 1, nullable)
     server_assignor: Assignor that the member wants the broker to use; null for no wish, or when
         unchanged. (nullable)
     topic_partitions: Partitions that the member holds; null when unchanged. (nullable)

@@ -43,7 +43,7 @@ _INT32 = struct.Struct(">i")
 class ClassicProtocol(Struct):
     """One classic protocol that the member supports.
 
-    Versions 0.
+    Version 0.
 
     name: Name of the protocol.
     metadata: What the member sent for the protocol.
@@ -65,7 +65,7 @@ class ClassicProtocol(Struct):
 class ClassicMemberMetadata(Struct):
     """What a member of the classic protocol sent when it joined.
 
-    Versions 0.
+    Version 0.
 
     session_timeout_ms: How long the coordinator waits for a heartbeat before it drops the member,
         in ms.
@@ -88,7 +88,7 @@ class ClassicMemberMetadata(Struct):
 class ConsumerGroupMemberMetadataValue(Message):
     """Subscription and client data of a consumer group's member.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     instance_id: Instance id of a static member; null for a dynamic one. (nullable)
     rack_id: Rack of the member; null when it has none. (nullable)

@@ -19,7 +19,7 @@ __all__ = [
 class ConsumerGroupMetadataKey(Message):
     """Key in __consumer_offsets of a consumer group.
 
-    Versions 0, none flexible.
+    Version 0, not flexible.
 
     group_id: Id of the group.
     """

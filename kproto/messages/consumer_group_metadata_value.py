@@ -24,7 +24,7 @@ _INT64 = struct.Struct(">q")
 class ConsumerGroupMetadataValue(Message):
     """Epoch of a consumer group.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     epoch: Epoch of the group, raised whenever its members or their subscriptions change.
     metadata_hash: Hash over the metadata of the subscribed topics; a change of it calls for a new

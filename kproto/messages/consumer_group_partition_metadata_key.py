@@ -19,7 +19,7 @@ __all__ = [
 class ConsumerGroupPartitionMetadataKey(Message):
     """Key in __consumer_offsets of the topics that a consumer group subscribes to.
 
-    Versions 0, none flexible.
+    Version 0, not flexible.
 
     group_id: Id of the group.
     """

@@ -37,7 +37,7 @@ _INT32 = struct.Struct(">i")
 class PartitionMetadata(Struct):
     """Racks of one partition.
 
-    Versions 0.
+    Version 0.
 
     partition: Index of the partition.
     racks: Racks that hold a replica of the partition.
@@ -59,7 +59,7 @@ class PartitionMetadata(Struct):
 class TopicMetadata(Struct):
     """One topic that the group subscribes to.
 
-    Versions 0.
+    Version 0.
 
     topic_id: Id of the topic.
     topic_name: Name of the topic.
@@ -87,7 +87,7 @@ class TopicMetadata(Struct):
 class ConsumerGroupPartitionMetadataValue(Message):
     """Topics that a consumer group subscribes to; no longer used since 4.0.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     topics: Topics, one entry each.
     """

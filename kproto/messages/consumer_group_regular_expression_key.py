@@ -19,7 +19,7 @@ __all__ = [
 class ConsumerGroupRegularExpressionKey(Message):
     """Key in __consumer_offsets of a regular expression that members subscribe by.
 
-    Versions 0, none flexible.
+    Version 0, not flexible.
 
     group_id: Id of the group.
     regular_expression: Regular expression over topic names that members subscribe by, in RE2

@@ -22,7 +22,7 @@ _INT64X2 = struct.Struct(">qq")
 class ConsumerGroupRegularExpressionValue(Message):
     """Topics that a regular expression resolved to, and when.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     topics: Names of the topics that the expression matched.
     version: Version of the cluster's metadata that the expression was resolved against.

@@ -22,7 +22,7 @@ __all__ = [
 class TopicPartition(Struct):
     """Partitions of one topic that the member shall hold.
 
-    Versions 0.
+    Version 0.
 
     topic_id: Id of the topic.
     partitions: Partitions of the topic.
@@ -44,7 +44,7 @@ class TopicPartition(Struct):
 class ConsumerGroupTargetAssignmentMemberValue(Message):
     """What a consumer group's member shall hold once the rebalance is over.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     topic_partitions: Partitions, by topic.
     """

@@ -24,7 +24,7 @@ _INT64 = struct.Struct(">q")
 class ConsumerGroupTargetAssignmentMetadataValue(Message):
     """Epoch and time of a consumer group's target assignment.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     assignment_epoch: Group epoch for which the target assignment was computed.
     assignment_timestamp: When the target assignment was computed, in ms since the Unix epoch; 0

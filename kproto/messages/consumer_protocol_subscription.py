@@ -86,7 +86,7 @@ class ConsumerProtocolSubscription(Message):
         ignorable)
     generation_id: Generation in which the member got OwnedPartitions; -1 when not known. (versions
         2 to 3, ignorable)
-    rack_id: Rack of the member; null when it has none. (versions 3, nullable, ignorable)
+    rack_id: Rack of the member; null when it has none. (version 3, nullable, ignorable)
     """
 
     __slots__ = ("topics", "user_data", "owned_partitions", "generation_id", "rack_id")

@@ -21,7 +21,7 @@ _INT16 = struct.Struct(">h")
 class ControlRecordTypeSchema(Message):
     """Key of a control record, which says what kind it is.
 
-    Versions 0, none flexible.
+    Version 0, not flexible.
 
     type: 0 abort, 1 commit, 2 leader change, 3 snapshot header, 4 snapshot footer, 5 KRaft version,
         6 KRaft voters.

@@ -26,7 +26,7 @@ _INT64 = struct.Struct(">q")
 class ControlledShutdownRequest(Request["ControlledShutdownResponse"]):
     """Asks a ZooKeeper-mode controller to move leadership away from a broker.
 
-    Versions 0 to 3, flexible 3.
+    Versions 0 to 3, flexible in version 3.
 
     broker_id: Id of the broker.
     broker_epoch: Epoch of the broker's registration; -1 when not known. (versions 2 to 3,

@@ -79,7 +79,7 @@ class RemainingPartitionCollection(KeyedList[RemainingPartition]):
 class ControlledShutdownResponse(Response):
     """Partitions that the broker still leads and so cannot leave yet.
 
-    Versions 0 to 3, flexible 3.
+    Versions 0 to 3, flexible in version 3.
 
     error_code: Kafka error code; 0 for success.
     remaining_partitions: Partitions whose leader the broker still is.

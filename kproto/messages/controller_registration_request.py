@@ -34,7 +34,7 @@ _UINT8 = struct.Struct(">B")
 class Listener(Struct):
     """One address at which the node listens.
 
-    Versions 0.
+    Version 0.
 
     name: Name of the listener.
     host: Host name or IP address to connect to.
@@ -78,7 +78,7 @@ class ListenerCollection(KeyedList[Listener]):
 class Feature(Struct):
     """One feature that the node supports, with its range of levels.
 
-    Versions 0.
+    Version 0.
 
     name: Name of the feature.
     min_supported_version: Lowest level supported.
@@ -119,7 +119,7 @@ class FeatureCollection(KeyedList[Feature]):
 class ControllerRegistrationRequest(Request["ControllerRegistrationResponse"]):
     """Registers a controller with the active one.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     controller_id: Id of the controller.
     incarnation_id: Random id of the process, new at each start.

@@ -88,7 +88,7 @@ class AclCreation(Struct):
 class CreateAclsRequest(Request["CreateAclsResponse"]):
     """Creates ACLs.
 
-    Versions 0 to 3, flexible 2 to 3.
+    Versions 0 to 3, flexible in versions 2 to 3.
 
     creations: ACLs to create.
     """

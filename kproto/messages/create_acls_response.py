@@ -60,7 +60,7 @@ class AclCreationResult(Struct):
 class CreateAclsResponse(Response):
     """Result of each ACL that was to be created.
 
-    Versions 0 to 3, flexible 2 to 3.
+    Versions 0 to 3, flexible in versions 2 to 3.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

@@ -64,11 +64,11 @@ class CreatableRenewers(Struct):
 class CreateDelegationTokenRequest(Request["CreateDelegationTokenResponse"]):
     """Asks for a delegation token.
 
-    Versions 0 to 3, flexible 2 to 3.
+    Versions 0 to 3, flexible in versions 2 to 3.
 
-    owner_principal_type: Type of the principal to own the token; null for the requester. (versions
+    owner_principal_type: Type of the principal to own the token; null for the requester. (version
         3, nullable)
-    owner_principal_name: Name of the principal to own the token; null for the requester. (versions
+    owner_principal_name: Name of the principal to own the token; null for the requester. (version
         3, nullable)
     renewers: Principals that may renew the token, beside its owner.
     max_lifetime_ms: Longest lifetime of the token, renewals included, in ms; -1 for the broker's

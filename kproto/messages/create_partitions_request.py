@@ -108,7 +108,7 @@ class CreatePartitionsTopicCollection(KeyedList[CreatePartitionsTopic]):
 class CreatePartitionsRequest(Request["CreatePartitionsResponse"]):
     """Adds partitions to topics.
 
-    Versions 0 to 3, flexible 2 to 3.
+    Versions 0 to 3, flexible in versions 2 to 3.
 
     topics: Topics, one entry each.
     timeout_ms: How long to wait for the request to take effect, in ms.

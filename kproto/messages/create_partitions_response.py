@@ -67,7 +67,7 @@ class CreatePartitionsTopicResult(Struct):
 class CreatePartitionsResponse(Response):
     """Result of each topic that was to get more partitions.
 
-    Versions 0 to 3, flexible 2 to 3.
+    Versions 0 to 3, flexible in versions 2 to 3.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

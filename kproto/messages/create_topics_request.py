@@ -177,7 +177,7 @@ class CreatableTopicCollection(KeyedList[CreatableTopic]):
 class CreateTopicsRequest(Request["CreateTopicsResponse"]):
     """Creates topics.
 
-    Versions 0 to 7, flexible 5 to 7.
+    Versions 0 to 7, flexible in versions 5 to 7.
 
     topics: Topics, one entry each.
     timeout_ms: How long to wait for the request to take effect, in ms.

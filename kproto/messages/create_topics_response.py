@@ -86,7 +86,7 @@ class CreatableTopicResult(Struct):
     Versions 0 to 7.
 
     name: Name of the topic.
-    topic_id: Id of the topic. (versions 7, ignorable)
+    topic_id: Id of the topic. (version 7, ignorable)
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (versions 1 to 7, nullable,
         ignorable)
@@ -153,7 +153,7 @@ class CreatableTopicResultCollection(KeyedList[CreatableTopicResult]):
 class CreateTopicsResponse(Response):
     """Result of each topic that was to be created.
 
-    Versions 0 to 7, flexible 5 to 7.
+    Versions 0 to 7, flexible in versions 5 to 7.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all. (versions 2 to 7, ignorable)

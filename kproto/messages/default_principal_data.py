@@ -21,7 +21,7 @@ _UINT8 = struct.Struct(">B")
 class DefaultPrincipalData(Message):
     """Principal of a client, as the default principal builder writes it into an envelope.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     type: Type of the principal, such as User.
     name: Name of the principal.

@@ -33,7 +33,7 @@ _INT64X3 = struct.Struct(">qqq")
 class DelegationTokenRecord(Message):
     """Adds or renews a delegation token in the cluster's metadata.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     owner: Principal that owns the token, as type:name.
     requester: Principal that asked for the token, as type:name.

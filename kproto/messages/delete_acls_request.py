@@ -89,7 +89,7 @@ class DeleteAclsFilter(Struct):
 class DeleteAclsRequest(Request["DeleteAclsResponse"]):
     """Deletes the ACLs that match filters.
 
-    Versions 0 to 3, flexible 2 to 3.
+    Versions 0 to 3, flexible in versions 2 to 3.
 
     filters: Filters; an ACL that any of them matches is deleted.
     """

@@ -125,7 +125,7 @@ class DeleteAclsFilterResult(Struct):
 class DeleteAclsResponse(Response):
     """ACLs that each filter matched, and whether they were deleted.
 
-    Versions 0 to 3, flexible 2 to 3.
+    Versions 0 to 3, flexible in versions 2 to 3.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

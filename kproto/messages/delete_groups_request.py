@@ -36,7 +36,7 @@ __all__ = [
 class DeleteGroupsRequest(Request["DeleteGroupsResponse"]):
     """Deletes groups, with their offsets.
 
-    Versions 0 to 3, flexible 2 to 3.
+    Versions 0 to 3, flexible in versions 2 to 3.
 
     groups_names: Ids of the groups to delete.
     """

@@ -45,7 +45,7 @@ class DeletableGroupResult(Struct):
 
     group_id: Id of the group.
     error_code: Kafka error code; 0 for success.
-    error_message: Text for the error code; null when there is none. (versions 3, nullable,
+    error_message: Text for the error code; null when there is none. (version 3, nullable,
         ignorable)
     """
 
@@ -83,7 +83,7 @@ class DeletableGroupResultCollection(KeyedList[DeletableGroupResult]):
 class DeleteGroupsResponse(Response):
     """Result of each group that was to be deleted.
 
-    Versions 0 to 3, flexible 2 to 3.
+    Versions 0 to 3, flexible in versions 2 to 3.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

@@ -86,7 +86,7 @@ class DeleteRecordsTopic(Struct):
 class DeleteRecordsRequest(Request["DeleteRecordsResponse"]):
     """Deletes the records of partitions below an offset.
 
-    Versions 0 to 2, flexible 2.
+    Versions 0 to 2, flexible in version 2.
 
     topics: Topics, one entry each.
     timeout_ms: How long to wait for the request to take effect, in ms.

@@ -120,7 +120,7 @@ class DeleteRecordsTopicResultCollection(KeyedList[DeleteRecordsTopicResult]):
 class DeleteRecordsResponse(Response):
     """New low watermark of each partition whose records were to be deleted.
 
-    Versions 0 to 2, flexible 2.
+    Versions 0 to 2, flexible in version 2.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

@@ -23,7 +23,7 @@ __all__ = [
 class DeleteShareGroupOffsetsRequestTopic(Struct):
     """One topic whose share group offsets are deleted.
 
-    Versions 0.
+    Version 0.
 
     topic_name: Name of the topic.
     """
@@ -42,7 +42,7 @@ class DeleteShareGroupOffsetsRequestTopic(Struct):
 class DeleteShareGroupOffsetsRequest(Request["DeleteShareGroupOffsetsResponse"]):
     """Deletes a share group's offsets for topics.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     group_id: Id of the group.
     topics: Topics, one entry each.

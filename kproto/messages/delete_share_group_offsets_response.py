@@ -37,7 +37,7 @@ _INT32_INT16 = struct.Struct(">ih")
 class DeleteShareGroupOffsetsResponseTopic(Struct):
     """Result of one topic.
 
-    Versions 0.
+    Version 0.
 
     topic_name: Name of the topic.
     topic_id: Id of the topic.
@@ -65,7 +65,7 @@ class DeleteShareGroupOffsetsResponseTopic(Struct):
 class DeleteShareGroupOffsetsResponse(Response):
     """Result of each topic whose share group offsets were to be deleted.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

@@ -29,7 +29,7 @@ _INT32 = struct.Struct(">i")
 class PartitionData(Struct):
     """One partition.
 
-    Versions 0.
+    Version 0.
 
     partition: Index of the partition.
     """
@@ -48,7 +48,7 @@ class PartitionData(Struct):
 class DeleteStateData(Struct):
     """Partitions of one topic whose state is deleted.
 
-    Versions 0.
+    Version 0.
 
     topic_id: Id of the topic.
     partitions: Partitions of the topic.
@@ -70,7 +70,7 @@ class DeleteStateData(Struct):
 class DeleteShareGroupStateRequest(Request["DeleteShareGroupStateResponse"]):
     """Deletes share-partition state; sent from broker to broker.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     group_id: Id of the group.
     topics: Topics, one entry each.

@@ -35,7 +35,7 @@ _INT32_INT16 = struct.Struct(">ih")
 class PartitionResult(Struct):
     """Result of one partition.
 
-    Versions 0.
+    Version 0.
 
     partition: Index of the partition.
     error_code: Kafka error code; 0 for success.
@@ -60,7 +60,7 @@ class PartitionResult(Struct):
 class DeleteStateResult(Struct):
     """Result of one topic.
 
-    Versions 0.
+    Version 0.
 
     topic_id: Id of the topic.
     partitions: Partitions of the topic.
@@ -82,7 +82,7 @@ class DeleteStateResult(Struct):
 class DeleteShareGroupStateResponse(Response):
     """Result of each share partition whose state was to be deleted.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     results: Results, one entry for each item of the request.
     """

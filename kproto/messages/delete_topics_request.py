@@ -43,7 +43,7 @@ _INT32 = struct.Struct(">i")
 class DeleteTopicState(Struct):
     """One topic to delete, by name or by id.
 
-    Versions 6.
+    Version 6.
 
     name: Name of the topic; null when TopicId names it. (nullable)
     topic_id: Id of the topic; zero when Name names it.
@@ -65,9 +65,9 @@ class DeleteTopicState(Struct):
 class DeleteTopicsRequest(Request["DeleteTopicsResponse"]):
     """Deletes topics, by name or by id.
 
-    Versions 0 to 6, flexible 4 to 6.
+    Versions 0 to 6, flexible in versions 4 to 6.
 
-    topics: Topics, one entry each. (versions 6)
+    topics: Topics, one entry each. (version 6)
     topic_names: Names of the topics. (versions 0 to 5, ignorable)
     timeout_ms: How long to wait for the request to take effect, in ms.
     """

@@ -45,8 +45,8 @@ class DeletableTopicResult(Struct):
     Versions 0 to 6.
 
     name: Name of the topic; null when it was named by id and the caller may not see its name.
-        (nullable in 6)
-    topic_id: Id of the topic; zero when not known. (versions 6, ignorable)
+        (nullable in version 6)
+    topic_id: Id of the topic; zero when not known. (version 6, ignorable)
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (versions 5 to 6, nullable,
         ignorable)
@@ -88,7 +88,7 @@ class DeletableTopicResultCollection(KeyedList[DeletableTopicResult]):
 class DeleteTopicsResponse(Response):
     """Result of each topic that was to be deleted.
 
-    Versions 0 to 6, flexible 4 to 6.
+    Versions 0 to 6, flexible in versions 4 to 6.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all. (versions 1 to 6, ignorable)

@@ -26,7 +26,7 @@ _INT8X2 = struct.Struct(">bb")
 class DescribeAclsRequest(Request["DescribeAclsResponse"]):
     """Asks for the ACLs that match a filter.
 
-    Versions 0 to 3, flexible 2 to 3.
+    Versions 0 to 3, flexible in versions 2 to 3.
 
     resource_type_filter: Resource type: 1 any, 2 topic, 3 group, 4 cluster, 5 transactional id, 6
         delegation token, 7 user.

@@ -102,7 +102,7 @@ class DescribeAclsResource(Struct):
 class DescribeAclsResponse(Response):
     """ACLs that matched the filter, by resource.
 
-    Versions 0 to 3, flexible 2 to 3.
+    Versions 0 to 3, flexible in versions 2 to 3.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

@@ -70,7 +70,7 @@ class ComponentData(Struct):
 class DescribeClientQuotasRequest(Request["DescribeClientQuotasResponse"]):
     """Asks for the quotas of the entities that match.
 
-    Versions 0 to 1, flexible 1.
+    Versions 0 to 1, flexible in version 1.
 
     components: Conditions on the entity, all of which must hold.
     strict: True to leave out entities that have types beyond those asked for.

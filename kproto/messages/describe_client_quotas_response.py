@@ -112,7 +112,7 @@ class EntryData(Struct):
 class DescribeClientQuotasResponse(Response):
     """Quotas of the entities that matched.
 
-    Versions 0 to 1, flexible 1.
+    Versions 0 to 1, flexible in version 1.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

@@ -26,11 +26,11 @@ _UINT8 = struct.Struct(">B")
 class DescribeClusterRequest(Request["DescribeClusterResponse"]):
     """Asks which brokers or controllers the cluster has.
 
-    Versions 0 to 2, flexible 0 to 2.
+    Versions 0 to 2, all flexible.
 
     include_cluster_authorized_operations: True to have ClusterAuthorizedOperations filled in.
     endpoint_type: Nodes to describe: 1 brokers, 2 controllers. (versions 1 to 2)
-    include_fenced_brokers: True to list brokers that are registered but fenced, too. (versions 2)
+    include_fenced_brokers: True to list brokers that are registered but fenced, too. (version 2)
     """
 
     __slots__ = ("include_cluster_authorized_operations", "endpoint_type", "include_fenced_brokers")

@@ -45,7 +45,7 @@ class DescribeClusterBroker(Struct):
     host: Host name or IP address to connect to.
     port: TCP port to connect to.
     rack: Rack of the broker; null when it has none. (nullable)
-    is_fenced: True when the broker is fenced and serves no clients. (versions 2)
+    is_fenced: True when the broker is fenced and serves no clients. (version 2)
     """
 
     __slots__ = ("broker_id", "host", "port", "rack", "is_fenced")
@@ -86,7 +86,7 @@ class DescribeClusterBrokerCollection(KeyedList[DescribeClusterBroker]):
 class DescribeClusterResponse(Response):
     """Brokers or controllers of the cluster.
 
-    Versions 0 to 2, flexible 0 to 2.
+    Versions 0 to 2, all flexible.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

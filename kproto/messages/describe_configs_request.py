@@ -73,7 +73,7 @@ class DescribeConfigsResource(Struct):
 class DescribeConfigsRequest(Request["DescribeConfigsResponse"]):
     """Asks for the settings of topics, brokers and other resources.
 
-    Versions 0 to 4, flexible 4.
+    Versions 0 to 4, flexible in version 4.
 
     resources: Resources, one entry each.
     include_synonyms: True to have the other sources of each value returned. (versions 1 to 4)

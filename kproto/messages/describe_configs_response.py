@@ -77,7 +77,7 @@ class DescribeConfigsResourceResult(Struct):
     name: Name of the setting.
     value: Value of the setting; null for a secret one, or when there is none. (nullable)
     read_only: True when the setting cannot be changed while the broker runs.
-    is_default: True when the value is the built-in default. (versions 0)
+    is_default: True when the value is the built-in default. (version 0)
     config_source: 0, -1 unknown, 1 topic, 2 broker, 3 all brokers, 4 broker's file, 5 default, 6
         logger, 7 client metrics, 8 group. (versions 1 to 4, ignorable)
     is_sensitive: True for a secret setting, whose value is never returned.
@@ -160,7 +160,7 @@ class DescribeConfigsResult(Struct):
 class DescribeConfigsResponse(Response):
     """Settings of each resource, with their origin.
 
-    Versions 0 to 4, flexible 4.
+    Versions 0 to 4, flexible in version 4.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

@@ -59,7 +59,7 @@ class DescribeDelegationTokenOwner(Struct):
 class DescribeDelegationTokenRequest(Request["DescribeDelegationTokenResponse"]):
     """Asks for delegation tokens, by owner.
 
-    Versions 0 to 3, flexible 2 to 3.
+    Versions 0 to 3, flexible in versions 2 to 3.
 
     owners: Principals whose tokens are described; null for all. (nullable)
     """

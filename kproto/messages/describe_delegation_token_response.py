@@ -70,8 +70,8 @@ class DescribedDelegationToken(Struct):
 
     principal_type: Type of the principal that owns the token, such as User.
     principal_name: Name of the principal that owns the token.
-    token_requester_principal_type: Type of the principal that asked for the token. (versions 3)
-    token_requester_principal_name: Name of the principal that asked for the token. (versions 3)
+    token_requester_principal_type: Type of the principal that asked for the token. (version 3)
+    token_requester_principal_name: Name of the principal that asked for the token. (version 3)
     issue_timestamp: When the token was issued, in ms since the Unix epoch.
     expiry_timestamp: When the token expires, in ms since the Unix epoch.
     max_timestamp: When the token can no longer be renewed, in ms since the Unix epoch.
@@ -124,7 +124,7 @@ class DescribedDelegationToken(Struct):
 class DescribeDelegationTokenResponse(Response):
     """Delegation tokens with their owners, renewers and times.
 
-    Versions 0 to 3, flexible 2 to 3.
+    Versions 0 to 3, flexible in versions 2 to 3.
 
     error_code: Kafka error code; 0 for success.
     tokens: Delegation tokens that the caller may see.

@@ -39,7 +39,7 @@ _UINT8 = struct.Struct(">B")
 class DescribeGroupsRequest(Request["DescribeGroupsResponse"]):
     """Asks for the state of classic groups.
 
-    Versions 0 to 6, flexible 5 to 6.
+    Versions 0 to 6, flexible in versions 5 to 6.
 
     groups: Ids of the groups to describe.
     include_authorized_operations: True to have AuthorizedOperations filled in. (versions 3 to 6)

@@ -92,7 +92,7 @@ class DescribedGroup(Struct):
     Versions 0 to 6.
 
     error_code: Kafka error code; 0 for success.
-    error_message: Text for the error code; null when there is none. (versions 6, nullable)
+    error_message: Text for the error code; null when there is none. (version 6, nullable)
     group_id: Id of the group.
     group_state: Name of the group's state, such as Stable; Dead for an unknown group, empty on an
         error.
@@ -140,7 +140,7 @@ class DescribedGroup(Struct):
 class DescribeGroupsResponse(Response):
     """State of classic groups and their members.
 
-    Versions 0 to 6, flexible 5 to 6.
+    Versions 0 to 6, flexible in versions 5 to 6.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all. (versions 1 to 6, ignorable)

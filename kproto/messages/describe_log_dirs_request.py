@@ -80,7 +80,7 @@ class DescribableLogDirTopicCollection(KeyedList[DescribableLogDirTopic]):
 class DescribeLogDirsRequest(Request["DescribeLogDirsResponse"]):
     """Asks for the log directories of a broker and what lies in them.
 
-    Versions 0 to 5, flexible 2 to 5.
+    Versions 0 to 5, flexible in versions 2 to 5.
 
     topics: Topics and partitions to describe; null for all. (nullable)
     """

@@ -104,7 +104,7 @@ class DescribeLogDirsResult(Struct):
         (versions 4 to 5, ignorable)
     usable_bytes: Space left on the volume that holds the log directory, in bytes; -1 when not
         known. (versions 4 to 5, ignorable)
-    is_cordoned: True when the log directory takes no new replicas. (versions 5, ignorable)
+    is_cordoned: True when the log directory takes no new replicas. (version 5, ignorable)
     """
 
     __slots__ = ("error_code", "log_dir", "topics", "total_bytes", "usable_bytes", "is_cordoned")
@@ -131,7 +131,7 @@ class DescribeLogDirsResult(Struct):
 class DescribeLogDirsResponse(Response):
     """Log directories of a broker, with the size and lag of each replica.
 
-    Versions 0 to 5, flexible 2 to 5.
+    Versions 0 to 5, flexible in versions 2 to 5.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

@@ -35,7 +35,7 @@ __all__ = [
 class TopicRequest(Struct):
     """Partitions of one topic whose producers are wanted.
 
-    Versions 0.
+    Version 0.
 
     name: Name of the topic.
     partition_indexes: Indexes of the partitions.
@@ -73,7 +73,7 @@ class TopicRequestCollection(KeyedList[TopicRequest]):
 class DescribeProducersRequest(Request["DescribeProducersResponse"]):
     """Asks for the producers that have state on partitions.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     topics: Topics, one entry each.
     """

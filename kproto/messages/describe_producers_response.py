@@ -38,7 +38,7 @@ _INT64_INT32X2_INT64_INT32_INT64 = struct.Struct(">qiiqiq")
 class ProducerState(Struct):
     """State of one producer on the partition.
 
-    Versions 0.
+    Version 0.
 
     producer_id: Id of an idempotent or transactional producer.
     producer_epoch: Epoch of the producer id; a lower one is fenced off.
@@ -81,7 +81,7 @@ class ProducerState(Struct):
 class PartitionResponse(Struct):
     """Producers of one partition.
 
-    Versions 0.
+    Version 0.
 
     partition_index: Index of the partition.
     error_code: Kafka error code; 0 for success.
@@ -109,7 +109,7 @@ class PartitionResponse(Struct):
 class TopicResponse(Struct):
     """Producers of one topic's partitions.
 
-    Versions 0.
+    Version 0.
 
     name: Name of the topic.
     partitions: Partitions of the topic.
@@ -131,7 +131,7 @@ class TopicResponse(Struct):
 class DescribeProducersResponse(Response):
     """Producers of each partition, with their last sequence and open transaction.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

@@ -68,7 +68,7 @@ class TopicData(Struct):
 class DescribeQuorumRequest(Request["DescribeQuorumResponse"]):
     """Asks for the state of the KRaft quorum.
 
-    Versions 0 to 2, flexible 0 to 2.
+    Versions 0 to 2, all flexible.
 
     topics: Topics, one entry each.
     """

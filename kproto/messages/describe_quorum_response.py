@@ -51,7 +51,7 @@ class ReplicaState(Struct):
     Versions 0 to 2.
 
     replica_id: Id of the replica.
-    replica_directory_id: Id of the replica's log directory; zero when not known. (versions 2)
+    replica_directory_id: Id of the replica's log directory; zero when not known. (version 2)
     log_end_offset: Offset that the replica's next record will get; -1 when not known.
     last_fetch_timestamp: When the replica last fetched, in ms since the Unix epoch; -1 for the
         leader itself and when not known. (versions 1 to 2, ignorable)
@@ -91,7 +91,7 @@ class PartitionData(Struct):
 
     partition_index: Index of the partition.
     error_code: Kafka error code; 0 for success.
-    error_message: Text for the error code; null when there is none. (versions 2, nullable,
+    error_message: Text for the error code; null when there is none. (version 2, nullable,
         ignorable)
     leader_id: Replica id of the quorum's leader; -1 when not known.
     leader_epoch: Epoch of the quorum's leader.
@@ -159,7 +159,7 @@ class TopicData(Struct):
 class Listener(Struct):
     """One address at which the node listens.
 
-    Versions 2.
+    Version 2.
 
     name: Name of the listener.
     host: Host name or IP address to connect to.
@@ -200,7 +200,7 @@ class ListenerCollection(KeyedList[Listener]):
 class Node(Struct):
     """One node of the quorum and its addresses.
 
-    Versions 2.
+    Version 2.
 
     node_id: Id of the node.
     listeners: Addresses at which the node listens.
@@ -238,13 +238,13 @@ class NodeCollection(KeyedList[Node]):
 class DescribeQuorumResponse(Response):
     """Leader, voters and observers of the KRaft quorum, and how far each has come.
 
-    Versions 0 to 2, flexible 0 to 2.
+    Versions 0 to 2, all flexible.
 
     error_code: Kafka error code; 0 for success.
-    error_message: Text for the error code; null when there is none. (versions 2, nullable,
+    error_message: Text for the error code; null when there is none. (version 2, nullable,
         ignorable)
     topics: Topics, one entry each.
-    nodes: Nodes of the quorum and their addresses. (versions 2)
+    nodes: Nodes of the quorum and their addresses. (version 2)
     """
 
     __slots__ = ("error_code", "error_message", "topics", "nodes")

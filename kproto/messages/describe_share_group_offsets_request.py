@@ -81,7 +81,7 @@ class DescribeShareGroupOffsetsRequestGroup(Struct):
 class DescribeShareGroupOffsetsRequest(Request["DescribeShareGroupOffsetsResponse"]):
     """Asks for the start offsets of share groups.
 
-    Versions 0 to 1, flexible 0 to 1.
+    Versions 0 to 1, all flexible.
 
     groups: Share groups to describe.
     """

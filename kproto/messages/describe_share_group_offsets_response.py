@@ -46,7 +46,7 @@ class DescribeShareGroupOffsetsResponsePartition(Struct):
     partition_index: Index of the partition.
     start_offset: First offset whose delivery is not done; -1 when the partition has no state.
     leader_epoch: Epoch of the partition's leader, raised at each election; -1 when not known.
-    lag: Number of records still to be delivered; -1 when not known. (versions 1, ignorable)
+    lag: Number of records still to be delivered; -1 when not known. (version 1, ignorable)
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (nullable)
     """
@@ -135,7 +135,7 @@ class DescribeShareGroupOffsetsResponseGroup(Struct):
 class DescribeShareGroupOffsetsResponse(Response):
     """Start offset and lag of each share partition.
 
-    Versions 0 to 1, flexible 0 to 1.
+    Versions 0 to 1, all flexible.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

@@ -27,7 +27,7 @@ _INT32 = struct.Struct(">i")
 class TopicRequest(Struct):
     """One topic to describe.
 
-    Versions 0.
+    Version 0.
 
     name: Name of the topic.
     """
@@ -46,7 +46,7 @@ class TopicRequest(Struct):
 class Cursor(Struct):
     """Topic and partition at which a page begins.
 
-    Versions 0.
+    Version 0.
 
     topic_name: Topic to begin with.
     partition_index: Partition to begin with.
@@ -68,7 +68,7 @@ class Cursor(Struct):
 class DescribeTopicPartitionsRequest(Request["DescribeTopicPartitionsResponse"]):
     """Asks for the partitions of topics, page by page.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     topics: Topics to describe; empty for all.
     response_partition_limit: Most partitions to return; the broker may allow fewer.

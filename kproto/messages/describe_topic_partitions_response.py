@@ -45,7 +45,7 @@ _UINT8 = struct.Struct(">B")
 class DescribeTopicPartitionsResponsePartition(Struct):
     """One partition, its leader and its replicas.
 
-    Versions 0.
+    Version 0.
 
     error_code: Kafka error code; 0 for success.
     partition_index: Index of the partition.
@@ -102,7 +102,7 @@ class DescribeTopicPartitionsResponsePartition(Struct):
 class DescribeTopicPartitionsResponseTopic(Struct):
     """One topic and its partitions.
 
-    Versions 0.
+    Version 0.
 
     error_code: Kafka error code; 0 for success.
     name: Name of the topic; null when not known. (nullable)
@@ -162,7 +162,7 @@ class DescribeTopicPartitionsResponseTopicCollection(
 class Cursor(Struct):
     """Topic and partition at which a page begins.
 
-    Versions 0.
+    Version 0.
 
     topic_name: Topic that the next page begins with.
     partition_index: Partition that the next page begins with.
@@ -184,7 +184,7 @@ class Cursor(Struct):
 class DescribeTopicPartitionsResponse(Response):
     """One page of topics and their partitions.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

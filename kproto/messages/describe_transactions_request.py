@@ -22,7 +22,7 @@ __all__ = [
 class DescribeTransactionsRequest(Request["DescribeTransactionsResponse"]):
     """Asks for the state of transactional ids.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     transactional_ids: Transactional ids to describe; empty for none.
     """

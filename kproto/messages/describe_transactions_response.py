@@ -38,7 +38,7 @@ _INT32_INT64X2_INT16 = struct.Struct(">iqqh")
 class TopicData(Struct):
     """Partitions of one topic in the transaction.
 
-    Versions 0.
+    Version 0.
 
     topic: Name of the topic.
     partitions: Indexes of the partitions in the transaction.
@@ -76,7 +76,7 @@ class TopicDataCollection(KeyedList[TopicData]):
 class TransactionState(Struct):
     """State of one transactional id.
 
-    Versions 0.
+    Version 0.
 
     error_code: Kafka error code; 0 for success.
     transactional_id: Transactional id of the producer.
@@ -127,7 +127,7 @@ class TransactionState(Struct):
 class DescribeTransactionsResponse(Response):
     """State of each transactional id and the partitions in its transaction.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

@@ -27,7 +27,7 @@ __all__ = [
 class UserName(Struct):
     """One user to describe.
 
-    Versions 0.
+    Version 0.
 
     name: Name of the user.
     """
@@ -46,7 +46,7 @@ class UserName(Struct):
 class DescribeUserScramCredentialsRequest(Request["DescribeUserScramCredentialsResponse"]):
     """Asks which SCRAM credentials users have.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     users: Users to describe; null or empty for all. (nullable)
     """

@@ -37,7 +37,7 @@ _INT8_INT32 = struct.Struct(">bi")
 class CredentialInfo(Struct):
     """One SCRAM credential of the user.
 
-    Versions 0.
+    Version 0.
 
     mechanism: SCRAM mechanism: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512.
     iterations: Iteration count of the SCRAM key derivation.
@@ -59,7 +59,7 @@ class CredentialInfo(Struct):
 class DescribeUserScramCredentialsResult(Struct):
     """SCRAM credentials of one user.
 
-    Versions 0.
+    Version 0.
 
     user: Name of the user.
     error_code: Kafka error code; 0 for success.
@@ -87,7 +87,7 @@ class DescribeUserScramCredentialsResult(Struct):
 class DescribeUserScramCredentialsResponse(Response):
     """SCRAM mechanisms of each user, without any secret.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

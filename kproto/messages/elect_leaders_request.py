@@ -84,7 +84,7 @@ class TopicPartitionsCollection(KeyedList[TopicPartitions]):
 class ElectLeadersRequest(Request["ElectLeadersResponse"]):
     """Elects leaders for partitions, preferred or unclean.
 
-    Versions 0 to 2, flexible 2.
+    Versions 0 to 2, flexible in version 2.
 
     election_type: Replica to elect: 0 the preferred one, 1 any live one if none is in sync
         (unclean). (versions 1 to 2)

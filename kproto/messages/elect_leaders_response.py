@@ -91,7 +91,7 @@ class ReplicaElectionResult(Struct):
 class ElectLeadersResponse(Response):
     """Result of each election.
 
-    Versions 0 to 2, flexible 2.
+    Versions 0 to 2, flexible in version 2.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

@@ -53,7 +53,7 @@ _UINT16 = struct.Struct(">H")
 class ReplicaInfo(Struct):
     """One voter that may stand for election.
 
-    Versions 1.
+    Version 1.
 
     candidate_id: Replica id of the candidate.
     candidate_directory_id: Log directory id of the candidate.
@@ -81,8 +81,8 @@ class PartitionData(Struct):
     leader_id: Replica id of the leader that resigns.
     leader_epoch: Epoch that ends.
     preferred_successors: Replica ids of voters that shall stand for election, the most up to date
-        first. (versions 0, ignorable)
-    preferred_candidates: Voters that shall stand for election, the most up to date first. (versions
+        first. (version 0, ignorable)
+    preferred_candidates: Voters that shall stand for election, the most up to date first. (version
         1, ignorable)
     """
 
@@ -136,7 +136,7 @@ class TopicData(Struct):
 class LeaderEndpoint(Struct):
     """One address of the leader.
 
-    Versions 1.
+    Version 1.
 
     name: Name of the listener.
     host: Host name or IP address to connect to.
@@ -177,11 +177,11 @@ class LeaderEndpointCollection(KeyedList[LeaderEndpoint]):
 class EndQuorumEpochRequest(Request["EndQuorumEpochResponse"]):
     """Tells the KRaft voters that the leader resigns.
 
-    Versions 0 to 1, flexible 1.
+    Versions 0 to 1, flexible in version 1.
 
     cluster_id: Id of the cluster; null when not known. (nullable)
     topics: Topics, one entry each.
-    leader_endpoints: Addresses of the leader, one for each listener. (versions 1, ignorable)
+    leader_endpoints: Addresses of the leader, one for each listener. (version 1, ignorable)
     """
 
     __slots__ = ("cluster_id", "topics", "leader_endpoints")

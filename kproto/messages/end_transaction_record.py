@@ -18,7 +18,7 @@ __all__ = [
 class EndTransactionRecord(Message):
     """Ends a transaction of the metadata log; its records count from here on.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
     """
 
     __slots__ = ()

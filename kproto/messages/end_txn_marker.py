@@ -21,7 +21,7 @@ _INT32 = struct.Struct(">i")
 class EndTxnMarker(Message):
     """Value of the control record that commits or aborts a transaction.
 
-    Versions 0, none flexible.
+    Version 0, not flexible.
 
     coordinator_epoch: Epoch of the transaction coordinator that wrote the marker.
     """

@@ -26,7 +26,7 @@ _INT64_INT16_UINT8 = struct.Struct(">qhB")
 class EndTxnRequest(Request["EndTxnResponse"]):
     """Commits or aborts a transaction.
 
-    Versions 0 to 5, flexible 3 to 5.
+    Versions 0 to 5, flexible in versions 3 to 5.
 
     transactional_id: Transactional id of the producer.
     producer_id: Id of an idempotent or transactional producer.

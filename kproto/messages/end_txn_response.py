@@ -24,13 +24,13 @@ class EndTxnResponse(Response):
     """Tells whether the transaction is being ended; from version 5 on with the next producer
     epoch.
 
-    Versions 0 to 5, flexible 3 to 5.
+    Versions 0 to 5, flexible in versions 3 to 5.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.
     error_code: Kafka error code; 0 for success.
-    producer_id: Producer id for the next transaction; -1 when not returned. (versions 5, ignorable)
-    producer_epoch: Producer epoch for the next transaction; -1 when not returned. (versions 5,
+    producer_id: Producer id for the next transaction; -1 when not returned. (version 5, ignorable)
+    producer_epoch: Producer epoch for the next transaction; -1 when not returned. (version 5,
         ignorable)
     """
 

@@ -21,7 +21,7 @@ __all__ = [
 class EnvelopeRequest(Request["EnvelopeResponse"]):
     """Carries a client's request from a broker to the controller.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     request_data: Header and body of the original request.
     request_principal: Principal of the original client, as its principal builder writes it; null

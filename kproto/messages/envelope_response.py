@@ -21,7 +21,7 @@ _INT16 = struct.Struct(">h")
 class EnvelopeResponse(Response):
     """Carries the controller's response back to the broker.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     response_data: Header and body of the response to the original request; null when the envelope
         itself failed. (nullable)

@@ -25,7 +25,7 @@ _INT64 = struct.Struct(">q")
 class ExpireDelegationTokenRequest(Request["ExpireDelegationTokenResponse"]):
     """Shortens the life of a delegation token, or ends it.
 
-    Versions 0 to 2, flexible 2.
+    Versions 0 to 2, flexible in version 2.
 
     hmac: HMAC of the delegation token, which is its secret.
     expiry_time_period_ms: Validity left to the token from now on, in ms; below 0 ends it at once.

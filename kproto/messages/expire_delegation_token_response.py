@@ -22,7 +22,7 @@ _INT16_INT64_INT32 = struct.Struct(">hqi")
 class ExpireDelegationTokenResponse(Response):
     """New time at which the delegation token expires.
 
-    Versions 0 to 2, flexible 2.
+    Versions 0 to 2, flexible in version 2.
 
     error_code: Kafka error code; 0 for success.
     expiry_timestamp_ms: When the token expires, in ms since the Unix epoch.

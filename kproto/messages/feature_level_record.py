@@ -21,7 +21,7 @@ _INT16 = struct.Struct(">h")
 class FeatureLevelRecord(Message):
     """Sets the level of a feature in the cluster's metadata.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     name: Name of the feature.
     feature_level: Finalized level of the feature; 0 when it is off.

@@ -98,7 +98,7 @@ class FetchPartition(Struct):
     replica_directory_id: Log directory id of the follower that fetches; zero when not known.
         (versions 17 to 18, tag 0, ignorable)
     high_watermark: High watermark that the follower knows; -1 for none, 9223372036854775807 when it
-        does not say. (versions 18, tag 1, ignorable)
+        does not say. (version 18, tag 1, ignorable)
     """
 
     __slots__ = (
@@ -188,7 +188,7 @@ class ForgottenTopic(Struct):
 class FetchRequest(Request["FetchResponse"]):
     """Reads record batches from partitions, for a consumer or a follower.
 
-    Versions 0 to 18, flexible 12 to 18.
+    Versions 0 to 18, flexible in versions 12 to 18.
 
     cluster_id: Id of the cluster; null when not known. (versions 12 to 18, nullable, tag 0,
         ignorable)

@@ -291,7 +291,7 @@ class NodeEndpointCollection(KeyedList[NodeEndpoint]):
 class FetchResponse(Response):
     """Record batches of each partition, with the offsets that bound them.
 
-    Versions 0 to 18, flexible 12 to 18.
+    Versions 0 to 18, flexible in versions 12 to 18.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all. (versions 1 to 18, ignorable)

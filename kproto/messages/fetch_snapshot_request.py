@@ -74,7 +74,7 @@ class PartitionSnapshot(Struct):
     snapshot_id: End offset and epoch that identify a snapshot.
     position: First byte within the snapshot, from 0.
     replica_directory_id: Log directory id of the replica that fetches; zero when not known.
-        (versions 1, tag 0, ignorable)
+        (version 1, tag 0, ignorable)
     """
 
     __slots__ = (
@@ -127,7 +127,7 @@ class TopicSnapshot(Struct):
 class FetchSnapshotRequest(Request["FetchSnapshotResponse"]):
     """Reads a part of a metadata snapshot.
 
-    Versions 0 to 1, flexible 0 to 1.
+    Versions 0 to 1, all flexible.
 
     cluster_id: Id of the cluster; null when not known. (nullable, tag 0)
     replica_id: Replica id of the node that fetches; -1 for none.

@@ -160,7 +160,7 @@ class TopicSnapshot(Struct):
 class NodeEndpoint(Struct):
     """One node and how to reach it.
 
-    Versions 1.
+    Version 1.
 
     node_id: Id of the node.
     host: Host name or IP address to connect to.
@@ -201,13 +201,13 @@ class NodeEndpointCollection(KeyedList[NodeEndpoint]):
 class FetchSnapshotResponse(Response):
     """A part of a metadata snapshot.
 
-    Versions 0 to 1, flexible 0 to 1.
+    Versions 0 to 1, all flexible.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.
     error_code: Kafka error code; 0 for success.
     topics: Topics, one entry each.
-    node_endpoints: Addresses of the leaders that the partitions name. (versions 1, tag 0)
+    node_endpoints: Addresses of the leaders that the partitions name. (version 1, tag 0)
     """
 
     __slots__ = ("throttle_time_ms", "error_code", "topics", "node_endpoints")

@@ -39,7 +39,7 @@ _INT8 = struct.Struct(">b")
 class FindCoordinatorRequest(Request["FindCoordinatorResponse"]):
     """Asks which broker coordinates groups, transactions or share partitions.
 
-    Versions 0 to 6, flexible 3 to 6.
+    Versions 0 to 6, flexible in versions 3 to 6.
 
     key: Group id or transactional id. (versions 0 to 3)
     key_type: What the keys name: 0 groups, 1 transactional ids, 2 share partitions. (versions 1 to

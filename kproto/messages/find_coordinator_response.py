@@ -75,7 +75,7 @@ class Coordinator(Struct):
 class FindCoordinatorResponse(Response):
     """Broker that coordinates each key.
 
-    Versions 0 to 6, flexible 3 to 6.
+    Versions 0 to 6, flexible in versions 3 to 6.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all. (versions 1 to 6, ignorable)

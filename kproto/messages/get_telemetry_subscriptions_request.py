@@ -23,7 +23,7 @@ __all__ = [
 class GetTelemetrySubscriptionsRequest(Request["GetTelemetrySubscriptionsResponse"]):
     """Asks which metrics the client shall push.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     client_instance_id: Id of the client instance; zero to be given one.
     """

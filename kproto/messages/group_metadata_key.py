@@ -19,7 +19,7 @@ __all__ = [
 class GroupMetadataKey(Message):
     """Key in __consumer_offsets of a classic group.
 
-    Versions 0, none flexible.
+    Version 0, not flexible.
 
     group: Id of the group.
     """

@@ -98,7 +98,7 @@ class MemberMetadata(Struct):
 class GroupMetadataValue(Message):
     """State of a classic group: generation, leader and members.
 
-    Versions 0 to 4, flexible 4.
+    Versions 0 to 4, flexible in version 4.
 
     protocol_type: Kind of classic group, such as consumer or connect.
     generation: Generation of the group, raised at each rebalance.

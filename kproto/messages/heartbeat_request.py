@@ -39,7 +39,7 @@ _INT32 = struct.Struct(">i")
 class HeartbeatRequest(Request["HeartbeatResponse"]):
     """Keeps a member of a classic group alive.
 
-    Versions 0 to 4, flexible 4.
+    Versions 0 to 4, flexible in version 4.
 
     group_id: Id of the group.
     generation_id: Generation of the classic group, raised at each rebalance.

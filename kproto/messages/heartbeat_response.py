@@ -23,7 +23,7 @@ _INT32_INT16 = struct.Struct(">ih")
 class HeartbeatResponse(Response):
     """Tells a member of a classic group whether it has to rejoin.
 
-    Versions 0 to 4, flexible 4.
+    Versions 0 to 4, flexible in version 4.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all. (versions 1 to 4, ignorable)

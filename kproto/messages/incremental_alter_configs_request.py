@@ -137,7 +137,7 @@ class AlterConfigsResourceCollection(KeyedList[AlterConfigsResource]):
 class IncrementalAlterConfigsRequest(Request["IncrementalAlterConfigsResponse"]):
     """Changes single settings of resources and leaves the others as they are.
 
-    Versions 0 to 1, flexible 1.
+    Versions 0 to 1, flexible in version 1.
 
     resources: Resources, one entry each.
     validate_only: True to check the request and change nothing.

@@ -72,7 +72,7 @@ class AlterConfigsResourceResponse(Struct):
 class IncrementalAlterConfigsResponse(Response):
     """Result of each resource whose settings were to change.
 
-    Versions 0 to 1, flexible 1.
+    Versions 0 to 1, flexible in version 1.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

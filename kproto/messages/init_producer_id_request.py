@@ -28,7 +28,7 @@ _UINT8X2 = struct.Struct(">BB")
 class InitProducerIdRequest(Request["InitProducerIdResponse"]):
     """Gets a producer id and epoch, and ends what an earlier producer left open.
 
-    Versions 0 to 6, flexible 2 to 6.
+    Versions 0 to 6, flexible in versions 2 to 6.
 
     transactional_id: Transactional id of the producer; null when it only is idempotent. (nullable)
     transaction_timeout_ms: How long a transaction may stay open before the coordinator aborts it,
@@ -36,8 +36,8 @@ class InitProducerIdRequest(Request["InitProducerIdResponse"]):
     producer_id: Producer id whose epoch is to be raised; -1 for a new producer. (versions 3 to 6)
     producer_epoch: Epoch to be raised; -1 for a new producer. (versions 3 to 6)
     enable2_pc: True when an outside coordinator decides the transactions by two-phase commit.
-        (versions 6)
-    keep_prepared_txn: True to keep a prepared transaction open instead of aborting it. (versions 6)
+        (version 6)
+    keep_prepared_txn: True to keep a prepared transaction open instead of aborting it. (version 6)
     """
 
     __slots__ = (

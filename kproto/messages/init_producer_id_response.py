@@ -23,7 +23,7 @@ _INT64_INT16 = struct.Struct(">qh")
 class InitProducerIdResponse(Response):
     """Producer id and epoch to write with.
 
-    Versions 0 to 6, flexible 2 to 6.
+    Versions 0 to 6, flexible in versions 2 to 6.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.
@@ -31,9 +31,9 @@ class InitProducerIdResponse(Response):
     producer_id: Producer id to write with; -1 on an error.
     producer_epoch: Epoch of the producer id; a lower one is fenced off.
     ongoing_txn_producer_id: Producer id of the open transaction that was kept; -1 when there is
-        none. (versions 6)
+        none. (version 6)
     ongoing_txn_producer_epoch: Producer epoch of the open transaction that was kept; -1 when there
-        is none. (versions 6)
+        is none. (version 6)
     """
 
     __slots__ = (

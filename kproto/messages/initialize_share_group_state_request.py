@@ -29,7 +29,7 @@ _INT32X2_INT64 = struct.Struct(">iiq")
 class PartitionData(Struct):
     """One partition and the state to begin with.
 
-    Versions 0.
+    Version 0.
 
     partition: Index of the partition.
     state_epoch: Epoch of the share partition's state, raised when it is set up anew.
@@ -54,7 +54,7 @@ class PartitionData(Struct):
 class InitializeStateData(Struct):
     """Partitions of one topic whose state is set up.
 
-    Versions 0.
+    Version 0.
 
     topic_id: Id of the topic.
     partitions: Partitions of the topic.
@@ -76,7 +76,7 @@ class InitializeStateData(Struct):
 class InitializeShareGroupStateRequest(Request["InitializeShareGroupStateResponse"]):
     """Sets up share-partition state; sent from broker to broker.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     group_id: Id of the group.
     topics: Topics, one entry each.

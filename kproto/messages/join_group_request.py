@@ -87,7 +87,7 @@ class JoinGroupRequestProtocolCollection(KeyedList[JoinGroupRequestProtocol]):
 class JoinGroupRequest(Request["JoinGroupResponse"]):
     """Joins a classic group, or joins it again in a rebalance.
 
-    Versions 0 to 9, flexible 6 to 9.
+    Versions 0 to 9, flexible in versions 6 to 9.
 
     group_id: Id of the group.
     session_timeout_ms: How long the coordinator waits for a heartbeat before it drops the member,

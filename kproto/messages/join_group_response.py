@@ -74,7 +74,7 @@ class JoinGroupResponseMember(Struct):
 class JoinGroupResponse(Response):
     """Generation and protocol of the classic group; for its leader, the members too.
 
-    Versions 0 to 9, flexible 6 to 9.
+    Versions 0 to 9, flexible in versions 6 to 9.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all. (versions 2 to 9, ignorable)
@@ -83,10 +83,10 @@ class JoinGroupResponse(Response):
     protocol_type: Kind of group, such as consumer or connect; null when not known. (versions 7 to
         9, nullable, ignorable)
     protocol_name: Protocol that the coordinator chose among the members', such as range; null when
-        not known. (nullable in 7 to 9)
+        not known. (nullable in versions 7 to 9)
     leader: Member id of the group's leader.
     skip_assignment: True when the leader must not compute an assignment, as the one there is stays
-        in force. (versions 9)
+        in force. (version 9)
     member_id: Id of the group member.
     members: Members of the group; empty for all but the leader.
     """

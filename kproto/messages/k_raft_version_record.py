@@ -21,7 +21,7 @@ _INT16X2 = struct.Struct(">hh")
 class KRaftVersionRecord(Message):
     """Control record that sets the KRaft version.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     version: Version of the record's own format.
     k_raft_version: Version of the KRaft protocol that the quorum uses from here on.

@@ -166,10 +166,10 @@ class LeaderAndIsrLiveLeader(Struct):
 class LeaderAndIsrRequest(Request["LeaderAndIsrResponse"]):
     """Tells a broker which partitions it leads or follows, in ZooKeeper mode.
 
-    Versions 0 to 7, flexible 4 to 7.
+    Versions 0 to 7, flexible in versions 4 to 7.
 
     controller_id: Id of the controller.
-    is_k_raft_controller: True when ControllerId names a KRaft controller. (versions 7)
+    is_k_raft_controller: True when ControllerId names a KRaft controller. (version 7)
     controller_epoch: Epoch of the controller, raised at each controller election.
     broker_epoch: Epoch of the broker that is addressed; -1 when not known. (versions 2 to 7,
         ignorable)

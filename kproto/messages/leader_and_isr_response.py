@@ -104,7 +104,7 @@ class LeaderAndIsrTopicErrorCollection(KeyedList[LeaderAndIsrTopicError]):
 class LeaderAndIsrResponse(Response):
     """Result of each partition that the broker was to lead or follow.
 
-    Versions 0 to 7, flexible 4 to 7.
+    Versions 0 to 7, flexible in versions 4 to 7.
 
     error_code: Kafka error code; 0 for success.
     partition_errors: Result for each partition. (versions 0 to 4)

@@ -29,7 +29,7 @@ class Voter(Struct):
     Versions 0 to 1.
 
     voter_id: Replica id of the voter.
-    voter_directory_id: Log directory id of the voter. (versions 1)
+    voter_directory_id: Log directory id of the voter. (version 1)
     """
 
     __slots__ = ("voter_id", "voter_directory_id")
@@ -48,7 +48,7 @@ class Voter(Struct):
 class LeaderChangeMessage(Message):
     """Control record by which a KRaft leader opens its epoch.
 
-    Versions 0 to 1, flexible 0 to 1.
+    Versions 0 to 1, all flexible.
 
     version: Version of the record's own format.
     leader_id: Broker id of the leader; -1 when not known.

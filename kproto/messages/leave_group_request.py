@@ -45,7 +45,7 @@ class MemberIdentity(Struct):
 
     member_id: Id of the member that leaves.
     group_instance_id: Instance id of a static member; null for a dynamic one. (nullable)
-    reason: Free text for the logs; null when none is given. (versions 5, nullable, ignorable)
+    reason: Free text for the logs; null when none is given. (version 5, nullable, ignorable)
     """
 
     __slots__ = ("member_id", "group_instance_id", "reason")
@@ -66,7 +66,7 @@ class MemberIdentity(Struct):
 class LeaveGroupRequest(Request["LeaveGroupResponse"]):
     """Leaves a classic group, or removes members from it.
 
-    Versions 0 to 5, flexible 4 to 5.
+    Versions 0 to 5, flexible in versions 4 to 5.
 
     group_id: Id of the group.
     member_id: Id of the member that leaves. (versions 0 to 2)

@@ -67,7 +67,7 @@ class MemberResponse(Struct):
 class LeaveGroupResponse(Response):
     """Result of each member that was to leave the classic group.
 
-    Versions 0 to 5, flexible 4 to 5.
+    Versions 0 to 5, flexible in versions 4 to 5.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all. (versions 1 to 5, ignorable)

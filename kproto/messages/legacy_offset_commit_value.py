@@ -22,7 +22,7 @@ _INT64 = struct.Struct(">q")
 class LegacyOffsetCommitValue(Message):
     """A committed offset, in its oldest form.
 
-    Versions 0, none flexible.
+    Version 0, not flexible.
 
     offset: Offset of the next record to consume.
     metadata: Free text that is kept with the offset.

@@ -23,10 +23,10 @@ __all__ = [
 class ListConfigResourcesRequest(Request["ListConfigResourcesResponse"]):
     """Asks which resources have settings.
 
-    Versions 0 to 1, flexible 0 to 1.
+    Versions 0 to 1, all flexible.
 
     resource_types: Types to list: 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group;
-        empty for all. (versions 1)
+        empty for all. (version 1)
     """
 
     __slots__ = ("resource_types",)

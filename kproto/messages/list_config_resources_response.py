@@ -28,7 +28,7 @@ class ConfigResource(Struct):
 
     resource_name: Name of the resource.
     resource_type: Type of resource: 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32
-        group. (versions 1, ignorable)
+        group. (version 1, ignorable)
     """
 
     __slots__ = ("resource_name", "resource_type")
@@ -47,7 +47,7 @@ class ConfigResource(Struct):
 class ListConfigResourcesResponse(Response):
     """Resources that have settings, by type.
 
-    Versions 0 to 1, flexible 0 to 1.
+    Versions 0 to 1, all flexible.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

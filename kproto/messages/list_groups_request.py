@@ -23,10 +23,10 @@ __all__ = [
 class ListGroupsRequest(Request["ListGroupsResponse"]):
     """Asks for the groups that a broker coordinates.
 
-    Versions 0 to 5, flexible 3 to 5.
+    Versions 0 to 5, flexible in versions 3 to 5.
 
     states_filter: Names of the group states to list; empty for all. (versions 4 to 5)
-    types_filter: Names of the group types to list; empty for all. (versions 5)
+    types_filter: Names of the group types to list; empty for all. (version 5)
     """
 
     __slots__ = ("states_filter", "types_filter")

@@ -43,7 +43,7 @@ class ListedGroup(Struct):
     group_id: Id of the group.
     protocol_type: Kind of classic group, such as consumer or connect.
     group_state: Name of the group's state, such as Stable or Empty. (versions 4 to 5, ignorable)
-    group_type: Name of the group's type, such as classic, consumer, share or streams. (versions 5,
+    group_type: Name of the group's type, such as classic, consumer, share or streams. (version 5,
         ignorable)
     """
 
@@ -67,7 +67,7 @@ class ListedGroup(Struct):
 class ListGroupsResponse(Response):
     """Groups that the broker coordinates.
 
-    Versions 0 to 5, flexible 3 to 5.
+    Versions 0 to 5, flexible in versions 3 to 5.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all. (versions 1 to 5, ignorable)

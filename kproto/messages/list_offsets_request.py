@@ -53,7 +53,7 @@ class ListOffsetsPartition(Struct):
         an error. -1 skips the check. (versions 4 to 11, ignorable)
     timestamp: Time to look up, in ms; -1 end, -2 start, -3 largest timestamp, -4 local start, -5
         tiered end, -6 first not tiered.
-    max_num_offsets: Most offsets to list for the partition. (versions 0)
+    max_num_offsets: Most offsets to list for the partition. (version 0)
     """
 
     __slots__ = ("partition_index", "current_leader_epoch", "timestamp", "max_num_offsets")
@@ -98,7 +98,7 @@ class ListOffsetsTopic(Struct):
 class ListOffsetsRequest(Request["ListOffsetsResponse"]):
     """Asks for the offset that belongs to a timestamp, or for the first or last one.
 
-    Versions 0 to 11, flexible 6 to 11.
+    Versions 0 to 11, flexible in versions 6 to 11.
 
     replica_id: Broker id of the replica that asks; -1 for a consumer, -2 for debugging.
     isolation_level: 0 reads all records, 1 leaves out those of open and aborted transactions.

@@ -49,7 +49,7 @@ class ListOffsetsPartitionResponse(Struct):
     partition_index: Index of the partition.
     error_code: Kafka error code; 0 for success.
     old_style_offsets: Offsets of segment starts at or before the timestamp asked for, newest first.
-        (versions 0)
+        (version 0)
     timestamp: Timestamp of the record found, in ms since the Unix epoch; -1 when no record was
         looked up. (versions 1 to 11)
     offset: Offset found; -1 for none. (versions 1 to 11)
@@ -109,7 +109,7 @@ class ListOffsetsTopicResponse(Struct):
 class ListOffsetsResponse(Response):
     """Offset found for each partition.
 
-    Versions 0 to 11, flexible 6 to 11.
+    Versions 0 to 11, flexible in versions 6 to 11.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all. (versions 2 to 11, ignorable)

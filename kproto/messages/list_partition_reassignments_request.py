@@ -38,7 +38,7 @@ _INT32 = struct.Struct(">i")
 class ListPartitionReassignmentsTopics(Struct):
     """Partitions of one topic to list.
 
-    Versions 0.
+    Version 0.
 
     name: Name of the topic.
     partition_indexes: Indexes of the partitions.
@@ -60,7 +60,7 @@ class ListPartitionReassignmentsTopics(Struct):
 class ListPartitionReassignmentsRequest(Request["ListPartitionReassignmentsResponse"]):
     """Asks for the reassignments under way.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     timeout_ms: How long to wait for the request to take effect, in ms.
     topics: Topics and partitions to list; null for all. (nullable)

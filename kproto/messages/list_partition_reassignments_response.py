@@ -38,7 +38,7 @@ _INT32_INT16 = struct.Struct(">ih")
 class OngoingPartitionReassignment(Struct):
     """One partition that is being reassigned.
 
-    Versions 0.
+    Version 0.
 
     partition_index: Index of the partition.
     replicas: Broker ids of all replicas, the preferred leader first.
@@ -66,7 +66,7 @@ class OngoingPartitionReassignment(Struct):
 class OngoingTopicReassignment(Struct):
     """Partitions of one topic that are being reassigned.
 
-    Versions 0.
+    Version 0.
 
     name: Name of the topic.
     partitions: Partitions of the topic.
@@ -88,7 +88,7 @@ class OngoingTopicReassignment(Struct):
 class ListPartitionReassignmentsResponse(Response):
     """Reassignments under way, with the replicas that come and go.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

@@ -39,14 +39,14 @@ _INT64 = struct.Struct(">q")
 class ListTransactionsRequest(Request["ListTransactionsResponse"]):
     """Asks for the transactions that a broker coordinates.
 
-    Versions 0 to 2, flexible 0 to 2.
+    Versions 0 to 2, all flexible.
 
     state_filters: Names of the transaction states to list; empty for all.
     producer_id_filters: Producer ids to list; empty for all.
     duration_filter: List only transactions that have been open for longer than this, in ms; -1 (or
         below) for all. (versions 1 to 2)
     transactional_id_pattern: Regular expression over the transactional ids to list; null or empty
-        for all. (versions 2, nullable)
+        for all. (version 2, nullable)
     """
 
     __slots__ = (

@@ -60,7 +60,7 @@ class TransactionState(Struct):
 class ListTransactionsResponse(Response):
     """Transactions that the broker coordinates.
 
-    Versions 0 to 2, flexible 0 to 2.
+    Versions 0 to 2, all flexible.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

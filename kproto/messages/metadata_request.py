@@ -47,7 +47,7 @@ class MetadataRequestTopic(Struct):
     Versions 0 to 13.
 
     topic_id: Id of the topic; zero when Name names it. (versions 10 to 13, ignorable)
-    name: Name of the topic; null when TopicId names it. (nullable in 10 to 13)
+    name: Name of the topic; null when TopicId names it. (nullable in versions 10 to 13)
     """
 
     __slots__ = ("topic_id", "name")
@@ -66,10 +66,10 @@ class MetadataRequestTopic(Struct):
 class MetadataRequest(Request["MetadataResponse"]):
     """Asks for the brokers, and for topics with the leaders of their partitions.
 
-    Versions 0 to 13, flexible 9 to 13.
+    Versions 0 to 13, flexible in versions 9 to 13.
 
     topics: Topics to describe; null for all (in version 0 empty for all), empty for none. (nullable
-        in 1 to 13)
+        in versions 1 to 13)
     allow_auto_topic_creation: True to let the broker create requested topics that are missing, if
         it is configured to. (versions 4 to 13)
     include_cluster_authorized_operations: True to have ClusterAuthorizedOperations filled in.

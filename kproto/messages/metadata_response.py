@@ -146,8 +146,8 @@ class MetadataResponseTopic(Struct):
     Versions 0 to 13.
 
     error_code: Kafka error code; 0 for success.
-    name: Name of the topic; null when it was asked for by an id that is unknown. (nullable in 12 to
-        13)
+    name: Name of the topic; null when it was asked for by an id that is unknown. (nullable in
+        versions 12 to 13)
     topic_id: Id of the topic; zero when it was asked for by a name that is unknown. (versions 10 to
         13, ignorable)
     is_internal: True for a topic of Kafka's own, such as __consumer_offsets. (versions 1 to 13,
@@ -204,7 +204,7 @@ class MetadataResponseTopicCollection(KeyedList[MetadataResponseTopic]):
 class MetadataResponse(Response):
     """Brokers of the cluster, and topics with the leaders of their partitions.
 
-    Versions 0 to 13, flexible 9 to 13.
+    Versions 0 to 13, flexible in versions 9 to 13.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all. (versions 3 to 13, ignorable)
@@ -215,7 +215,7 @@ class MetadataResponse(Response):
     topics: Topics, one entry each.
     cluster_authorized_operations: Bit n is set when the caller may do AclOperation n on the
         cluster; -2147483648 when not asked for. (versions 8 to 10)
-    error_code: Kafka error code; 0 for success. (versions 13, ignorable)
+    error_code: Kafka error code; 0 for success. (version 13, ignorable)
     """
 
     __slots__ = (

@@ -18,7 +18,7 @@ __all__ = [
 class NoOpRecord(Message):
     """Changes nothing; keeps the end of the metadata log moving.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
     """
 
     __slots__ = ()

@@ -22,7 +22,7 @@ _INT32 = struct.Struct(">i")
 class OffsetCommitKey(Message):
     """Key in __consumer_offsets of a committed offset.
 
-    Versions 0, none flexible.
+    Version 0, not flexible.
 
     group: Id of the group.
     topic: Name of the topic.

@@ -58,7 +58,7 @@ class OffsetCommitRequestPartition(Struct):
     committed_leader_epoch: Leader epoch of the last record consumed; -1 when not known. (versions 6
         to 10, ignorable)
     commit_timestamp: Commit time, in ms since the Unix epoch; -1 to let the broker use its own
-        clock. (versions 1)
+        clock. (version 1)
     committed_metadata: Free text that is kept with the offset; null is kept as empty text.
         (nullable)
     """
@@ -94,7 +94,7 @@ class OffsetCommitRequestTopic(Struct):
     Versions 0 to 10.
 
     name: Name of the topic. (versions 0 to 9, ignorable)
-    topic_id: Id of the topic. (versions 10, ignorable)
+    topic_id: Id of the topic. (version 10, ignorable)
     partitions: Partitions of the topic.
     """
 
@@ -116,7 +116,7 @@ class OffsetCommitRequestTopic(Struct):
 class OffsetCommitRequest(Request["OffsetCommitResponse"]):
     """Commits a group's offsets.
 
-    Versions 0 to 10, flexible 8 to 10.
+    Versions 0 to 10, flexible in versions 8 to 10.
 
     group_id: Id of the group.
     generation_id_or_member_epoch: Generation of a classic group, or member epoch of a consumer

@@ -66,7 +66,7 @@ class OffsetCommitResponseTopic(Struct):
     Versions 0 to 10.
 
     name: Name of the topic. (versions 0 to 9, ignorable)
-    topic_id: Id of the topic. (versions 10, ignorable)
+    topic_id: Id of the topic. (version 10, ignorable)
     partitions: Partitions of the topic.
     """
 
@@ -88,7 +88,7 @@ class OffsetCommitResponseTopic(Struct):
 class OffsetCommitResponse(Response):
     """Result of each partition whose offset was to be committed.
 
-    Versions 0 to 10, flexible 8 to 10.
+    Versions 0 to 10, flexible in versions 8 to 10.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all. (versions 3 to 10, ignorable)

@@ -25,7 +25,7 @@ _INT64 = struct.Struct(">q")
 class OffsetCommitValue(Message):
     """A committed offset.
 
-    Versions 0 to 4, flexible 4.
+    Versions 0 to 4, flexible in version 4.
 
     offset: Offset of the next record to consume.
     leader_epoch: Leader epoch of the last record consumed; -1 when not known. (versions 3 to 4,
@@ -33,8 +33,8 @@ class OffsetCommitValue(Message):
     metadata: Free text that is kept with the offset.
     commit_timestamp: When the offset was committed, in ms since the Unix epoch.
     expire_timestamp: When the offset may be deleted, in ms since the Unix epoch; -1 to follow the
-        group's retention. (versions 1, ignorable)
-    topic_id: Id of the topic; zero when the offset was committed by name alone. (versions 4, tag 0,
+        group's retention. (version 1, ignorable)
+    topic_id: Id of the topic; zero when the offset was committed by name alone. (version 4, tag 0,
         ignorable)
     """
 

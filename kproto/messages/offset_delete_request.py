@@ -29,7 +29,7 @@ _INT32 = struct.Struct(">i")
 class OffsetDeleteRequestPartition(Struct):
     """One partition whose offset is deleted.
 
-    Versions 0.
+    Version 0.
 
     partition_index: Index of the partition.
     """
@@ -48,7 +48,7 @@ class OffsetDeleteRequestPartition(Struct):
 class OffsetDeleteRequestTopic(Struct):
     """Partitions of one topic whose offsets are deleted.
 
-    Versions 0.
+    Version 0.
 
     name: Name of the topic.
     partitions: Partitions of the topic.
@@ -86,7 +86,7 @@ class OffsetDeleteRequestTopicCollection(KeyedList[OffsetDeleteRequestTopic]):
 class OffsetDeleteRequest(Request["OffsetDeleteResponse"]):
     """Deletes committed offsets of topics that the group no longer reads.
 
-    Versions 0, none flexible.
+    Version 0, not flexible.
 
     group_id: Id of the group.
     topics: Topics, one entry each.

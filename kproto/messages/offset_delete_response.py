@@ -28,7 +28,7 @@ _INT32_INT16 = struct.Struct(">ih")
 class OffsetDeleteResponsePartition(Struct):
     """Result of one partition.
 
-    Versions 0.
+    Version 0.
 
     partition_index: Index of the partition.
     error_code: Kafka error code; 0 for success.
@@ -66,7 +66,7 @@ class OffsetDeleteResponsePartitionCollection(KeyedList[OffsetDeleteResponsePart
 class OffsetDeleteResponseTopic(Struct):
     """Result of one topic.
 
-    Versions 0.
+    Version 0.
 
     name: Name of the topic.
     partitions: Partitions of the topic.
@@ -104,7 +104,7 @@ class OffsetDeleteResponseTopicCollection(KeyedList[OffsetDeleteResponseTopic]):
 class OffsetDeleteResponse(Response):
     """Result of each partition whose offset was to be deleted.
 
-    Versions 0, none flexible.
+    Version 0, not flexible.
 
     error_code: Kafka error code; 0 for success.
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a

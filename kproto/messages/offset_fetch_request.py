@@ -75,7 +75,7 @@ class OffsetFetchRequestTopics(Struct):
     Versions 8 to 10.
 
     name: Name of the topic. (versions 8 to 9, ignorable)
-    topic_id: Id of the topic. (versions 10, ignorable)
+    topic_id: Id of the topic. (version 10, ignorable)
     partition_indexes: Indexes of the partitions.
     """
 
@@ -127,11 +127,11 @@ class OffsetFetchRequestGroup(Struct):
 class OffsetFetchRequest(Request["OffsetFetchResponse"]):
     """Asks for the offsets that groups have committed.
 
-    Versions 0 to 10, flexible 6 to 10.
+    Versions 0 to 10, flexible in versions 6 to 10.
 
     group_id: Id of the group. (versions 0 to 7)
     topics: Topics whose offsets are wanted; null for all that the group has offsets for. (versions
-        0 to 7, nullable in 2 to 7)
+        0 to 7, nullable in versions 2 to 7)
     groups: Groups whose offsets are wanted. (versions 8 to 10)
     require_stable: True to get an error, to be tried again, while a transaction has offsets
         pending. (versions 7 to 10)

@@ -150,7 +150,7 @@ class OffsetFetchResponseTopics(Struct):
     Versions 8 to 10.
 
     name: Name of the topic. (versions 8 to 9, ignorable)
-    topic_id: Id of the topic. (versions 10, ignorable)
+    topic_id: Id of the topic. (version 10, ignorable)
     partitions: Partitions of the topic.
     """
 
@@ -197,7 +197,7 @@ class OffsetFetchResponseGroup(Struct):
 class OffsetFetchResponse(Response):
     """Committed offset of each partition.
 
-    Versions 0 to 10, flexible 6 to 10.
+    Versions 0 to 10, flexible in versions 6 to 10.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all. (versions 3 to 10, ignorable)

@@ -106,7 +106,7 @@ class OffsetForLeaderTopicCollection(KeyedList[OffsetForLeaderTopic]):
 class OffsetForLeaderEpochRequest(Request["OffsetForLeaderEpochResponse"]):
     """Asks where a leader epoch ends, to find a point at which logs differ.
 
-    Versions 0 to 4, flexible 4.
+    Versions 0 to 4, flexible in version 4.
 
     replica_id: Broker id of the follower that asks; -1 for a consumer, -2 for debugging. (versions
         3 to 4, ignorable)

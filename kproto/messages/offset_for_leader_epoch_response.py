@@ -108,7 +108,7 @@ class OffsetForLeaderTopicResultCollection(KeyedList[OffsetForLeaderTopicResult]
 class OffsetForLeaderEpochResponse(Response):
     """End offset of the epoch asked for, or of the largest one before it.
 
-    Versions 0 to 4, flexible 4.
+    Versions 0 to 4, flexible in version 4.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all. (versions 2 to 4, ignorable)

@@ -32,7 +32,7 @@ _INT8 = struct.Struct(">b")
 class PartitionChangeRecord(Message):
     """Changes parts of a partition's state in the cluster's metadata.
 
-    Versions 0 to 2, flexible 0 to 2.
+    Versions 0 to 2, all flexible.
 
     partition_id: Index of the partition; -1 when not set.
     topic_id: Id of the topic.
@@ -49,8 +49,8 @@ class PartitionChangeRecord(Message):
     directories: Log directory id of each replica, in the order of Replicas; null for no change.
         (versions 1 to 2, nullable, tag 8)
     eligible_leader_replicas: Replicas outside the ISR that are sure to hold all committed records;
-        null for no change. (versions 2, nullable, tag 6)
-    last_known_elr: Last replicas known to have been eligible leaders; null for no change. (versions
+        null for no change. (version 2, nullable, tag 6)
+    last_known_elr: Last replicas known to have been eligible leaders; null for no change. (version
         2, nullable, tag 7)
     """
 

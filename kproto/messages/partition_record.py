@@ -39,7 +39,7 @@ _INT8 = struct.Struct(">b")
 class PartitionRecord(Message):
     """State of a partition in the cluster's metadata.
 
-    Versions 0 to 2, flexible 0 to 2.
+    Versions 0 to 2, all flexible.
 
     partition_id: Index of the partition; -1 when not set.
     topic_id: Id of the topic.
@@ -53,9 +53,9 @@ class PartitionRecord(Message):
     partition_epoch: Epoch of the partition's state, raised at each change of it; -1 when not set.
     directories: Log directory id of each replica, in the order of Replicas. (versions 1 to 2)
     eligible_leader_replicas: Replicas outside the ISR that are sure to hold all committed records;
-        null when none are known. (versions 2, nullable, tag 1)
+        null when none are known. (version 2, nullable, tag 1)
     last_known_elr: Last replicas known to have been eligible leaders; null when none are known.
-        (versions 2, nullable, tag 2)
+        (version 2, nullable, tag 2)
     """
 
     __slots__ = (

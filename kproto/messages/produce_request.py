@@ -78,7 +78,7 @@ class TopicProduceData(Struct):
     Versions 0 to 13.
 
     name: Name of the topic. (versions 0 to 12, ignorable)
-    topic_id: Id of the topic. (versions 13, ignorable)
+    topic_id: Id of the topic. (version 13, ignorable)
     partition_data: Partitions to write to, one entry each.
     """
 
@@ -116,7 +116,7 @@ class TopicProduceDataCollection(KeyedList[TopicProduceData]):
 class ProduceRequest(Request["ProduceResponse"]):
     """Appends record batches to partitions.
 
-    Versions 0 to 13, flexible 9 to 13.
+    Versions 0 to 13, flexible in versions 9 to 13.
 
     transactional_id: Transactional id of the producer; null outside transactions. (versions 3 to
         13, nullable)

@@ -155,7 +155,7 @@ class TopicProduceResponse(Struct):
     Versions 0 to 13.
 
     name: Name of the topic. (versions 0 to 12, ignorable)
-    topic_id: Id of the topic. (versions 13, ignorable)
+    topic_id: Id of the topic. (version 13, ignorable)
     partition_responses: Result for each partition.
     """
 
@@ -237,7 +237,7 @@ class NodeEndpointCollection(KeyedList[NodeEndpoint]):
 class ProduceResponse(Response):
     """Offset that the records got in each partition, or why they were refused.
 
-    Versions 0 to 13, flexible 9 to 13.
+    Versions 0 to 13, flexible in versions 9 to 13.
 
     responses: Results, one entry for each item of the request.
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a

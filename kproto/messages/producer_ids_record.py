@@ -21,7 +21,7 @@ _INT32_INT64X2 = struct.Struct(">iqq")
 class ProducerIdsRecord(Message):
     """Notes that a block of producer ids was given to a broker.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     broker_id: Id of the broker that got the block.
     broker_epoch: Epoch of the broker that got the block; -1 when not known.

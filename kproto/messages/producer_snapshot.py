@@ -25,7 +25,7 @@ _UINT32 = struct.Struct(">I")
 class ProducerEntry(Struct):
     """State of one producer on the partition.
 
-    Versions 1.
+    Version 1.
 
     producer_id: Id of the producer.
     epoch: Last epoch in which the producer has written.
@@ -75,7 +75,7 @@ class ProducerEntry(Struct):
 class ProducerSnapshot(Message):
     """Content of a producer snapshot file: what a partition knows of its producers.
 
-    Versions 1, none flexible.
+    Version 1, not flexible.
 
     crc: CRC-32C of the bytes behind this field.
     producer_entries: State of each producer on the partition.

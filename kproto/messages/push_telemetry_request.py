@@ -27,7 +27,7 @@ _INT32_UINT8_INT8 = struct.Struct(">iBb")
 class PushTelemetryRequest(Request["PushTelemetryResponse"]):
     """Pushes client metrics to the broker.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     client_instance_id: Id of the client instance, as GetTelemetrySubscriptions gave it.
     subscription_id: Id of the set of metrics subscriptions, to be repeated when pushing.

@@ -21,7 +21,7 @@ _INT32_INT16 = struct.Struct(">ih")
 class PushTelemetryResponse(Response):
     """Tells whether the metrics were taken.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

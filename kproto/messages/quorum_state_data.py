@@ -31,7 +31,7 @@ _INT64 = struct.Struct(">q")
 class Voter(Struct):
     """One voter of the quorum.
 
-    Versions 0.
+    Version 0.
 
     voter_id: Replica id of the voter.
     """
@@ -50,16 +50,16 @@ class Voter(Struct):
 class QuorumStateData(Message):
     """Content of the quorum-state file, in which a KRaft replica keeps its election state.
 
-    Versions 0 to 1, flexible 0 to 1.
+    Versions 0 to 1, all flexible.
 
-    cluster_id: Id of the cluster; empty when not recorded. (versions 0)
+    cluster_id: Id of the cluster; empty when not recorded. (version 0)
     leader_id: Replica id of the epoch's leader; -1 when not known.
     leader_epoch: Last epoch that the replica knows; -1 when there is none.
     voted_id: Replica id of the candidate voted for in this epoch; -1 when there was none.
     voted_directory_id: Log directory id of the candidate voted for; zero when there was none.
-        (versions 1)
-    applied_offset: Offset up to which the replica had applied the log. (versions 0)
-    current_voters: Voters of the quorum; null when not recorded. (versions 0, nullable)
+        (version 1)
+    applied_offset: Offset up to which the replica had applied the log. (version 0)
+    current_voters: Voters of the quorum; null when not recorded. (version 0, nullable)
     """
 
     __slots__ = (

@@ -29,7 +29,7 @@ _INT32X2 = struct.Struct(">ii")
 class PartitionData(Struct):
     """One partition.
 
-    Versions 0.
+    Version 0.
 
     partition: Index of the partition.
     leader_epoch: Epoch of the share partition's leader, by which an earlier leader is fenced.
@@ -51,7 +51,7 @@ class PartitionData(Struct):
 class ReadStateData(Struct):
     """Partitions of one topic whose state is read.
 
-    Versions 0.
+    Version 0.
 
     topic_id: Id of the topic.
     partitions: Partitions of the topic.
@@ -73,7 +73,7 @@ class ReadStateData(Struct):
 class ReadShareGroupStateRequest(Request["ReadShareGroupStateResponse"]):
     """Reads share-partition state; sent from broker to broker.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     group_id: Id of the group.
     topics: Topics, one entry each.

@@ -38,7 +38,7 @@ _INT64X2_INT8_INT16 = struct.Struct(">qqbh")
 class StateBatch(Struct):
     """A range of offsets with one delivery state.
 
-    Versions 0.
+    Version 0.
 
     first_offset: First offset of the range, included.
     last_offset: Last offset of the range, included.
@@ -66,7 +66,7 @@ class StateBatch(Struct):
 class PartitionResult(Struct):
     """State of one share partition.
 
-    Versions 0.
+    Version 0.
 
     partition: Index of the partition.
     error_code: Kafka error code; 0 for success.
@@ -107,7 +107,7 @@ class PartitionResult(Struct):
 class ReadStateResult(Struct):
     """States in one topic.
 
-    Versions 0.
+    Version 0.
 
     topic_id: Id of the topic.
     partitions: Partitions of the topic.
@@ -129,7 +129,7 @@ class ReadStateResult(Struct):
 class ReadShareGroupStateResponse(Response):
     """State of each share partition.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     results: Results, one entry for each item of the request.
     """

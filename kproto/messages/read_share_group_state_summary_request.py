@@ -73,7 +73,7 @@ class ReadStateSummaryData(Struct):
 class ReadShareGroupStateSummaryRequest(Request["ReadShareGroupStateSummaryResponse"]):
     """Reads share-partition offsets without the state of records; sent from broker to broker.
 
-    Versions 0 to 1, flexible 0 to 1.
+    Versions 0 to 1, all flexible.
 
     group_id: Id of the group.
     topics: Topics, one entry each.

@@ -46,7 +46,7 @@ class PartitionResult(Struct):
     leader_epoch: Epoch of the partition's leader, raised at each election; -1 when not known.
     start_offset: First offset whose delivery is not done; -1 when not known yet.
     delivery_complete_count: Number of offsets from the start offset on that need no further
-        delivery; -1 when not known. (versions 1, ignorable)
+        delivery; -1 when not known. (version 1, ignorable)
     """
 
     __slots__ = (
@@ -105,7 +105,7 @@ class ReadStateSummaryResult(Struct):
 class ReadShareGroupStateSummaryResponse(Response):
     """Start offset and epochs of each share partition.
 
-    Versions 0 to 1, flexible 0 to 1.
+    Versions 0 to 1, all flexible.
 
     results: Results, one entry for each item of the request.
     """

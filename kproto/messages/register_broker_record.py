@@ -133,7 +133,7 @@ class BrokerFeatureCollection(KeyedList[BrokerFeature]):
 class RegisterBrokerRecord(Message):
     """Registers a broker in the cluster's metadata.
 
-    Versions 0 to 4, flexible 0 to 4.
+    Versions 0 to 4, all flexible.
 
     broker_id: Id of the broker.
     is_migrating_zk_broker: True for a ZooKeeper broker that is ready to migrate to KRaft. (versions
@@ -148,7 +148,7 @@ class RegisterBrokerRecord(Message):
         4)
     log_dirs: Ids of the broker's log directories that work. (versions 3 to 4, tag 0)
     cordoned_log_dirs: Ids of log directories that take no new replicas; null until the broker
-        reports them. (versions 4, nullable, tag 1)
+        reports them. (version 4, nullable, tag 1)
     """
 
     __slots__ = (

@@ -31,7 +31,7 @@ _UINT8 = struct.Struct(">B")
 class ControllerEndpoint(Struct):
     """One address at which the controller listens.
 
-    Versions 0.
+    Version 0.
 
     name: Name of the listener.
     host: Host name or IP address to connect to.
@@ -75,7 +75,7 @@ class ControllerEndpointCollection(KeyedList[ControllerEndpoint]):
 class ControllerFeature(Struct):
     """One feature that the controller supports, with its range of levels.
 
-    Versions 0.
+    Version 0.
 
     name: Name of the feature.
     min_supported_version: Lowest level supported.
@@ -116,7 +116,7 @@ class ControllerFeatureCollection(KeyedList[ControllerFeature]):
 class RegisterControllerRecord(Message):
     """Registers a controller in the cluster's metadata.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     controller_id: Id of the controller.
     incarnation_id: Random id of the process, new at each start.

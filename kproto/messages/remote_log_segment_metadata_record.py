@@ -45,7 +45,7 @@ _UINT8 = struct.Struct(">B")
 class TopicIdPartitionEntry(Struct):
     """One partition, by the name and id of its topic.
 
-    Versions 0.
+    Version 0.
 
     name: Name of the topic.
     id: Id of the topic.
@@ -70,7 +70,7 @@ class TopicIdPartitionEntry(Struct):
 class RemoteLogSegmentIdEntry(Struct):
     """Partition and id of a segment in remote storage.
 
-    Versions 0.
+    Version 0.
 
     topic_id_partition: Topic and partition of the segment.
     id: Id of the segment in remote storage.
@@ -94,7 +94,7 @@ class RemoteLogSegmentIdEntry(Struct):
 class SegmentLeaderEpochEntry(Struct):
     """One leader epoch of the segment and where it begins.
 
-    Versions 0.
+    Version 0.
 
     leader_epoch: Epoch of the partition's leader, raised at each election; -1 when not known.
     offset: First offset of the epoch.
@@ -116,7 +116,7 @@ class SegmentLeaderEpochEntry(Struct):
 class RemoteLogSegmentMetadataRecord(Message):
     """Announces a segment in remote storage, in __remote_log_metadata.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     remote_log_segment_id: Partition and id of the segment in remote storage.
     start_offset: First offset, included.

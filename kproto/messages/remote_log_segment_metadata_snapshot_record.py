@@ -41,7 +41,7 @@ _UINT8 = struct.Struct(">B")
 class SegmentLeaderEpochEntry(Struct):
     """One leader epoch of the segment and where it begins.
 
-    Versions 0.
+    Version 0.
 
     leader_epoch: Epoch of the partition's leader, raised at each election; -1 when not known.
     offset: First offset of the epoch.
@@ -63,7 +63,7 @@ class SegmentLeaderEpochEntry(Struct):
 class RemoteLogSegmentMetadataSnapshotRecord(Message):
     """A segment in remote storage, as a snapshot file of one partition holds it.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     segment_id: Id of the segment in remote storage.
     start_offset: First offset, included.

@@ -28,7 +28,7 @@ _INT8 = struct.Struct(">b")
 class TopicIdPartitionEntry(Struct):
     """One partition, by the name and id of its topic.
 
-    Versions 0.
+    Version 0.
 
     name: Name of the topic.
     id: Id of the topic.
@@ -53,7 +53,7 @@ class TopicIdPartitionEntry(Struct):
 class RemoteLogSegmentIdEntry(Struct):
     """Partition and id of a segment in remote storage.
 
-    Versions 0.
+    Version 0.
 
     topic_id_partition: Topic and partition of the segment.
     id: Id of the segment in remote storage.
@@ -77,7 +77,7 @@ class RemoteLogSegmentIdEntry(Struct):
 class RemoteLogSegmentMetadataUpdateRecord(Message):
     """Changes the state of a segment in remote storage, in __remote_log_metadata.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     remote_log_segment_id: Partition and id of the segment in remote storage.
     broker_id: Id of the broker that wrote the event.

@@ -26,7 +26,7 @@ _INT32_INT64_INT8 = struct.Struct(">iqb")
 class TopicIdPartitionEntry(Struct):
     """One partition, by the name and id of its topic.
 
-    Versions 0.
+    Version 0.
 
     name: Name of the topic.
     id: Id of the topic.
@@ -51,7 +51,7 @@ class TopicIdPartitionEntry(Struct):
 class RemotePartitionDeleteMetadataRecord(Message):
     """Tracks the deletion of a partition from remote storage, in __remote_log_metadata.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     topic_id_partition: Partition to delete.
     broker_id: Id of the broker that wrote the event: the controller for state 0, else the leader of

@@ -20,7 +20,7 @@ __all__ = [
 class RemoveAccessControlEntryRecord(Message):
     """Removes an ACL from the cluster's metadata.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     id: Id of the ACL to remove.
     """

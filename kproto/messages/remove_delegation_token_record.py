@@ -18,7 +18,7 @@ __all__ = [
 class RemoveDelegationTokenRecord(Message):
     """Removes a delegation token from the cluster's metadata.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     token_id: Id of the delegation token.
     """

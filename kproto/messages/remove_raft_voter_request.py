@@ -26,7 +26,7 @@ _INT32 = struct.Struct(">i")
 class RemoveRaftVoterRequest(Request["RemoveRaftVoterResponse"]):
     """Removes a voter from the KRaft quorum.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     cluster_id: Id of the cluster; null when not known. (nullable)
     voter_id: Replica id of the voter.

@@ -20,7 +20,7 @@ __all__ = [
 class RemoveTopicRecord(Message):
     """Removes a topic and its partitions from the cluster's metadata.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     topic_id: Id of the topic.
     """

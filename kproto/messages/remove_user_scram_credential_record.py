@@ -21,7 +21,7 @@ _INT8 = struct.Struct(">b")
 class RemoveUserScramCredentialRecord(Message):
     """Removes a SCRAM credential from the cluster's metadata.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     name: Name of the user.
     mechanism: SCRAM mechanism: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512.

@@ -25,7 +25,7 @@ _INT64 = struct.Struct(">q")
 class RenewDelegationTokenRequest(Request["RenewDelegationTokenResponse"]):
     """Renews a delegation token before it expires.
 
-    Versions 0 to 2, flexible 2.
+    Versions 0 to 2, flexible in version 2.
 
     hmac: HMAC of the delegation token, which is its secret.
     renew_period_ms: How long the token shall stay valid from now on, in ms; below 0 for the

@@ -22,7 +22,7 @@ _INT16X2_INT32 = struct.Struct(">hhi")
 class RequestHeader(Message):
     """Stands before each request: API, version, correlation id and client id.
 
-    Versions 0 to 2, flexible 2.
+    Versions 0 to 2, flexible in version 2.
 
     request_api_key: Number of the API that is called.
     request_api_version: Version in which the request is written and the response is wanted.

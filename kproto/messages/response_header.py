@@ -22,7 +22,7 @@ _INT32 = struct.Struct(">i")
 class ResponseHeader(Message):
     """Stands before each response: the correlation id of its request.
 
-    Versions 0 to 1, flexible 1.
+    Versions 0 to 1, flexible in version 1.
 
     correlation_id: Number by which a response is matched to its request.
     """

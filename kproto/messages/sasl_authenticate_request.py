@@ -22,7 +22,7 @@ __all__ = [
 class SaslAuthenticateRequest(Request["SaslAuthenticateResponse"]):
     """Carries one token of the SASL exchange to the broker.
 
-    Versions 0 to 2, flexible 2.
+    Versions 0 to 2, flexible in version 2.
 
     auth_bytes: Client's token, in the form that the mechanism defines.
     """

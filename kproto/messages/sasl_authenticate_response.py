@@ -36,7 +36,7 @@ _INT64 = struct.Struct(">q")
 class SaslAuthenticateResponse(Response):
     """Carries the broker's next SASL token, or the end of the exchange.
 
-    Versions 0 to 2, flexible 2.
+    Versions 0 to 2, flexible in version 2.
 
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (nullable)

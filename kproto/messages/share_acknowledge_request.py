@@ -147,13 +147,13 @@ class AcknowledgeTopicCollection(KeyedList[AcknowledgeTopic]):
 class ShareAcknowledgeRequest(Request["ShareAcknowledgeResponse"]):
     """Acknowledges records that a share group's member has acquired.
 
-    Versions 0 to 2, flexible 0 to 2.
+    Versions 0 to 2, all flexible.
 
     group_id: Id of the group; null is allowed, but not used. (nullable)
     member_id: Id of the group member; null is allowed, but not used. (nullable)
     share_session_epoch: Epoch of the share session, one more with each request; 0 opens a session,
         -1 closes it.
-    is_renew_ack: True when an acknowledgement of type renew is among those sent. (versions 2)
+    is_renew_ack: True when an acknowledgement of type renew is among those sent. (version 2)
     topics: Topics, one entry each.
     """
 

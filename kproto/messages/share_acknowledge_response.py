@@ -175,14 +175,14 @@ class NodeEndpointCollection(KeyedList[NodeEndpoint]):
 class ShareAcknowledgeResponse(Response):
     """Result of each acknowledgement.
 
-    Versions 0 to 2, flexible 0 to 2.
+    Versions 0 to 2, all flexible.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (nullable)
     acquisition_lock_timeout_ms: How long acquired records stay locked for the member, in ms.
-        (versions 2, ignorable)
+        (version 2, ignorable)
     responses: Results, one entry for each item of the request.
     node_endpoints: Addresses of the nodes that CurrentLeader names.
     """

@@ -79,7 +79,7 @@ class FetchPartition(Struct):
 
     partition_index: Index of the partition.
     partition_max_bytes: Size limit for this partition, in bytes; 0 to acknowledge without fetching.
-        (versions 0)
+        (version 0)
     acknowledgement_batches: Ranges of records that are acknowledged.
     """
 
@@ -177,7 +177,7 @@ class ForgottenTopic(Struct):
 class ShareFetchRequest(Request["ShareFetchResponse"]):
     """Acquires records for a share group's member, and acknowledges earlier ones.
 
-    Versions 0 to 2, flexible 0 to 2.
+    Versions 0 to 2, all flexible.
 
     group_id: Id of the group; null is allowed, but not used. (nullable)
     member_id: Id of the group member; null is allowed, but not used. (nullable)
@@ -191,8 +191,8 @@ class ShareFetchRequest(Request["ShareFetchResponse"]):
     batch_size: Preferred number of records per range of acquired records and of acknowledgements.
         (versions 1 to 2)
     share_acquire_mode: How MaxRecords is meant: 0 round up to whole batches, 1 as a strict limit.
-        (versions 2, ignorable)
-    is_renew_ack: True when an acknowledgement of type renew is among those sent. (versions 2)
+        (version 2, ignorable)
+    is_renew_ack: True when an acknowledgement of type renew is among those sent. (version 2)
     topics: Topics, one entry each.
     forgotten_topics_data: Partitions to drop from the session.
     """

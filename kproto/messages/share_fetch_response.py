@@ -106,7 +106,8 @@ class PartitionData(Struct):
         success.
     acknowledge_error_message: Text for AcknowledgeErrorCode; null when there is none. (nullable)
     current_leader: Leader that the broker knows of, so that the client need not ask for metadata.
-    records: Record batches, as in the log; null or empty when there are none. (nullable in 0)
+    records: Record batches, as in the log; null or empty when there are none. (nullable in version
+        0)
     acquired_records: Ranges of the returned records that are locked for this member.
     """
 
@@ -229,7 +230,7 @@ class NodeEndpointCollection(KeyedList[NodeEndpoint]):
 class ShareFetchResponse(Response):
     """Records acquired for the member, and the result of its acknowledgements.
 
-    Versions 0 to 2, flexible 0 to 2.
+    Versions 0 to 2, all flexible.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

@@ -25,7 +25,7 @@ _INT32X2_INT8 = struct.Struct(">iib")
 class TopicPartitions(Struct):
     """Partitions of one topic.
 
-    Versions 0.
+    Version 0.
 
     topic_id: Id of the topic.
     partitions: Partitions of the topic.
@@ -47,7 +47,7 @@ class TopicPartitions(Struct):
 class ShareGroupCurrentMemberAssignmentValue(Message):
     """What a share group's member holds now.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     member_epoch: Epoch of the member, by which the coordinator knows how far it has followed the
         group.

@@ -25,7 +25,7 @@ _UINT8 = struct.Struct(">B")
 class ShareGroupDescribeRequest(Request["ShareGroupDescribeResponse"]):
     """Asks for the state of share groups.
 
-    Versions 0 to 1, flexible 0 to 1.
+    Versions 0 to 1, all flexible.
 
     group_ids: Groups to describe, by id.
     include_authorized_operations: True to have AuthorizedOperations filled in.

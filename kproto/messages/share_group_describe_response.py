@@ -189,7 +189,7 @@ class DescribedGroup(Struct):
 class ShareGroupDescribeResponse(Response):
     """State of share groups: epochs, members and assignments.
 
-    Versions 0 to 1, flexible 0 to 1.
+    Versions 0 to 1, all flexible.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

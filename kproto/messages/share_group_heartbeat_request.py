@@ -38,7 +38,7 @@ _INT32 = struct.Struct(">i")
 class ShareGroupHeartbeatRequest(Request["ShareGroupHeartbeatResponse"]):
     """Joins, stays in or leaves a share group.
 
-    Versions 0 to 1, flexible 0 to 1.
+    Versions 0 to 1, all flexible.
 
     group_id: Id of the group.
     member_id: Id that the member has made up for its lifetime.

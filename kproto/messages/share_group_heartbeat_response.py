@@ -79,7 +79,7 @@ class Assignment(Struct):
 class ShareGroupHeartbeatResponse(Response):
     """Tells a share group's member its epoch and, when it changes, its assignment.
 
-    Versions 0 to 1, flexible 0 to 1.
+    Versions 0 to 1, all flexible.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

@@ -19,7 +19,7 @@ __all__ = [
 class ShareGroupMemberMetadataKey(Message):
     """Key in __consumer_offsets of what a share group knows of a member.
 
-    Versions 0, none flexible.
+    Version 0, not flexible.
 
     group_id: Id of the group.
     member_id: Id of the group member.

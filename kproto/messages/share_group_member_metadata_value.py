@@ -32,7 +32,7 @@ __all__ = [
 class ShareGroupMemberMetadataValue(Message):
     """Subscription and client data of a share group's member.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     rack_id: Rack of the member; null when it has none. (nullable)
     client_id: Client id that the member puts into its requests.

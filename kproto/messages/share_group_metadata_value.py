@@ -21,7 +21,7 @@ _INT32_INT64 = struct.Struct(">iq")
 class ShareGroupMetadataValue(Message):
     """Epoch of a share group.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     epoch: Epoch of the group, raised whenever its members or their subscriptions change.
     metadata_hash: Hash over the metadata of the subscribed topics; a change of it calls for a new

@@ -20,7 +20,7 @@ class ShareGroupPartitionMetadataKey(Message):
     """Key in __consumer_offsets of a share group's partitions;
     ShareGroupStatePartitionMetadataKey is its later name.
 
-    Versions 9, none flexible.
+    Version 9, not flexible.
 
     group_id: Id of the group.
     """

@@ -34,7 +34,7 @@ __all__ = [
 class TopicPartitionsInfo(Struct):
     """Partitions of one topic that have share state.
 
-    Versions 0.
+    Version 0.
 
     topic_id: Id of the topic.
     topic_name: Name of the topic.
@@ -59,7 +59,7 @@ class TopicPartitionsInfo(Struct):
 class TopicInfo(Struct):
     """One topic.
 
-    Versions 0.
+    Version 0.
 
     topic_id: Id of the topic.
     topic_name: Name of the topic.
@@ -82,7 +82,7 @@ class ShareGroupPartitionMetadataValue(Message):
     """Partitions of a share group that have state; ShareGroupStatePartitionMetadataValue is its
     later name.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     initialized_topics: Topics and partitions that have share state.
     deleting_topics: Topics whose share state is going away.

@@ -19,7 +19,7 @@ __all__ = [
 class ShareGroupStatePartitionMetadataKey(Message):
     """Key in __consumer_offsets of the partitions of a share group that have state.
 
-    Versions 0, none flexible.
+    Version 0, not flexible.
 
     group_id: Id of the group.
     """

@@ -34,7 +34,7 @@ __all__ = [
 class TopicPartitionsInfo(Struct):
     """Partitions of one topic that have share state.
 
-    Versions 0.
+    Version 0.
 
     topic_id: Id of the topic.
     topic_name: Name of the topic.
@@ -59,7 +59,7 @@ class TopicPartitionsInfo(Struct):
 class TopicInfo(Struct):
     """One topic.
 
-    Versions 0.
+    Version 0.
 
     topic_id: Id of the topic.
     topic_name: Name of the topic.
@@ -81,7 +81,7 @@ class TopicInfo(Struct):
 class ShareGroupStatePartitionMetadataValue(Message):
     """Partitions of a share group whose state exists, is being set up or is being deleted.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     initializing_topics: Topics and partitions whose share state is being set up.
     initialized_topics: Topics and partitions that have share state.

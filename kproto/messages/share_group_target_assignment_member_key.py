@@ -19,7 +19,7 @@ __all__ = [
 class ShareGroupTargetAssignmentMemberKey(Message):
     """Key in __consumer_offsets of what a share group's member shall hold.
 
-    Versions 0, none flexible.
+    Version 0, not flexible.
 
     group_id: Id of the group.
     member_id: Id of the group member.

@@ -23,7 +23,7 @@ _INT32 = struct.Struct(">i")
 class ShareUpdateKey(Message):
     """Key in __share_group_state of a change of a share partition's state.
 
-    Versions 0, none flexible.
+    Version 0, not flexible.
 
     group_id: Id of the group.
     topic_id: Id of the topic.

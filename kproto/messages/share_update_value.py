@@ -27,7 +27,7 @@ _INT64X2_INT8_INT16 = struct.Struct(">qqbh")
 class StateBatch(Struct):
     """A range of offsets with one delivery state.
 
-    Versions 0.
+    Version 0.
 
     first_offset: First offset of the range, included.
     last_offset: Last offset of the range, included.
@@ -55,7 +55,7 @@ class StateBatch(Struct):
 class ShareUpdateValue(Message):
     """Change of a share partition's state since its last snapshot.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     snapshot_epoch: Number of the snapshot, which the updates that follow it repeat.
     leader_epoch: Epoch of the partition's leader, raised at each election; -1 when not known.

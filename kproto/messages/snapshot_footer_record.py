@@ -21,7 +21,7 @@ _INT16 = struct.Struct(">h")
 class SnapshotFooterRecord(Message):
     """Control record that ends a metadata snapshot.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     version: Version of the record's own format.
     """

@@ -21,7 +21,7 @@ _INT16_INT64 = struct.Struct(">hq")
 class SnapshotHeaderRecord(Message):
     """Control record that begins a metadata snapshot.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     version: Version of the record's own format.
     last_contained_log_timestamp: Append time of the last record in the snapshot, in ms since the

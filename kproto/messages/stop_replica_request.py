@@ -49,7 +49,7 @@ _UINT8 = struct.Struct(">B")
 class StopReplicaPartitionV0(Struct):
     """One partition to stop, with its topic.
 
-    Versions 0.
+    Version 0.
 
     topic_name: Name of the topic.
     partition_index: Index of the partition.
@@ -141,16 +141,16 @@ class StopReplicaTopicState(Struct):
 class StopReplicaRequest(Request["StopReplicaResponse"]):
     """Tells a broker to stop replicas, and to delete them if asked, in ZooKeeper mode.
 
-    Versions 0 to 4, flexible 2 to 4.
+    Versions 0 to 4, flexible in versions 2 to 4.
 
     controller_id: Id of the controller.
-    is_k_raft_controller: True when ControllerId names a KRaft controller. (versions 4)
+    is_k_raft_controller: True when ControllerId names a KRaft controller. (version 4)
     controller_epoch: Epoch of the controller, raised at each controller election.
     broker_epoch: Epoch of the broker that is addressed; -1 when not known. (versions 1 to 4,
         ignorable)
     delete_partitions: True to delete the replicas from disk, false only to stop them. (versions 0
         to 2)
-    ungrouped_partitions: Partitions to stop, each with the topic in the same entry. (versions 0)
+    ungrouped_partitions: Partitions to stop, each with the topic in the same entry. (version 0)
     topics: Topics, one entry each. (versions 1 to 2)
     topic_states: State of each topic's partitions. (versions 3 to 4)
     """

@@ -63,7 +63,7 @@ class StopReplicaPartitionError(Struct):
 class StopReplicaResponse(Response):
     """Result of each replica that was to stop.
 
-    Versions 0 to 4, flexible 2 to 4.
+    Versions 0 to 4, flexible in versions 2 to 4.
 
     error_code: Kafka error code; 0 for success.
     partition_errors: Result for each partition.

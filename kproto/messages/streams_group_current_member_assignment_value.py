@@ -38,7 +38,7 @@ _INT32X2_INT8 = struct.Struct(">iib")
 class TaskIds(Struct):
     """Tasks of one subtopology.
 
-    Versions 0.
+    Version 0.
 
     subtopology_id: Id of the subtopology, unique in its topology.
     partitions: Numbers of the tasks, which are those of the input partitions.
@@ -64,7 +64,7 @@ class TaskIds(Struct):
 class StreamsGroupCurrentMemberAssignmentValue(Message):
     """Tasks that a streams group's member holds now and has yet to give up.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     member_epoch: Epoch of the member, by which the coordinator knows how far it has followed the
         group.

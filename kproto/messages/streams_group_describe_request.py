@@ -26,11 +26,11 @@ _UINT8 = struct.Struct(">B")
 class StreamsGroupDescribeRequest(Request["StreamsGroupDescribeResponse"]):
     """Asks for the state of streams groups (KIP-1071).
 
-    Versions 0 to 1, flexible 0 to 1.
+    Versions 0 to 1, all flexible.
 
     group_ids: Groups to describe, by id.
     include_authorized_operations: True to have AuthorizedOperations filled in.
-    include_topology_description: True to have the group's topology description returned. (versions
+    include_topology_description: True to have the group's topology description returned. (version
         1)
     """
 

@@ -344,7 +344,7 @@ class Member(Struct):
 class TopologyDescriptionNode(Struct):
     """One node of the processor graph.
 
-    Versions 1.
+    Version 1.
 
     name: Name of the node, unique in its topology.
     node_type: Kind of node: 1 source, 2 processor, 3 sink.
@@ -380,7 +380,7 @@ class TopologyDescriptionNode(Struct):
 class TopologyDescriptionSubtopology(Struct):
     """One subtopology and its nodes.
 
-    Versions 1.
+    Version 1.
 
     subtopology_id: Id of the subtopology, unique in its topology.
     nodes: Nodes, one entry each.
@@ -402,7 +402,7 @@ class TopologyDescriptionSubtopology(Struct):
 class TopologyDescriptionGlobalStore(Struct):
     """One global store, with the nodes that feed it.
 
-    Versions 1.
+    Version 1.
 
     source: Source node that the global store is fed from.
     processor: Node that writes what the source delivers into the global store.
@@ -424,7 +424,7 @@ class TopologyDescriptionGlobalStore(Struct):
 class TopologyDescription(Struct):
     """Full description of a topology.
 
-    Versions 1.
+    Version 1.
 
     subtopologies: Subtopologies, one entry each.
     global_stores: State stores that each instance holds in full.
@@ -459,10 +459,10 @@ class DescribedGroup(Struct):
     authorized_operations: Bit n is set when the caller may do AclOperation n on the group;
         -2147483648 when not asked for.
     topology_description: Full description of the topology; null unless TopologyDescriptionStatus is
-        3. (versions 1, nullable)
+        3. (version 1, nullable)
     topology_description_status: What became of TopologyDescription: 0 not asked for, 1 not stored,
-        2 failed, 3 returned. (versions 1)
-    assignor_name: Task assignor that the next assignment will use; null on an error. (versions 1,
+        2 failed, 3 returned. (version 1)
+    assignor_name: Task assignor that the next assignment will use; null on an error. (version 1,
         nullable, ignorable)
     """
 
@@ -515,7 +515,7 @@ class DescribedGroup(Struct):
 class StreamsGroupDescribeResponse(Response):
     """State of streams groups: topology, members and their tasks (KIP-1071).
 
-    Versions 0 to 1, flexible 0 to 1.
+    Versions 0 to 1, all flexible.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

@@ -265,7 +265,7 @@ class TaskOffset(Struct):
 class StreamsGroupHeartbeatRequest(Request["StreamsGroupHeartbeatResponse"]):
     """Joins, stays in or leaves a streams group (KIP-1071).
 
-    Versions 0 to 1, flexible 0 to 1.
+    Versions 0 to 1, all flexible.
 
     group_id: Id of the group.
     member_id: Id that the member has made up for its lifetime.

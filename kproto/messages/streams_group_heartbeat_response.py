@@ -163,7 +163,7 @@ class EndpointToPartitions(Struct):
 class StreamsGroupHeartbeatResponse(Response):
     """Tells a Streams client its member epoch and, when they change, its tasks (KIP-1071).
 
-    Versions 0 to 1, flexible 0 to 1.
+    Versions 0 to 1, all flexible.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.
@@ -172,16 +172,16 @@ class StreamsGroupHeartbeatResponse(Response):
     member_id: Id of the group member.
     member_epoch: Epoch that the member is at from now on.
     heartbeat_interval_ms: How often the member shall send a heartbeat, in ms.
-    acceptable_recovery_lag_legacy: Older place of AcceptableRecoveryLag, in offsets. (versions 0)
+    acceptable_recovery_lag_legacy: Older place of AcceptableRecoveryLag, in offsets. (version 0)
     task_offset_interval_ms: How often the member shall report TaskOffsets, in ms.
     acceptable_recovery_lag: Offsets a client may be behind and still take an active task; -1 when
-        the broker has no such setting. (versions 1, ignorable)
+        the broker has no such setting. (version 1, ignorable)
     status: Conditions that the member should know of; null or empty for none. (nullable)
     active_tasks: Active tasks that the member shall run; null when unchanged. (nullable)
     standby_tasks: Standby tasks that the member shall run; null when unchanged. (nullable)
     warmup_tasks: Warm-up tasks that the member shall run; null when unchanged. (nullable)
     topology_description_required: True when the broker wants the topology description to be sent.
-        (versions 1)
+        (version 1)
     endpoint_information_epoch: Epoch of the endpoint-to-partitions map, so that only changes are
         sent.
     partitions_by_user_endpoint: Which partitions each endpoint serves, one entry for each member;

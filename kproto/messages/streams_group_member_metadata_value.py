@@ -36,7 +36,7 @@ _UINT16 = struct.Struct(">H")
 class Endpoint(Struct):
     """One address to connect to.
 
-    Versions 0.
+    Version 0.
 
     host: Host name or IP address to connect to.
     port: TCP port to connect to.
@@ -58,7 +58,7 @@ class Endpoint(Struct):
 class KeyValue(Struct):
     """A name and its value.
 
-    Versions 0.
+    Version 0.
 
     key: Name of the tag.
     value: Value of the tag.
@@ -80,7 +80,7 @@ class KeyValue(Struct):
 class StreamsGroupMemberMetadataValue(Message):
     """Client data of a streams group's member.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     instance_id: Instance id of a static member; null for a dynamic one. (nullable)
     rack_id: Rack of the member; null when it has none. (nullable)

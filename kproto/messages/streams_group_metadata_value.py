@@ -31,7 +31,7 @@ _INT32_INT64 = struct.Struct(">iq")
 class LastAssignmentConfig(Struct):
     """One setting used for the last assignment.
 
-    Versions 0.
+    Version 0.
 
     key: Name of the setting.
     value: Value of the setting.
@@ -53,7 +53,7 @@ class LastAssignmentConfig(Struct):
 class StreamsGroupMetadataValue(Message):
     """Epoch of a streams group, and how its topology stands.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     epoch: Epoch of the group, raised whenever its members or their topology change.
     metadata_hash: Hash over the metadata of the subscribed topics; a change of it calls for a new

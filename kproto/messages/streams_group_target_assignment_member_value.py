@@ -31,7 +31,7 @@ __all__ = [
 class TaskIds(Struct):
     """Tasks of one subtopology.
 
-    Versions 0.
+    Version 0.
 
     subtopology_id: Id of the subtopology, unique in its topology.
     partitions: Numbers of the tasks, which are those of the input partitions.
@@ -53,7 +53,7 @@ class TaskIds(Struct):
 class StreamsGroupTargetAssignmentMemberValue(Message):
     """Tasks that a streams group's member shall hold once the rebalance is over.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     active_tasks: Active tasks of the member.
     standby_tasks: Standby tasks of the member.

@@ -45,7 +45,7 @@ _INT8 = struct.Struct(">b")
 class TopologyDescriptionNode(Struct):
     """One node of the processor graph.
 
-    Versions 0.
+    Version 0.
 
     name: Name of the node, unique in its topology.
     node_type: Kind of node: 1 source, 2 processor, 3 sink.
@@ -81,7 +81,7 @@ class TopologyDescriptionNode(Struct):
 class TopologyDescriptionSubtopology(Struct):
     """One subtopology and its nodes.
 
-    Versions 0.
+    Version 0.
 
     subtopology_id: Id of the subtopology, unique in its topology.
     nodes: Nodes, one entry each.
@@ -103,7 +103,7 @@ class TopologyDescriptionSubtopology(Struct):
 class TopologyDescriptionGlobalStore(Struct):
     """One global store, with the nodes that feed it.
 
-    Versions 0.
+    Version 0.
 
     source: Source node that the global store is fed from.
     processor: Node that writes what the source delivers into the global store.
@@ -125,7 +125,7 @@ class TopologyDescriptionGlobalStore(Struct):
 class TopologyDescription(Struct):
     """Full description of a topology.
 
-    Versions 0.
+    Version 0.
 
     subtopologies: Subtopologies, one entry each.
     global_stores: State stores that each instance holds in full.
@@ -149,7 +149,7 @@ class StreamsGroupTopologyDescriptionUpdateRequest(
 ):
     """Hands a streams group's topology description to the broker (KIP-1331).
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     group_id: Id of the group.
     member_id: Id of the member that sends the description.

@@ -21,7 +21,7 @@ _INT32_INT16 = struct.Struct(">ih")
 class StreamsGroupTopologyDescriptionUpdateResponse(Response):
     """Tells whether the topology description was taken (KIP-1331).
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

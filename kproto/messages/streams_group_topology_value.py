@@ -40,7 +40,7 @@ _INT32_INT16 = struct.Struct(">ih")
 class TopicConfig(Struct):
     """One setting of a topic.
 
-    Versions 0.
+    Version 0.
 
     key: Name of the setting.
     value: Value of the setting.
@@ -62,7 +62,7 @@ class TopicConfig(Struct):
 class TopicInfo(Struct):
     """One topic.
 
-    Versions 0.
+    Version 0.
 
     name: Name of the topic.
     partitions: Number of partitions; 0 when it is not fixed.
@@ -90,7 +90,7 @@ class TopicInfo(Struct):
 class CopartitionGroup(Struct):
     """Input topics whose partition counts must agree.
 
-    Versions 0.
+    Version 0.
 
     source_topics: Positions in the subtopology's SourceTopics.
     source_topic_regex: Positions in the subtopology's SourceTopicRegex.
@@ -115,7 +115,7 @@ class CopartitionGroup(Struct):
 class Subtopology(Struct):
     """A part of the topology that runs on its own: its topics and stores.
 
-    Versions 0.
+    Version 0.
 
     subtopology_id: Id of the subtopology, unique in its topology.
     source_topics: Names of the subtopology's input topics.
@@ -160,7 +160,7 @@ class Subtopology(Struct):
 class StreamsGroupTopologyValue(Message):
     """Topology of a streams group.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     epoch: Epoch of the topology.
     subtopologies: Subtopologies, one entry each.

@@ -70,17 +70,17 @@ class SyncGroupRequestAssignment(Struct):
 class SyncGroupRequest(Request["SyncGroupResponse"]):
     """Waits for the assignment of a classic group; its leader brings it along.
 
-    Versions 0 to 5, flexible 4 to 5.
+    Versions 0 to 5, flexible in versions 4 to 5.
 
     group_id: Id of the group.
     generation_id: Generation of the classic group, raised at each rebalance.
     member_id: Id of the group member.
     group_instance_id: Instance id of a static member; null for a dynamic one. (versions 3 to 5,
         nullable)
-    protocol_type: Kind of group that the member believes to be in; null when not said. (versions 5,
+    protocol_type: Kind of group that the member believes to be in; null when not said. (version 5,
         nullable, ignorable)
-    protocol_name: Protocol that the member believes the group uses; null when not said. (versions
-        5, nullable, ignorable)
+    protocol_name: Protocol that the member believes the group uses; null when not said. (version 5,
+        nullable, ignorable)
     assignments: Assignment of each member; empty from all but the leader.
     """
 

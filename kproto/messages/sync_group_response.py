@@ -34,15 +34,15 @@ _INT32 = struct.Struct(">i")
 class SyncGroupResponse(Response):
     """Assignment of one member of a classic group.
 
-    Versions 0 to 5, flexible 4 to 5.
+    Versions 0 to 5, flexible in versions 4 to 5.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all. (versions 1 to 5, ignorable)
     error_code: Kafka error code; 0 for success.
-    protocol_type: Kind of group, such as consumer or connect; null when not known. (versions 5,
+    protocol_type: Kind of group, such as consumer or connect; null when not known. (version 5,
         nullable, ignorable)
     protocol_name: Protocol that the coordinator chose among the members', such as range; null when
-        not known. (versions 5, nullable, ignorable)
+        not known. (version 5, nullable, ignorable)
     assignment: Assignment of the member, in the bytes of the group's protocol; empty on an error.
     """
 

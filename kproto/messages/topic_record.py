@@ -20,7 +20,7 @@ __all__ = [
 class TopicRecord(Message):
     """Adds a topic to the cluster's metadata.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     name: Name of the topic.
     topic_id: Id of the topic.

@@ -19,7 +19,7 @@ __all__ = [
 class TransactionLogKey(Message):
     """Key in __transaction_state of a transactional id.
 
-    Versions 0, none flexible.
+    Version 0, not flexible.
 
     transactional_id: Transactional id of the producer.
     """

@@ -68,16 +68,16 @@ class PartitionsSchema(Struct):
 class TransactionLogValue(Message):
     """State of a transactional id and its transaction.
 
-    Versions 0 to 1, flexible 1.
+    Versions 0 to 1, flexible in version 1.
 
     producer_id: Id of an idempotent or transactional producer.
     previous_producer_id: Producer id of the last transaction that ended; -1 when there is none.
-        (versions 1, tag 0)
+        (version 1, tag 0)
     next_producer_id: Producer id that takes over after this transaction; -1 when there is none.
-        (versions 1, tag 1)
+        (version 1, tag 1)
     producer_epoch: Epoch of the producer id; a lower one is fenced off.
-    next_producer_epoch: Epoch that goes with NextProducerId; -1 when there is none. (versions 1,
-        tag 3)
+    next_producer_epoch: Epoch that goes with NextProducerId; -1 when there is none. (version 1, tag
+        3)
     transaction_timeout_ms: How long a transaction may stay open before the coordinator aborts it,
         in ms.
     transaction_status: 0 empty, 1 ongoing, 2 / 3 preparing commit / abort, 4 / 5 commit / abort
@@ -88,7 +88,7 @@ class TransactionLogValue(Message):
         epoch.
     transaction_start_timestamp_ms: When the transaction began, in ms since the Unix epoch; -1 when
         none is open.
-    client_transaction_version: Version of the transaction protocol that the client uses. (versions
+    client_transaction_version: Version of the transaction protocol that the client uses. (version
         1, tag 2)
     """
 

@@ -86,7 +86,7 @@ class TxnOffsetCommitRequestTopic(Struct):
     Versions 0 to 6.
 
     name: Name of the topic. (versions 0 to 5, ignorable)
-    topic_id: Id of the topic. (versions 6, ignorable)
+    topic_id: Id of the topic. (version 6, ignorable)
     partitions: Partitions of the topic.
     """
 
@@ -108,7 +108,7 @@ class TxnOffsetCommitRequestTopic(Struct):
 class TxnOffsetCommitRequest(Request["TxnOffsetCommitResponse"]):
     """Commits a group's offsets as part of a transaction.
 
-    Versions 0 to 6, flexible 3 to 6.
+    Versions 0 to 6, flexible in versions 3 to 6.
 
     transactional_id: Transactional id of the producer.
     group_id: Id of the group.

@@ -65,7 +65,7 @@ class TxnOffsetCommitResponseTopic(Struct):
     Versions 0 to 6.
 
     name: Name of the topic. (versions 0 to 5, ignorable)
-    topic_id: Id of the topic. (versions 6, ignorable)
+    topic_id: Id of the topic. (version 6, ignorable)
     partitions: Partitions of the topic.
     """
 
@@ -87,7 +87,7 @@ class TxnOffsetCommitResponseTopic(Struct):
 class TxnOffsetCommitResponse(Response):
     """Result of each partition whose offset was to be committed in the transaction.
 
-    Versions 0 to 6, flexible 3 to 6.
+    Versions 0 to 6, flexible in versions 3 to 6.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

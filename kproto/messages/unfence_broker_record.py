@@ -21,7 +21,7 @@ _INT32_INT64 = struct.Struct(">iq")
 class UnfenceBrokerRecord(Message):
     """Unfences a broker; BrokerRegistrationChangeRecord has replaced it.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     id: Id of the broker to unfence.
     epoch: Epoch of the broker's registration.

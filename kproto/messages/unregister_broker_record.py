@@ -21,7 +21,7 @@ _INT32_INT64 = struct.Struct(">iq")
 class UnregisterBrokerRecord(Message):
     """Removes a broker's registration from the cluster's metadata.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     broker_id: Id of the broker.
     broker_epoch: Epoch of the broker's registration; -1 when not known.

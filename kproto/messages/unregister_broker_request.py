@@ -24,7 +24,7 @@ _INT32 = struct.Struct(">i")
 class UnregisterBrokerRequest(Request["UnregisterBrokerResponse"]):
     """Removes the registration of a broker that is gone for good.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     broker_id: Id of the broker.
     """

@@ -21,7 +21,7 @@ _INT32 = struct.Struct(">i")
 class UnregisterControllerRecord(Message):
     """Removes a controller's registration from the cluster's metadata.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     controller_id: Id of the controller.
     """

@@ -24,7 +24,7 @@ _INT32 = struct.Struct(">i")
 class UnregisterControllerRequest(Request["UnregisterControllerResponse"]):
     """Removes the registration of a controller that is gone for good.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     controller_id: Id of the controller.
     """

@@ -36,7 +36,7 @@ class FeatureUpdateKey(Struct):
     feature: Name of the feature.
     max_version_level: Level that the feature shall have; below 1 to switch it off.
     allow_downgrade: True to allow a lower level than the finalized one; UpgradeType has replaced
-        it. (versions 0)
+        it. (version 0)
     upgrade_type: Kind of change: 1 upgrade, 2 downgrade that loses nothing, 3 downgrade that may
         lose metadata. (versions 1 to 2)
     """
@@ -77,7 +77,7 @@ class FeatureUpdateKeyCollection(KeyedList[FeatureUpdateKey]):
 class UpdateFeaturesRequest(Request["UpdateFeaturesResponse"]):
     """Changes the levels of the cluster's features.
 
-    Versions 0 to 2, flexible 0 to 2.
+    Versions 0 to 2, all flexible.
 
     timeout_ms: How long to wait for the request to take effect, in ms.
     feature_updates: Changes of finalized features.

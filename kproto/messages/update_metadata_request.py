@@ -166,8 +166,8 @@ class UpdateMetadataBroker(Struct):
     Versions 0 to 8.
 
     id: Id of the broker.
-    v0_host: Host name of the broker's one address. (versions 0, ignorable)
-    v0_port: TCP port of the broker's one address. (versions 0, ignorable)
+    v0_host: Host name of the broker's one address. (version 0, ignorable)
+    v0_port: TCP port of the broker's one address. (version 0, ignorable)
     endpoints: Addresses at which the node listens. (versions 1 to 8, ignorable)
     rack: Rack of the broker; null when it has none. (versions 2 to 8, nullable, ignorable)
     """
@@ -194,11 +194,11 @@ class UpdateMetadataBroker(Struct):
 class UpdateMetadataRequest(Request["UpdateMetadataResponse"]):
     """Tells a broker the state of the cluster, in ZooKeeper mode.
 
-    Versions 0 to 8, flexible 6 to 8.
+    Versions 0 to 8, flexible in versions 6 to 8.
 
     controller_id: Id of the controller.
-    is_k_raft_controller: True when ControllerId names a KRaft controller. (versions 8)
-    type: 0 unknown, 1 changes only, 2 the whole state of the cluster. (versions 8, tag 0)
+    is_k_raft_controller: True when ControllerId names a KRaft controller. (version 8)
+    type: 0 unknown, 1 changes only, 2 the whole state of the cluster. (version 8, tag 0)
     controller_epoch: Epoch of the controller, raised at each controller election.
     broker_epoch: Epoch of the broker that is addressed; -1 when not known. (versions 5 to 8,
         ignorable)

@@ -22,7 +22,7 @@ _INT16 = struct.Struct(">h")
 class UpdateMetadataResponse(Response):
     """Tells whether the broker took over the state of the cluster.
 
-    Versions 0 to 8, flexible 6 to 8.
+    Versions 0 to 8, flexible in versions 6 to 8.
 
     error_code: Kafka error code; 0 for success.
     """

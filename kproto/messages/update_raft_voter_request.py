@@ -43,7 +43,7 @@ _UINT16 = struct.Struct(">H")
 class Listener(Struct):
     """One address at which the node listens.
 
-    Versions 0.
+    Version 0.
 
     name: Name of the listener.
     host: Host name or IP address to connect to.
@@ -84,7 +84,7 @@ class ListenerCollection(KeyedList[Listener]):
 class KRaftVersionFeature(Struct):
     """Range of KRaft versions that the voter supports.
 
-    Versions 0.
+    Version 0.
 
     min_supported_version: Lowest KRaft version supported.
     max_supported_version: Highest KRaft version supported.
@@ -106,7 +106,7 @@ class KRaftVersionFeature(Struct):
 class UpdateRaftVoterRequest(Request["UpdateRaftVoterResponse"]):
     """Changes a KRaft voter's addresses and supported versions.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     cluster_id: Id of the cluster; null when not known. (nullable)
     current_leader_epoch: Leader epoch that the voter knows; -1 when it knows none.

@@ -27,7 +27,7 @@ _INT32_INT16 = struct.Struct(">ih")
 class CurrentLeader(Struct):
     """Leader of the quorum and how to reach it.
 
-    Versions 0.
+    Version 0.
 
     leader_id: Replica id of the quorum's leader; -1 when not known.
     leader_epoch: Epoch of the quorum's leader; -1 when not known.
@@ -55,7 +55,7 @@ class CurrentLeader(Struct):
 class UpdateRaftVoterResponse(Response):
     """Tells whether the voter was changed, and who leads.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.

@@ -52,7 +52,7 @@ class PartitionData(Struct):
     voter_directory_id: Log directory id of the voter that is asked. (versions 1 to 2, ignorable)
     last_offset_epoch: Leader epoch of the last record in the candidate's log.
     last_offset: End offset of the candidate's log.
-    pre_vote: True to ask only whether a vote would be granted, before an epoch is spent. (versions
+    pre_vote: True to ask only whether a vote would be granted, before an epoch is spent. (version
         2)
     """
 
@@ -115,7 +115,7 @@ class TopicData(Struct):
 class VoteRequest(Request["VoteResponse"]):
     """Asks a KRaft voter for its vote, or whether it would give it.
 
-    Versions 0 to 2, flexible 0 to 2.
+    Versions 0 to 2, all flexible.
 
     cluster_id: Id of the cluster; null when not known. (nullable)
     voter_id: Replica id of the voter that is asked; -1 when not known. (versions 1 to 2, ignorable)

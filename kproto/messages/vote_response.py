@@ -131,7 +131,7 @@ class NodeEndpointCollection(KeyedList[NodeEndpoint]):
 class VoteResponse(Response):
     """Tells the candidate whether it has the vote, and which leader the voter knows.
 
-    Versions 0 to 2, flexible 0 to 2.
+    Versions 0 to 2, all flexible.
 
     error_code: Kafka error code; 0 for success.
     topics: Topics, one entry each.

@@ -31,7 +31,7 @@ _UINT16 = struct.Struct(">H")
 class Endpoint(Struct):
     """One address to connect to.
 
-    Versions 0.
+    Version 0.
 
     name: Name of the listener.
     host: Host name or IP address to connect to.
@@ -72,7 +72,7 @@ class EndpointCollection(KeyedList[Endpoint]):
 class KRaftVersionFeature(Struct):
     """Range of KRaft versions that the voter supports.
 
-    Versions 0.
+    Version 0.
 
     min_supported_version: Lowest KRaft version supported.
     max_supported_version: Highest KRaft version supported.
@@ -94,7 +94,7 @@ class KRaftVersionFeature(Struct):
 class Voter(Struct):
     """One voter of the quorum.
 
-    Versions 0.
+    Version 0.
 
     voter_id: Replica id of the voter.
     voter_directory_id: Log directory id of the voter.
@@ -124,7 +124,7 @@ class Voter(Struct):
 class VotersRecord(Message):
     """Control record that sets the voters of the KRaft quorum.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     version: Version of the record's own format.
     voters: Voters of the quorum.

@@ -67,7 +67,7 @@ class PartitionData(Struct):
     leader_epoch: Epoch of the share partition's leader, by which an earlier leader is fenced.
     start_offset: First offset whose delivery is not done; -1 for no change.
     delivery_complete_count: Number of offsets from the start offset on that need no further
-        delivery; -1 when not known. (versions 1, ignorable)
+        delivery; -1 when not known. (version 1, ignorable)
     state_batches: Ranges of offsets with their delivery state.
     """
 
@@ -124,7 +124,7 @@ class WriteStateData(Struct):
 class WriteShareGroupStateRequest(Request["WriteShareGroupStateResponse"]):
     """Writes share-partition state; sent from broker to broker.
 
-    Versions 0 to 1, flexible 0 to 1.
+    Versions 0 to 1, all flexible.
 
     group_id: Id of the group.
     topics: Topics, one entry each.

@@ -82,7 +82,7 @@ class WriteStateResult(Struct):
 class WriteShareGroupStateResponse(Response):
     """Result of each share partition whose state was to be written.
 
-    Versions 0 to 1, flexible 0 to 1.
+    Versions 0 to 1, all flexible.
 
     results: Results, one entry for each item of the request.
     """

@@ -75,8 +75,8 @@ class WritableTxnMarker(Struct):
     transaction_result: True for a commit marker, false for an abort marker.
     topics: Topics and partitions to write the marker to.
     coordinator_epoch: Epoch of the transaction coordinator.
-    transaction_version: Version of the transaction protocol that the marker belongs to. (versions
-        2, ignorable)
+    transaction_version: Version of the transaction protocol that the marker belongs to. (version 2,
+        ignorable)
     """
 
     __slots__ = (
@@ -110,7 +110,7 @@ class WritableTxnMarker(Struct):
 class WriteTxnMarkersRequest(Request["WriteTxnMarkersResponse"]):
     """Writes commit and abort markers to partitions; sent from broker to broker.
 
-    Versions 0 to 2, flexible 1 to 2.
+    Versions 0 to 2, flexible in versions 1 to 2.
 
     markers: Transaction markers, one entry for each producer.
     """

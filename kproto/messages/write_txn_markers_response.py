@@ -106,7 +106,7 @@ class WritableTxnMarkerResult(Struct):
 class WriteTxnMarkersResponse(Response):
     """Result of each marker that was to be written.
 
-    Versions 0 to 2, flexible 1 to 2.
+    Versions 0 to 2, flexible in versions 1 to 2.
 
     markers: Result for each producer.
     """

@@ -21,7 +21,7 @@ _INT8 = struct.Struct(">b")
 class ZkMigrationStateRecord(Message):
     """Notes how far the migration from ZooKeeper has come.
 
-    Versions 0, flexible 0.
+    Version 0, flexible.
 
     zk_migration_state: State of the migration: 0 none, 1 running, 2 about to start, 3 finished, 4
         ZooKeeper only.
