@@ -165,7 +165,7 @@ if TYPE_CHECKING:
     from .initialize_share_group_state_response import InitializeShareGroupStateResponse
     from .join_group_request import JoinGroupRequest
     from .join_group_response import JoinGroupResponse
-    from .k_raft_version_record import KRaftVersionRecord
+    from .kraft_version_record import KRaftVersionRecord
     from .leader_and_isr_request import LeaderAndIsrRequest
     from .leader_and_isr_response import LeaderAndIsrResponse
     from .leader_change_message import LeaderChangeMessage
@@ -474,7 +474,7 @@ MODULES: dict[str, str] = {
     "InitializeShareGroupStateResponse": "initialize_share_group_state_response",
     "JoinGroupRequest": "join_group_request",
     "JoinGroupResponse": "join_group_response",
-    "KRaftVersionRecord": "k_raft_version_record",
+    "KRaftVersionRecord": "kraft_version_record",
     "LeaderAndIsrRequest": "leader_and_isr_request",
     "LeaderAndIsrResponse": "leader_and_isr_response",
     "LeaderChangeMessage": "leader_change_message",

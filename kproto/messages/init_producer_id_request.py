@@ -35,7 +35,7 @@ class InitProducerIdRequest(Request["InitProducerIdResponse"]):
         in ms.
     producer_id: Producer id whose epoch is to be raised; -1 for a new producer. (versions 3 to 6)
     producer_epoch: Epoch to be raised; -1 for a new producer. (versions 3 to 6)
-    enable2_pc: True when an outside coordinator decides the transactions by two-phase commit.
+    enable_2pc: True when an outside coordinator decides the transactions by two-phase commit.
         (version 6)
     keep_prepared_txn: True to keep a prepared transaction open instead of aborting it. (version 6)
     """
@@ -45,7 +45,7 @@ class InitProducerIdRequest(Request["InitProducerIdResponse"]):
         "transaction_timeout_ms",
         "producer_id",
         "producer_epoch",
-        "enable2_pc",
+        "enable_2pc",
         "keep_prepared_txn",
     )
 
@@ -62,14 +62,14 @@ class InitProducerIdRequest(Request["InitProducerIdResponse"]):
         transaction_timeout_ms: int = 0,
         producer_id: int = -1,
         producer_epoch: int = -1,
-        enable2_pc: bool = False,
+        enable_2pc: bool = False,
         keep_prepared_txn: bool = False,
     ) -> None:
         self.transactional_id = transactional_id
         self.transaction_timeout_ms = transaction_timeout_ms
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
-        self.enable2_pc = enable2_pc
+        self.enable_2pc = enable_2pc
         self.keep_prepared_txn = keep_prepared_txn
         self._unknown_tags = None
 
@@ -89,10 +89,10 @@ class InitProducerIdRequest(Request["InitProducerIdResponse"]):
             message.producer_id = -1
             message.producer_epoch = -1
         if version >= 6:
-            message.enable2_pc, message.keep_prepared_txn = _BOOLX2.unpack_from(data, pos)
+            message.enable_2pc, message.keep_prepared_txn = _BOOLX2.unpack_from(data, pos)
             pos += 2
         else:
-            message.enable2_pc = False
+            message.enable_2pc = False
             message.keep_prepared_txn = False
         if version >= 2:
             if data[pos]:
@@ -118,9 +118,9 @@ class InitProducerIdRequest(Request["InitProducerIdResponse"]):
             if self.producer_epoch != -1:
                 raise WireFault
         if version >= 6:
-            append(_UINT8X2.pack(self.enable2_pc, self.keep_prepared_txn))
+            append(_UINT8X2.pack(self.enable_2pc, self.keep_prepared_txn))
         else:
-            if self.enable2_pc is not False:
+            if self.enable_2pc is not False:
                 raise WireFault
             if self.keep_prepared_txn is not False:
                 raise WireFault

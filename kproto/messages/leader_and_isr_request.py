@@ -169,7 +169,7 @@ class LeaderAndIsrRequest(Request["LeaderAndIsrResponse"]):
     Versions 0 to 7, flexible in versions 4 to 7.
 
     controller_id: Id of the controller.
-    is_k_raft_controller: True when ControllerId names a KRaft controller. (version 7)
+    is_kraft_controller: True when ControllerId names a KRaft controller. (version 7)
     controller_epoch: Epoch of the controller, raised at each controller election.
     broker_epoch: Epoch of the broker that is addressed; -1 when not known. (versions 2 to 7,
         ignorable)
@@ -182,7 +182,7 @@ class LeaderAndIsrRequest(Request["LeaderAndIsrResponse"]):
 
     __slots__ = (
         "controller_id",
-        "is_k_raft_controller",
+        "is_kraft_controller",
         "controller_epoch",
         "broker_epoch",
         "type",
@@ -201,7 +201,7 @@ class LeaderAndIsrRequest(Request["LeaderAndIsrResponse"]):
         self,
         *,
         controller_id: int = 0,
-        is_k_raft_controller: bool = False,
+        is_kraft_controller: bool = False,
         controller_epoch: int = 0,
         broker_epoch: int = -1,
         type: int = 0,
@@ -210,7 +210,7 @@ class LeaderAndIsrRequest(Request["LeaderAndIsrResponse"]):
         live_leaders: Iterable[LeaderAndIsrLiveLeader] = (),
     ) -> None:
         self.controller_id = controller_id
-        self.is_k_raft_controller = is_k_raft_controller
+        self.is_kraft_controller = is_kraft_controller
         self.controller_epoch = controller_epoch
         self.broker_epoch = broker_epoch
         self.type = type
@@ -225,10 +225,10 @@ class LeaderAndIsrRequest(Request["LeaderAndIsrResponse"]):
         (message.controller_id,) = _INT32.unpack_from(data, pos)
         pos += 4
         if version >= 7:
-            message.is_k_raft_controller = data[pos] != 0
+            message.is_kraft_controller = data[pos] != 0
             pos += 1
         else:
-            message.is_k_raft_controller = False
+            message.is_kraft_controller = False
         (message.controller_epoch,) = _INT32.unpack_from(data, pos)
         pos += 4
         if version >= 2:
@@ -273,9 +273,9 @@ class LeaderAndIsrRequest(Request["LeaderAndIsrResponse"]):
     def _write_fields(self, append: Append, version: int) -> None:
         append(_INT32.pack(self.controller_id))
         if version >= 7:
-            append(_UINT8.pack(self.is_k_raft_controller))
+            append(_UINT8.pack(self.is_kraft_controller))
         else:
-            if self.is_k_raft_controller is not False:
+            if self.is_kraft_controller is not False:
                 raise WireFault
         append(_INT32.pack(self.controller_epoch))
         if version >= 2:

@@ -144,7 +144,7 @@ class StopReplicaRequest(Request["StopReplicaResponse"]):
     Versions 0 to 4, flexible in versions 2 to 4.
 
     controller_id: Id of the controller.
-    is_k_raft_controller: True when ControllerId names a KRaft controller. (version 4)
+    is_kraft_controller: True when ControllerId names a KRaft controller. (version 4)
     controller_epoch: Epoch of the controller, raised at each controller election.
     broker_epoch: Epoch of the broker that is addressed; -1 when not known. (versions 1 to 4,
         ignorable)
@@ -157,7 +157,7 @@ class StopReplicaRequest(Request["StopReplicaResponse"]):
 
     __slots__ = (
         "controller_id",
-        "is_k_raft_controller",
+        "is_kraft_controller",
         "controller_epoch",
         "broker_epoch",
         "delete_partitions",
@@ -176,7 +176,7 @@ class StopReplicaRequest(Request["StopReplicaResponse"]):
         self,
         *,
         controller_id: int = 0,
-        is_k_raft_controller: bool = False,
+        is_kraft_controller: bool = False,
         controller_epoch: int = 0,
         broker_epoch: int = -1,
         delete_partitions: bool = False,
@@ -185,7 +185,7 @@ class StopReplicaRequest(Request["StopReplicaResponse"]):
         topic_states: Iterable[StopReplicaTopicState] = (),
     ) -> None:
         self.controller_id = controller_id
-        self.is_k_raft_controller = is_k_raft_controller
+        self.is_kraft_controller = is_kraft_controller
         self.controller_epoch = controller_epoch
         self.broker_epoch = broker_epoch
         self.delete_partitions = delete_partitions
@@ -200,10 +200,10 @@ class StopReplicaRequest(Request["StopReplicaResponse"]):
         (message.controller_id,) = _INT32.unpack_from(data, pos)
         pos += 4
         if version >= 4:
-            message.is_k_raft_controller = data[pos] != 0
+            message.is_kraft_controller = data[pos] != 0
             pos += 1
         else:
-            message.is_k_raft_controller = False
+            message.is_kraft_controller = False
         (message.controller_epoch,) = _INT32.unpack_from(data, pos)
         pos += 4
         if version >= 1:
@@ -251,9 +251,9 @@ class StopReplicaRequest(Request["StopReplicaResponse"]):
     def _write_fields(self, append: Append, version: int) -> None:
         append(_INT32.pack(self.controller_id))
         if version >= 4:
-            append(_UINT8.pack(self.is_k_raft_controller))
+            append(_UINT8.pack(self.is_kraft_controller))
         else:
-            if self.is_k_raft_controller is not False:
+            if self.is_kraft_controller is not False:
                 raise WireFault
         append(_INT32.pack(self.controller_epoch))
         if version >= 1:

@@ -197,7 +197,7 @@ class UpdateMetadataRequest(Request["UpdateMetadataResponse"]):
     Versions 0 to 8, flexible in versions 6 to 8.
 
     controller_id: Id of the controller.
-    is_k_raft_controller: True when ControllerId names a KRaft controller. (version 8)
+    is_kraft_controller: True when ControllerId names a KRaft controller. (version 8)
     type: 0 unknown, 1 changes only, 2 the whole state of the cluster. (version 8, tag 0)
     controller_epoch: Epoch of the controller, raised at each controller election.
     broker_epoch: Epoch of the broker that is addressed; -1 when not known. (versions 5 to 8,
@@ -210,7 +210,7 @@ class UpdateMetadataRequest(Request["UpdateMetadataResponse"]):
 
     __slots__ = (
         "controller_id",
-        "is_k_raft_controller",
+        "is_kraft_controller",
         "type",
         "controller_epoch",
         "broker_epoch",
@@ -229,7 +229,7 @@ class UpdateMetadataRequest(Request["UpdateMetadataResponse"]):
         self,
         *,
         controller_id: int = 0,
-        is_k_raft_controller: bool = False,
+        is_kraft_controller: bool = False,
         type: int = 0,
         controller_epoch: int = 0,
         broker_epoch: int = -1,
@@ -238,7 +238,7 @@ class UpdateMetadataRequest(Request["UpdateMetadataResponse"]):
         live_brokers: Iterable[UpdateMetadataBroker] = (),
     ) -> None:
         self.controller_id = controller_id
-        self.is_k_raft_controller = is_k_raft_controller
+        self.is_kraft_controller = is_kraft_controller
         self.type = type
         self.controller_epoch = controller_epoch
         self.broker_epoch = broker_epoch
@@ -254,10 +254,10 @@ class UpdateMetadataRequest(Request["UpdateMetadataResponse"]):
         pos += 4
         if version >= 8:
             message.type = 0
-            message.is_k_raft_controller = data[pos] != 0
+            message.is_kraft_controller = data[pos] != 0
             pos += 1
         else:
-            message.is_k_raft_controller = False
+            message.is_kraft_controller = False
             message.type = 0
         (message.controller_epoch,) = _INT32.unpack_from(data, pos)
         pos += 4
@@ -308,9 +308,9 @@ class UpdateMetadataRequest(Request["UpdateMetadataResponse"]):
     def _write_fields(self, append: Append, version: int) -> None:
         append(_INT32.pack(self.controller_id))
         if version >= 8:
-            append(_UINT8.pack(self.is_k_raft_controller))
+            append(_UINT8.pack(self.is_kraft_controller))
         else:
-            if self.is_k_raft_controller is not False:
+            if self.is_kraft_controller is not False:
                 raise WireFault
             if self.type != 0:
                 raise WireFault

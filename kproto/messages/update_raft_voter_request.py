@@ -113,7 +113,7 @@ class UpdateRaftVoterRequest(Request["UpdateRaftVoterResponse"]):
     voter_id: Replica id of the voter.
     voter_directory_id: Log directory id of the voter.
     listeners: Addresses at which the node listens.
-    k_raft_version_feature: KRaft versions that the voter supports.
+    kraft_version_feature: KRaft versions that the voter supports.
     """
 
     __slots__ = (
@@ -122,7 +122,7 @@ class UpdateRaftVoterRequest(Request["UpdateRaftVoterResponse"]):
         "voter_id",
         "voter_directory_id",
         "listeners",
-        "k_raft_version_feature",
+        "kraft_version_feature",
     )
 
     API_KEY = 82
@@ -139,15 +139,15 @@ class UpdateRaftVoterRequest(Request["UpdateRaftVoterResponse"]):
         voter_id: int = 0,
         voter_directory_id: Uuid = ZERO_UUID,
         listeners: Iterable[Listener] = (),
-        k_raft_version_feature: KRaftVersionFeature | None = None,
+        kraft_version_feature: KRaftVersionFeature | None = None,
     ) -> None:
         self.cluster_id = cluster_id
         self.current_leader_epoch = current_leader_epoch
         self.voter_id = voter_id
         self.voter_directory_id = voter_directory_id
         self.listeners = ListenerCollection(listeners)
-        self.k_raft_version_feature = (
-            KRaftVersionFeature() if k_raft_version_feature is None else k_raft_version_feature
+        self.kraft_version_feature = (
+            KRaftVersionFeature() if kraft_version_feature is None else kraft_version_feature
         )
         self._unknown_tags = None
 
@@ -161,7 +161,7 @@ class UpdateRaftVoterRequest(Request["UpdateRaftVoterResponse"]):
         pos += 16
         length, pos = read_compact_array_length(data, pos)
         message.listeners, pos = _read_listener(data, pos, length, version)
-        (message.k_raft_version_feature,), pos = _read_k_raft_version_feature(data, pos, 1, version)
+        (message.kraft_version_feature,), pos = _read_kraft_version_feature(data, pos, 1, version)
         if data[pos]:
             message._unknown_tags, pos = read_unknown_tags(data, pos)
         else:
@@ -177,7 +177,7 @@ class UpdateRaftVoterRequest(Request["UpdateRaftVoterResponse"]):
         append(self.voter_directory_id)
         write_compact_array_length(append, len(self.listeners))
         _write_listener(append, self.listeners, version)
-        _write_k_raft_version_feature(append, (self.k_raft_version_feature,), version)
+        _write_kraft_version_feature(append, (self.kraft_version_feature,), version)
         if self._unknown_tags:
             write_tags(append, (), self._unknown_tags)
         else:
@@ -214,7 +214,7 @@ def _write_listener(append: Append, entries: Iterable[Listener], version: int) -
             append(b"\0")
 
 
-def _read_k_raft_version_feature(
+def _read_kraft_version_feature(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[KRaftVersionFeature], int]:
     entries: list[KRaftVersionFeature] = []
@@ -231,7 +231,7 @@ def _read_k_raft_version_feature(
     return entries, pos
 
 
-def _write_k_raft_version_feature(
+def _write_kraft_version_feature(
     append: Append, entries: Iterable[KRaftVersionFeature], version: int
 ) -> None:
     for entry in entries:

@@ -99,10 +99,10 @@ class Voter(Struct):
     voter_id: Replica id of the voter.
     voter_directory_id: Log directory id of the voter.
     endpoints: Addresses at which the node listens.
-    k_raft_version_feature: KRaft versions that the voter supports.
+    kraft_version_feature: KRaft versions that the voter supports.
     """
 
-    __slots__ = ("voter_id", "voter_directory_id", "endpoints", "k_raft_version_feature")
+    __slots__ = ("voter_id", "voter_directory_id", "endpoints", "kraft_version_feature")
 
     def __init__(
         self,
@@ -110,13 +110,13 @@ class Voter(Struct):
         voter_id: int = 0,
         voter_directory_id: Uuid = ZERO_UUID,
         endpoints: Iterable[Endpoint] = (),
-        k_raft_version_feature: KRaftVersionFeature | None = None,
+        kraft_version_feature: KRaftVersionFeature | None = None,
     ) -> None:
         self.voter_id = voter_id
         self.voter_directory_id = voter_directory_id
         self.endpoints = EndpointCollection(endpoints)
-        self.k_raft_version_feature = (
-            KRaftVersionFeature() if k_raft_version_feature is None else k_raft_version_feature
+        self.kraft_version_feature = (
+            KRaftVersionFeature() if kraft_version_feature is None else kraft_version_feature
         )
         self._unknown_tags = None
 
@@ -200,7 +200,7 @@ def _write_endpoint(append: Append, entries: Iterable[Endpoint], version: int) -
             append(b"\0")
 
 
-def _read_k_raft_version_feature(
+def _read_kraft_version_feature(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[KRaftVersionFeature], int]:
     entries: list[KRaftVersionFeature] = []
@@ -217,7 +217,7 @@ def _read_k_raft_version_feature(
     return entries, pos
 
 
-def _write_k_raft_version_feature(
+def _write_kraft_version_feature(
     append: Append, entries: Iterable[KRaftVersionFeature], version: int
 ) -> None:
     for entry in entries:
@@ -238,7 +238,7 @@ def _read_voter(data: bytes, pos: int, count: int, version: int) -> tuple[list[V
         pos += 16
         length, pos = read_compact_array_length(data, pos)
         entry.endpoints, pos = _read_endpoint(data, pos, length, version)
-        (entry.k_raft_version_feature,), pos = _read_k_raft_version_feature(data, pos, 1, version)
+        (entry.kraft_version_feature,), pos = _read_kraft_version_feature(data, pos, 1, version)
         if data[pos]:
             entry._unknown_tags, pos = read_unknown_tags(data, pos)
         else:
@@ -256,7 +256,7 @@ def _write_voter(append: Append, entries: Iterable[Voter], version: int) -> None
         append(entry.voter_directory_id)
         write_compact_array_length(append, len(entry.endpoints))
         _write_endpoint(append, entry.endpoints, version)
-        _write_k_raft_version_feature(append, (entry.k_raft_version_feature,), version)
+        _write_kraft_version_feature(append, (entry.kraft_version_feature,), version)
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)
         else:

@@ -21,30 +21,38 @@ MESSAGE_NAMES: Final = frozenset(
 #: What every struct defines itself, and the names that its `__init__` needs.
 STRUCT_NAMES: Final = frozenset({"copy", "list", "self", "unknown_tagged_fields"})
 
-#: Names that a generated module imports or uses, and that a struct's class must not take.
+#: Names that a generated module or package imports or defines; no class may take them.
 MODULE_NAMES: Final = frozenset(
     {
+        "Any",
         "Append",
         "ClassVar",
+        "DEFAULT",
         "Iterable",
         "KeyedList",
+        "MODULES",
         "Message",
         "RawTaggedField",
         "Request",
         "Response",
         "Self",
         "Struct",
+        "UVARINT",
         "Uuid",
         "WireFault",
     }
 )
 
+#: Words that their capitals would tear apart (KRaft, and 2PC, which Kafka writes 2Pc).
+_WHOLE_WORDS: Final = re.compile(r"KRaft|2Pc")
+
 _WORD = re.compile(r"[A-Z]+[0-9]*(?![a-z])|[A-Z]?[a-z0-9]+|[0-9]+")
 
 
 def snake_case(name: str) -> str:
-    """`TopicId` is `topic_id`, `ISRNodes` is `isr_nodes`."""
-    return "_".join(word.lower() for word in _WORD.findall(name))
+    """`TopicId` is `topic_id`, `ISRNodes` is `isr_nodes`, `KRaftVersion` is `kraft_version`."""
+    parted = _WHOLE_WORDS.sub(lambda found: f"_{found[0].capitalize()}_", name)
+    return "_".join(word.lower() for word in _WORD.findall(parted))
 
 
 def attribute_name(name: str, *, of_message: bool) -> str:

@@ -8,6 +8,7 @@ import pytest
 
 from kproto.schema.definitions import union
 from kproto.schema.naming import attribute_name, class_name, module_name, snake_case
+from kproto.schema.specs import MessageSpec
 
 
 @pytest.mark.parametrize(
@@ -22,6 +23,9 @@ from kproto.schema.naming import attribute_name, class_name, module_name, snake_
         ("HTTP2Port", "http2_port"),
         ("A", "a"),
         ("already_snake", "already_snake"),
+        ("KRaftVersionRecord", "kraft_version_record"),
+        ("isKRaftController", "is_kraft_controller"),
+        ("Enable2Pc", "enable_2pc"),
     ],
 )
 def test_snake_case(name: str, snake: str) -> None:
@@ -61,6 +65,9 @@ def test_attributes(name: str, of_message: bool, attribute: str) -> None:
         ("Uuid", "Uuid_"),
         ("Struct", "Struct_"),
         ("Iterable", "Iterable_"),
+        ("Any", "Any_"),  # the package imports it
+        ("MODULES", "MODULES_"),
+        ("DEFAULT", "DEFAULT_"),
     ],
 )
 def test_classes(name: str, cls: str) -> None:
@@ -73,6 +80,19 @@ def test_classes(name: str, cls: str) -> None:
 )
 def test_modules(name: str, module: str) -> None:
     assert module_name(name) == module
+
+
+def test_no_letter_of_the_union_stands_alone() -> None:
+    spellings = {snake_case(name) for spec in union().values() for name in _names(spec)}
+    assert len(spellings) > 900
+    assert [name for name in spellings if any(len(word) == 1 for word in name.split("_"))] == []
+
+
+def _names(spec: MessageSpec) -> set[str]:
+    """Every name in a definition."""
+    groups = [spec.fields, *(struct.fields for struct in spec.structs())]
+    fields = {field.name for group in groups for field in group}
+    return {spec.name, *fields, *(struct.name for struct in spec.structs())}
 
 
 def test_no_two_names_of_the_union_meet() -> None:

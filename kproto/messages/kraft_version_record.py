@@ -24,10 +24,10 @@ class KRaftVersionRecord(Message):
     Version 0, flexible.
 
     version: Version of the record's own format.
-    k_raft_version: Version of the KRaft protocol that the quorum uses from here on.
+    kraft_version: Version of the KRaft protocol that the quorum uses from here on.
     """
 
-    __slots__ = ("version", "k_raft_version")
+    __slots__ = ("version", "kraft_version")
 
     VALID_VERSIONS = range(0, 1)
     FLEXIBLE_VERSIONS = range(0, 1)
@@ -37,16 +37,16 @@ class KRaftVersionRecord(Message):
         self,
         *,
         version: int = 0,
-        k_raft_version: int = 0,
+        kraft_version: int = 0,
     ) -> None:
         self.version = version
-        self.k_raft_version = k_raft_version
+        self.kraft_version = kraft_version
         self._unknown_tags = None
 
     @classmethod
     def _read_fields(cls, data: bytes, pos: int, version: int) -> tuple[Self, int]:
         message = cls.__new__(cls)
-        message.version, message.k_raft_version = _INT16X2.unpack_from(data, pos)
+        message.version, message.kraft_version = _INT16X2.unpack_from(data, pos)
         pos += 4
         if data[pos]:
             message._unknown_tags, pos = read_unknown_tags(data, pos)
@@ -56,7 +56,7 @@ class KRaftVersionRecord(Message):
         return message, pos
 
     def _write_fields(self, append: Append, version: int) -> None:
-        append(_INT16X2.pack(self.version, self.k_raft_version))
+        append(_INT16X2.pack(self.version, self.kraft_version))
         if self._unknown_tags:
             write_tags(append, (), self._unknown_tags)
         else:
