@@ -7,6 +7,9 @@ single message, and it builds only values that the version can carry.
 
 from __future__ import annotations
 
+import random
+import struct
+from collections.abc import Iterator
 from enum import Enum
 from typing import Any, Final, TypeVar
 
@@ -15,7 +18,7 @@ from ..schema.layout import LayoutField, StructLayout, WireType, layout
 from ..wire.tags import RawTaggedField
 from ..wire.uuid import ZERO_UUID, Uuid
 
-__all__ = ["Fill", "instance", "instances", "null_depths"]
+__all__ = ["Fill", "instance", "instances", "null_depths", "random_instances"]
 
 M = TypeVar("M", bound=Message)
 
@@ -27,7 +30,9 @@ class Fill(Enum):
     and empty where null would do. FULL gives every field a value of its own that is not its
     default, two elements to every array, and unknown tagged fields to every struct. LOW has the
     smallest numbers; the second element of an array of structs is filled as by EMPTY. HIGH has the
-    largest numbers, and lengths on both sides of where a varint needs a second byte.
+    largest numbers, and lengths on both sides of where a varint needs a second byte. LONG has
+    lengths on both sides of where it needs a third; `instances` leaves it out, since one such
+    instance may take a megabyte.
     """
 
     LEAST = "least"
@@ -35,6 +40,7 @@ class Fill(Enum):
     FULL = "full"
     LOW = "low"
     HIGH = "high"
+    LONG = "long"
 
 
 #: The smallest and the largest value of each type of whole numbers.
@@ -66,6 +72,7 @@ def instances(message: type[M], version: int, *, unknown_tags: bool = True) -> l
     built: list[M] = [
         _Builder(message, fill, unknown_tags=unknown_tags).struct(shape, message, 0)
         for fill in Fill
+        if fill is not Fill.LONG
     ]
     for depth in null_depths(shape):
         builder = _Builder(message, Fill.FULL, unknown_tags=unknown_tags, null_depth=depth)
@@ -121,12 +128,18 @@ class _Builder:
     def struct(self, shape: StructLayout, cls: type[Any], depth: int) -> Any:
         values = {}
         for field in shape.all_fields():
-            if self.fill is not Fill.LEAST or (field.default is None and not field.type.nullable):
+            # A default of null may be one that this version cannot carry.
+            has_default = field.default is not None or field.type.nullable
+            if not (has_default and self.leaves_default()):
                 values[field.attribute] = self.field(field, depth)
         made = cls(**values)
         if shape.flexible and self.unknown_tags:
             made.unknown_tagged_fields = self.unknown()
         return made
+
+    def leaves_default(self) -> bool:
+        """Whether the next field keeps its default."""
+        return self.fill is Fill.LEAST
 
     def field(self, field: LayoutField, depth: int) -> Any:
         if field.type.nullable and depth == self.null_depth:
@@ -165,12 +178,20 @@ class _Builder:
             case Fill.HIGH:
                 count = 1 if element.kind == "struct" else 126 + self.serial % 3
                 return [self.value(element, depth) for _ in range(count)]
+            case Fill.LONG if element.kind == "struct":
+                return [self.value(element, depth)]
+            case Fill.LONG:
+                count = self.long_length()
+                self.fill = Fill.EMPTY
+                made = [self.value(element, depth) for _ in range(count)]
+                self.fill = Fill.LONG
+                return made
             case Fill.LOW if element.kind == "struct":
-                made = self.value(element, depth)
+                lowest = self.value(element, depth)
                 self.fill = Fill.EMPTY
                 other = self.value(element, depth)
                 self.fill = Fill.LOW
-                return [made, other]
+                return [lowest, other]
             case _:
                 return []
 
@@ -203,8 +224,15 @@ class _Builder:
                 return ""
             case Fill.HIGH:
                 return "é" * 63 + "x" * (self.serial % 3)  # 126 to 128 bytes
+            case Fill.LONG:
+                return "x" * self.long_length()
             case _:
                 return f"text-{self.serial}"
+
+    def long_length(self) -> int:
+        """A length from 16,382 to 16,384; compact forms announce one more."""
+        self.serial += 1
+        return 16382 + self.serial % 3
 
     def uuid(self) -> Uuid:
         match self.fill:
@@ -223,5 +251,104 @@ class _Builder:
             case Fill.HIGH:
                 first = RawTaggedField(_UNKNOWN_TAG, b"")
                 return [first, RawTaggedField(_LARGEST_TAG, b"\x80" * 130)]
+            case Fill.LONG:
+                return [RawTaggedField(_UNKNOWN_TAG, b"\x80" * self.long_length())]
             case _:
                 return []
+
+
+#: Characters of one to four bytes in UTF-8, and such as JSON has to escape.
+_CHARACTERS: Final = 'abcxyzABC012-_. éß日本\U0001f600\0\n"\\/\x7f\uffff'
+
+#: Lengths that need other varints, or another form, than their neighbours.
+_TELLING_LENGTHS: Final = (63, 64, 126, 127, 128, 255, 256)
+_LONG_LENGTHS: Final = (16382, 16383, 16384)
+
+#: Tags of unknown fields whose numbers take one to five bytes.
+_UNKNOWN_TAGS: Final = (100, 127, 128, 5000, 16383, 16384, 2**21, 2**28, _LARGEST_TAG)
+
+_DECIMALS: Final = (0.0, -0.0, 1.0, -1.5, 0.1, 1e16, 1e-7, 2.0**53 + 2, 5e-324, -1.5e308)
+
+
+def random_instances(
+    message: type[M], version: int, *, seed: int = 0, unknown_tags: bool = True
+) -> Iterator[M]:
+    """Instances of `message` without end, each field at random; the same for the same seed.
+
+    Nulls, defaults, bounds, empty collections and lengths at which a varint grows are all likely
+    enough to meet; floats are finite. Raises ValueError on a version that the message does not
+    have.
+    """
+    shape = layout(message._definition(), version)
+    builder = _RandomBuilder(message, f"{message.__name__} {version} {seed}", unknown_tags)
+    while True:
+        made: M = builder.struct(shape, message, 0)
+        yield made
+
+
+class _RandomBuilder(_Builder):
+    """Builds instances whose values a seeded source draws."""
+
+    def __init__(self, message: type[Message], seed: str, unknown_tags: bool) -> None:
+        super().__init__(message, Fill.FULL, unknown_tags=unknown_tags)
+        # Values for tests, not secrets.
+        self.source = random.Random(seed)  # noqa: S311
+
+    def chance(self, share: float) -> bool:
+        return self.source.random() < share
+
+    def leaves_default(self) -> bool:
+        return self.chance(0.15)
+
+    def field(self, field: LayoutField, depth: int) -> Any:
+        if field.type.nullable and self.chance(0.2):
+            return None
+        return self.value(field.type, depth)
+
+    def value(self, kind: WireType, depth: int) -> Any:
+        if kind.kind == "bool":
+            return self.chance(0.5)
+        if kind.kind in ("bytes", "records"):
+            return self.source.randbytes(self.length())
+        return super().value(kind, depth)
+
+    def elements(self, element: WireType, depth: int) -> list[Any]:
+        if element.kind == "struct" or not self.chance(0.05):
+            count = self.source.choice((0, 1, 1, 2, 3) if depth < 2 else (0, 1, 2))
+        else:
+            count = self.source.choice(_TELLING_LENGTHS)
+        return [self.value(element, depth) for _ in range(count)]
+
+    def length(self) -> int:
+        if self.chance(0.95):
+            return self.source.randrange(12)
+        return self.source.choice(_LONG_LENGTHS if self.chance(0.05) else _TELLING_LENGTHS)
+
+    def number(self, kind: str) -> int:
+        low, high = _BOUNDS[kind]
+        if self.chance(0.4):
+            return self.source.choice((low, low + 1, max(low, -1), 0, 1, 127, high - 1, high))
+        drawn = self.source.getrandbits(self.source.randrange(1, high.bit_length() + 1))
+        return -drawn if low < 0 and self.chance(0.3) else drawn
+
+    def decimal(self) -> float:
+        if self.chance(0.5):
+            return self.source.choice(_DECIMALS)
+        bits = self.source.getrandbits(64) & ~(1 << 62)  # a smaller exponent: never NaN, infinite
+        (drawn,) = struct.unpack(">d", bits.to_bytes(8, "big"))
+        return float(drawn)
+
+    def text(self) -> str:
+        wanted = self.length()
+        if wanted > 12:
+            return "x" * wanted
+        return "".join(self.source.choices(_CHARACTERS, k=wanted))
+
+    def uuid(self) -> Uuid:
+        return Uuid(self.source.randbytes(16)) if self.chance(0.8) else ZERO_UUID
+
+    def unknown(self) -> list[RawTaggedField]:
+        if not self.chance(0.3):
+            return []
+        tags = sorted(self.source.sample(_UNKNOWN_TAGS, self.source.randint(1, 3)))
+        return [RawTaggedField(tag, self.source.randbytes(self.length())) for tag in tags]
