@@ -52,8 +52,9 @@ lint: $(STAMP) ## ruff: rules and format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(STAMP) ## mypy --strict
+types: $(STAMP) ## mypy --strict, and pyright on what users see
 	$(BIN)/mypy --strict $(CHECKED)
+	$(BIN)/basedpyright --pythonpath $(BIN)/python
 
 imports: $(STAMP) ## the layers and what each package may import
 	$(BIN)/lint-imports

@@ -264,11 +264,11 @@ class BrokerConnection(asyncio.BufferedProtocol):
     def eof_received(self) -> bool:
         return False
 
-    def connection_lost(self, error: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:
         left = self._reader.pending
         reason = "the broker closed the connection"
-        if error is not None:
-            reason = f"the connection was lost ({error})"
+        if exc is not None:
+            reason = f"the connection was lost ({exc})"
         if left:
             reason += f", {left} bytes into a response"
         self._transport = None

@@ -94,7 +94,7 @@ class Consumer:
             )
         self._client = client
         self._wanted = _checked(topics)
-        self._start = start
+        self._start: Start = start
         self._stop_at_end = stop_at_end
         self._max_bytes = max_bytes
         self._max_wait_ms = max_wait_ms

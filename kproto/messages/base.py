@@ -245,7 +245,8 @@ class Response(Message):
 
     __slots__ = ()
 
-    API_KEY: ClassVar[int]
+    # No class variable here is ever assigned to, so that a narrower type is safe.
+    API_KEY: ClassVar[int]  # pyright: ignore[reportIncompatibleVariableOverride]
 
 
 class Request(Message, Generic[R]):
@@ -253,7 +254,7 @@ class Request(Message, Generic[R]):
 
     __slots__ = ()
 
-    API_KEY: ClassVar[int]
+    API_KEY: ClassVar[int]  # pyright: ignore[reportIncompatibleVariableOverride]
     #: Who answers the request: broker, controller, raft, ….
     LISTENERS: ClassVar[tuple[str, ...]]
 

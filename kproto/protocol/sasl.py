@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import ClassVar, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from ..wire.errors import AuthenticationError, ConfigurationError
 from .credentials import MIN_ITERATIONS, CredentialLookup, Credentials, SaltedCredential
@@ -57,16 +57,20 @@ class ClientExchange(Protocol):
     @property
     def mechanism(self) -> str:
         """The name for SaslHandshake."""
+        ...
 
     @property
     def done(self) -> bool:
         """Whether the server has answered all that it must."""
+        ...
 
     def first(self) -> bytes:
         """The token that opens the exchange; to be called once."""
+        ...
 
     def next(self, challenge: bytes) -> bytes:
         """The answer to the server's token; once `done`, it is empty and need not be sent."""
+        ...
 
 
 class ServerExchange(Protocol):
@@ -75,17 +79,21 @@ class ServerExchange(Protocol):
     @property
     def mechanism(self) -> str:
         """The name from SaslHandshake."""
+        ...
 
     @property
     def done(self) -> bool:
         """Whether the client has proved who it is."""
+        ...
 
     @property
     def username(self) -> str | None:
         """Who the client is; None until it is proved."""
+        ...
 
     def next(self, response: bytes) -> bytes:
         """The answer to the client's token, to be sent also when `done`."""
+        ...
 
 
 class PlainClient:
@@ -94,7 +102,7 @@ class PlainClient:
     Raises `ConfigurationError` for a delegation token, which Kafka takes over SCRAM alone.
     """
 
-    mechanism: ClassVar[str] = "PLAIN"
+    mechanism = "PLAIN"
 
     def __init__(self, credentials: Credentials) -> None:
         if credentials.delegation_token:
@@ -133,7 +141,7 @@ class PlainServer:
     With `prepare_strings` name and password go through SASLprep first, as RFC 4616 wants it.
     """
 
-    mechanism: ClassVar[str] = "PLAIN"
+    mechanism = "PLAIN"
 
     def __init__(self, lookup: CredentialLookup, *, prepare_strings: bool = True) -> None:
         self._lookup = lookup

@@ -142,6 +142,7 @@ class Checksum(Protocol):
 
     def __call__(self, data: bytes | bytearray | memoryview, crc: int = 0) -> int:
         """CRC-32C of `data`; `crc` is the checksum of what stood before it."""
+        ...
 
 
 def _choose() -> tuple[str, Checksum]:

@@ -1,0 +1,123 @@
+"""What users may write, and the types that checkers must see. Read by checkers, never run."""
+
+from __future__ import annotations
+
+from typing import Any, assert_type
+
+from kproto import Client, Uuid, messages
+from kproto.messages import (
+    ApiVersionsResponse,
+    DescribeTopicPartitionsResponse,
+    FetchRequest,
+    FetchResponse,
+    ListClientMetricsResourcesRequest,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+    MetadataRequest,
+    MetadataResponse,
+    ProduceRequest,
+    ProduceResponse,
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+)
+from kproto.messages.api_versions_response import ApiVersion
+from kproto.messages.base import Request, Response
+from kproto.messages.describe_topic_partitions_response import Cursor
+from kproto.messages.metadata_request import MetadataRequestTopic
+from kproto.messages.metadata_response import (
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from kproto.messages.produce_request import (
+    PartitionProduceData,
+    TopicProduceData,
+    TopicProduceDataCollection,
+)
+from kproto.wire.tags import RawTaggedField
+
+
+async def a_request_knows_its_response(client: Client) -> None:
+    assert_type(await client.request(MetadataRequest(topics=None)), MetadataResponse)
+    assert_type(await client.request(ProduceRequest(), version=9), ProduceResponse)
+    assert_type(await client.request(FetchRequest(), broker=1, timeout_ms=500), FetchResponse)
+    assert_type(
+        await client.request(ShareGroupHeartbeatRequest(group_id="g")), ShareGroupHeartbeatResponse
+    )
+    # A name of an earlier release is another name of the same class.
+    assert_type(ListClientMetricsResourcesRequest(), ListConfigResourcesRequest)
+    assert_type(
+        await client.request(ListClientMetricsResourcesRequest()), ListConfigResourcesResponse
+    )
+
+
+def the_codec_keeps_the_class(data: bytes) -> None:
+    request = MetadataRequest(topics=[MetadataRequestTopic(name="a")])
+    assert_type(request.encode(12), bytes)
+    assert_type(request.size(12), int)
+    assert_type(request.copy(), MetadataRequest)
+    assert_type(request.to_json(12), dict[str, Any])
+    assert_type(MetadataResponse.decode(data, 12), MetadataResponse)
+    assert_type(MetadataResponse.decode(memoryview(data), version=12), MetadataResponse)
+    assert_type(MetadataResponse.decode_from(data, 0, 12), tuple[MetadataResponse, int])
+    assert_type(MetadataResponse.from_json({}, 12), MetadataResponse)
+
+
+def what_a_class_says_of_itself() -> None:
+    assert_type(MetadataRequest.API_KEY, int)
+    assert_type(MetadataResponse.API_KEY, int)
+    assert_type(MetadataRequest.VALID_VERSIONS, range)
+    assert_type(MetadataRequest.FLEXIBLE_VERSIONS, range)
+    assert_type(MetadataRequest.LATEST_STABLE, int)
+
+
+def fields_have_the_types_of_the_definition(response: MetadataResponse) -> None:
+    assert_type(response.throttle_time_ms, int)
+    assert_type(response.cluster_id, str | None)
+    for broker in response.brokers:
+        assert_type(broker, MetadataResponseBroker)
+        assert_type(broker.rack, str | None)
+    for topic in response.topics:
+        assert_type(topic, MetadataResponseTopic)
+        assert_type(topic.topic_id, Uuid)
+        assert_type(topic.is_internal, bool)
+        for partition in topic.partitions:
+            assert_type(partition, MetadataResponsePartition)
+            assert_type(partition.replica_nodes, list[int])
+    assert_type(response.unknown_tagged_fields, list[RawTaggedField])
+
+
+def null_is_told_from_absent(response: DescribeTopicPartitionsResponse) -> None:
+    assert_type(response.next_cursor, Cursor | None)
+    if response.next_cursor is not None:
+        assert_type(response.next_cursor.partition_index, int)
+
+
+def a_collection_knows_its_keys(
+    request: ProduceRequest, response: MetadataResponse, versions: ApiVersionsResponse
+) -> None:
+    assert_type(request.topic_data, TopicProduceDataCollection)
+    assert_type(request.topic_data.find(name="a"), TopicProduceData | None)
+    assert_type(request.topic_data.find(topic_id=Uuid.random()), TopicProduceData | None)
+    assert_type(request.topic_data.find_all(name="a"), list[TopicProduceData])
+    assert_type(request.topic_data[0], TopicProduceData)
+    assert_type(response.brokers.find(node_id=1), MetadataResponseBroker | None)
+    assert_type(response.topics.find(name=None), MetadataResponseTopic | None)
+    assert_type(versions.api_keys.find(api_key=18), ApiVersion | None)
+
+
+def any_iterable_makes_an_array(names: set[str]) -> None:
+    request = MetadataRequest(topics=(MetadataRequestTopic(name=name) for name in names))
+    assert_type(request.topics, list[MetadataRequestTopic] | None)
+    request.topics = None
+    request.topics = []
+    data = PartitionProduceData(index=0, records=b"")
+    data.records = None
+    request.unknown_tagged_fields = [RawTaggedField(99, b"x")]
+
+
+def code_for_every_request(request: Request[ProduceResponse]) -> type[Response]:
+    assert_type(request.API_KEY, int)
+    assert_type(request.LISTENERS, tuple[str, ...])
+    assert_type(messages.ProduceRequest, type[ProduceRequest])
+    return ProduceResponse

@@ -1,0 +1,94 @@
+"""Mistakes that a checker must find before a broker does: one on each line marked `# error`.
+
+Read by checkers, never run; every other line must be free of errors.
+"""
+
+from __future__ import annotations
+
+from kproto import Client, Uuid, messages
+from kproto.messages import (
+    FetchResponse,
+    MetadataRequest,
+    MetadataResponse,
+    ProduceRequest,
+)
+from kproto.messages.metadata_request import MetadataRequestTopic, Topic  # error: no such struct
+from kproto.messages.produce_request import PartitionProduceData, TopicProduceData
+
+
+async def wrong_requests(client: Client) -> None:
+    await client.request(MetadataResponse())  # error: a response is no request
+    await client.request(MetadataRequest)  # error: a class is no request
+    await client.request("MetadataRequest")  # error: nor is its name
+    await client.request(MetadataRequest(), version="12")  # error: a version is an int
+    await client.request(MetadataRequest(), timeout=1.0)  # error: it is called timeout_ms
+    fetched: FetchResponse = await client.request(MetadataRequest())  # error: another response
+    print(
+        (await client.request(MetadataRequest())).topic_data
+    )  # error: not a field of this response
+    print(fetched)
+
+
+def wrong_field_names(request: MetadataRequest, response: MetadataResponse) -> None:
+    MetadataRequest(topic=[])  # error: it is called topics
+    MetadataRequest([])  # error: fields are given by name
+    request.topic = []  # error: it is called topics
+    print(request.allow_topic_creation)  # error: it is called allow_auto_topic_creation
+    print(response.brokers[0].node)  # error: it is called node_id
+    del response.brokers[0].nodes  # error: it is called node_id
+    print(Topic)
+    print(messages.NoSuchRequest)  # error: no such message
+
+
+def wrong_types_when_built() -> None:
+    MetadataRequest(topics="a")  # error: a str is no array of topics
+    MetadataRequest(topics=["a"])  # error: a topic is a struct
+    MetadataRequest(topics=[{"name": "a"}])  # error: a dict is no struct
+    MetadataRequest(allow_auto_topic_creation=None)  # error: this field is never null
+    MetadataRequestTopic(name=b"a")  # error: a string is a str
+    MetadataRequestTopic(topic_id="AAAAAAAAAAAAAAAAAAAABQ")  # error: a uuid is no str
+    MetadataRequestTopic(topic_id=b"\0" * 16)  # error: nor plain bytes
+    PartitionProduceData(index="0")  # error: an index is an int
+    PartitionProduceData(index=0.5)  # error: and not a float
+    PartitionProduceData(records="text")  # error: records are bytes
+    TopicProduceData(name=None)  # error: this name is never null
+    ProduceRequest(topic_data=[MetadataRequestTopic()])  # error: a struct of another message
+
+
+def wrong_types_when_set(request: MetadataRequest, response: MetadataResponse) -> None:
+    request.allow_auto_topic_creation = "yes"  # error: a bool is wanted
+    request.allow_auto_topic_creation = None  # error: this field is never null
+    response.throttle_time_ms = "5"  # error: an int is wanted
+    response.topics[0].partitions[0].replica_nodes = [b"1"]  # error: a list of int is wanted
+    response.topics[0].topic_id = "AAAAAAAAAAAAAAAAAAAABQ"  # error: a Uuid is wanted
+    response.topics = None  # error: this array is never null
+    response.brokers.append(MetadataRequestTopic())  # error: a broker is wanted
+    request.unknown_tagged_fields = [5]  # error: tagged fields are wanted
+
+
+def null_must_be_looked_at(request: MetadataRequest, response: MetadataResponse) -> None:
+    print(len(request.topics))  # error: the array may be null
+    print(response.cluster_id.upper())  # error: the string may be null
+    print(response.brokers.find(node_id=1).host)  # error: there may be none
+
+
+def wrong_keys(request: ProduceRequest, response: MetadataResponse) -> None:
+    request.topic_data.find(topic="a")  # error: the key is called name
+    request.topic_data.find("a")  # error: keys are given by name
+    request.topic_data.find(name=5)  # error: a name is a str
+    request.topic_data.find(topic_id="a")  # error: a topic id is a Uuid
+    request.topic_data.find_all(index=0)  # error: the index is no key
+    response.brokers.find(node_id="1")  # error: a node id is an int
+    response.brokers.find()  # error: without a key
+    response.topics.find(topic_id=Uuid.random())  # error: the key is the name
+
+
+def wrong_codecs(request: MetadataRequest, data: bytes) -> None:
+    request.encode()  # error: without a version
+    request.encode("12")  # error: a version is an int
+    MetadataResponse.decode("text", 12)  # error: bytes are wanted
+    MetadataResponse.decode(data)  # error: without a version
+    MetadataResponse.from_json("{}", 12)  # error: parsed JSON is wanted
+    text: str = request.encode(12)  # error: a message is bytes
+    other: MetadataRequest = MetadataResponse.decode(data, 12)  # error: another message
+    print(text, other)
