@@ -13,6 +13,7 @@ from typing import Final
 
 #: Name -> what the table shows, in the order in which they are printed.
 TABLES: Final = {
+    "messages": "Messages: decode and encode",
     "records": "Record batches and CRC-32C",
     "client": "Produce and consume, one partition of a real broker",
     "cloudevents": "CloudEvents in Kafka records",
