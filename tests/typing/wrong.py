@@ -23,9 +23,8 @@ async def wrong_requests(client: Client) -> None:
     await client.request(MetadataRequest(), version="12")  # error: a version is an int
     await client.request(MetadataRequest(), timeout=1.0)  # error: it is called timeout_ms
     fetched: FetchResponse = await client.request(MetadataRequest())  # error: another response
-    print(
-        (await client.request(MetadataRequest())).topic_data
-    )  # error: not a field of this response
+    found = await client.request(MetadataRequest())
+    print(found.topic_data)  # error: not a field of this response
     print(fetched)
 
 
