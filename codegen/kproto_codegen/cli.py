@@ -1,14 +1,15 @@
 """The command `kproto-codegen`: import a release, generate code, check two releases.
 
 It owns the arguments and what is printed; the work is done by `importer`, `render`, `history`.
-Ends with 0, with 1 when something could not be read or a check found something, and with 2 for
-wrong arguments.
+Ends with 0; with 2 for wrong arguments; and with 1 when `import` or `generate` could not read or
+write something. `check` ends with 1 when a change breaks, with 2 when it could not read a release.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import keyword
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -81,10 +82,22 @@ def _parser() -> argparse.ArgumentParser:
         "--schemas", type=Path, default=Path("schemas"), metavar="DIR", help="default: schemas"
     )
     generating.add_argument(
-        "--package", default=OWN_PACKAGE, metavar="NAME", help=f"default: {OWN_PACKAGE}"
+        "--package",
+        default=OWN_PACKAGE,
+        type=_package_name,
+        metavar="NAME",
+        help=f"default: {OWN_PACKAGE}",
     )
     generating.add_argument(
         "--out", type=Path, metavar="DIR", help="default: the package's name as a path"
+    )
+    generating.add_argument(
+        "--secret",
+        action="append",
+        default=[],
+        type=_message_field,
+        metavar="MESSAGE.FIELD",
+        help="a field whose value is never printed; may be given more than once",
     )
     generating.set_defaults(run=_generate)
 
@@ -106,6 +119,23 @@ def _parser() -> argparse.ArgumentParser:
     checking.add_argument("--json", action="store_true", help="print JSON instead of a table")
     checking.set_defaults(run=_check)
     return parser
+
+
+def _package_name(text: str) -> str:
+    """The dotted name of a package that can be imported."""
+    parts = text.split(".")
+    if not all(part.isascii() and part.isidentifier() for part in parts) or any(
+        keyword.iskeyword(part) for part in parts
+    ):
+        raise argparse.ArgumentTypeError(f"{text!r} is no name of a Python package")
+    return text
+
+
+def _message_field(text: str) -> tuple[str, str]:
+    message, dot, field = text.partition(".")
+    if not (message and dot and field):
+        raise argparse.ArgumentTypeError(f"{text!r} should be a message and a field, as A.B")
+    return message, field
 
 
 def _import(options: argparse.Namespace) -> int:
@@ -161,6 +191,7 @@ def _generate(options: argparse.Namespace) -> int:
         relative=own,
         error_codes=union.error_codes,
         error_table=out.parent / "protocol" / "error_table.py" if own else None,
+        secrets=options.secret,
     )
     print(
         f"{out}: {len(report.written)} files written, {report.unchanged} unchanged, "
@@ -174,6 +205,9 @@ def _check(options: argparse.Namespace) -> int:
         changes = release_changes(read_any(options.old), read_any(options.new))
     except DefinitionError as error:
         _complain([error])
+        return 2
+    except OSError as error:
+        print(f"could not read {error.filename}: {error.strerror}", file=sys.stderr)
         return 2
     breaking = sum(change.breaking for change in changes)
     if options.json:

@@ -50,7 +50,9 @@ def fault_of_default(field: FieldSpec) -> str | None:
         case "string":
             return _fault_of_null(field) if text == "null" else None
         case "records":
-            return None if text == "null" else f"{text!r}: records can only be null by default"
+            if text != "null":
+                return f"{text!r}: records can only be empty or null by default"
+            return _fault_of_null(field)
     if text != "null":
         return f"{text!r}: a field of type {field.type} can only be empty or null by default"
     return _fault_of_null(field)

@@ -50,6 +50,6 @@ def _describe(reason: str, file: str | None, line: int | None, field: str | None
         place.append(file if line is None else f"{file}:{line}")
     elif line is not None:
         place.append(f"line {line}")
-    if field:
-        place.append(f"field {field}")
+    if field:  # a name may be anything; what a terminal would act upon is escaped
+        place.append(f"field {field if field.isprintable() else ascii(field)}")
     return ": ".join([*place, reason])

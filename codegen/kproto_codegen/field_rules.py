@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import reduce
 from typing import Final
 
 from kproto.schema.specs import PRIMITIVE_TYPES
+from kproto.schema.versions import Versions
 
 from .defaults import fault_of_default
 from .finding import Finding, defining_places, field_groups, field_places, of_place
@@ -52,11 +54,11 @@ def field_versions_used(definition: Definition) -> Iterator[Finding]:
 
 
 def nested_versions(definition: Definition) -> Iterator[Finding]:
-    """A field of a struct is in some version in which the struct is."""
+    """A field of a struct is in some version in which the struct is, and all that is around it."""
     for place, field in field_places(definition):
         if not place.parents or not field.versions:
             continue
-        outer = place.parents[-1].versions
+        outer = reduce(Versions.intersect, (parent.versions for parent in place.parents))
         if outer and not field.versions.intersect(outer):
             yield of_place(
                 definition,
@@ -64,6 +66,22 @@ def nested_versions(definition: Definition) -> Iterator[Finding]:
                 "versions",
                 f"its versions {field.versions} are none of those around it, {outer}",
             )
+
+
+def common_struct_versions(definition: Definition) -> Iterator[Finding]:
+    """A field that holds a common struct is in some version in which the struct is."""
+    common = {place.spec.name: place.spec for place in definition.structs()}
+    for place, field in field_places(definition):
+        struct = common.get(field.element_type)
+        if struct is None or not field.versions or field.versions.intersect(struct.versions):
+            continue
+        yield of_place(
+            definition,
+            place,
+            "versions",
+            f"its versions {field.versions} are none of those of the struct {struct.name}, "
+            f"{struct.versions}",
+        )
 
 
 def nullable_type(definition: Definition) -> Iterator[Finding]:

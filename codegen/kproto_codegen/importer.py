@@ -23,7 +23,7 @@ from .error_codes import (
     error_codes_of_sources,
 )
 from .errors import DefinitionError
-from .parser import decode_text, parse_definition
+from .parser import Definition, decode_text, parse_definition
 from .release import ERRORS_FILE, Release, load_error_codes, load_release
 from .rules import Profile, check_definition, check_messages
 
@@ -137,7 +137,7 @@ def read_any(path: Path) -> Release:
 
 def _read_release(name: str, sources: Sequence[_Source]) -> ImportedRelease:
     imported = ImportedRelease(Release(name, ()))
-    messages = []
+    definitions: list[Definition] = []
     codes: list[ErrorCode] = []
     for source in sources:
         for entry in source.definitions:
@@ -153,15 +153,17 @@ def _read_release(name: str, sources: Sequence[_Source]) -> ImportedRelease:
             imported.notes += [finding.error for finding in found if finding.accepted]
             faults = [finding.error for finding in found if not finding.accepted]
             imported.errors += faults
-            if not faults and definition.spec not in messages:  # a jar may be there twice
-                messages.append(definition.spec)
+            again = any(definition.spec == other.spec for other in definitions)
+            if not faults and not again:  # a jar may be there twice
+                definitions.append(definition)
         if source.error_codes is not None:
             try:
                 codes = source.error_codes()
             except DefinitionError as error:
                 imported.errors.append(error)
-    imported.errors += check_messages(messages, file=name)
-    imported.release = Release(name, tuple(messages), tuple(codes))
+    imported.errors += check_messages(definitions)
+    messages = tuple(definition.spec for definition in definitions)
+    imported.release = Release(name, messages, tuple(codes))
     return imported
 
 

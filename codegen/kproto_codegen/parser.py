@@ -70,7 +70,7 @@ _FIELD_KEYS: Final = frozenset(
         "zeroCopy",
     }
 )
-_STRUCT_KEYS: Final = frozenset({"name", "versions", "fields", "about"})
+_STRUCT_KEYS: Final = frozenset({"name", "versions", "deprecatedVersions", "fields"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +114,9 @@ class Definition:
     trailing_line: int | None = None
 
     def states(self, key: str) -> bool:
-        """Whether the message itself has this key."""
-        return key in _members(self.node)
+        """Whether the message itself has this key, with another value than null."""
+        member = _members(self.node).get(key)
+        return member is not None and member.value is not None
 
     def key_line(self, key: str) -> int:
         """The line of one of the message's own keys; that of its name when it is not there."""
@@ -239,6 +240,7 @@ class _FormReader:
         self.require(members, ("name", "versions"), node, "commonStructs", "struct")
         name = self.text(members, "name", "commonStructs")
         path = f"commonStructs.{name}"
+        self.versions(members, "deprecatedVersions", path)  # the reference reads it for nothing
         return StructSpec(
             name=name,
             versions=self.versions(members, "versions", path),
@@ -284,6 +286,7 @@ class _FormReader:
     def object(
         self, node: JsonNode, path: str, what: str, keys: frozenset[str]
     ) -> Mapping[str, JsonNode]:
+        """The members of an object; one that is null counts as not there, as in the reference."""
         if not isinstance(node.value, dict):
             raise self.error(f"{node.kind} stands where {what} in braces should", node.line, path)
         for key, member in node.value.items():
@@ -295,7 +298,7 @@ class _FormReader:
                     member.line,
                     here.lstrip("."),
                 )
-        return node.value
+        return {key: member for key, member in node.value.items() if member.value is not None}
 
     def require(
         self,
@@ -352,7 +355,7 @@ class _FormReader:
     def default(self, members: Mapping[str, JsonNode], path: str) -> str | None:
         """The default as text. A JSON null states none, as Kafka's generator reads it."""
         node = members.get("default")
-        if node is None or node.value is None:
+        if node is None:
             return None
         if isinstance(node.value, dict | list):
             raise self.error(f"default should be a scalar, not {node.kind}", node.line, path)

@@ -20,7 +20,7 @@ from kproto.schema.specs import MessageSpec
 from .error_codes import ErrorCode
 from .errors import DefinitionError
 from .jsontext import JsonNode, read_json
-from .parser import read_definition, read_text
+from .parser import Definition, read_definition, read_text
 from .rules import check_messages, checked_spec
 
 __all__ = [
@@ -36,6 +36,8 @@ __all__ = [
 
 #: The error codes of a release, beside the folders of its modules.
 ERRORS_FILE: Final = "errors.json"
+
+_ERROR_NAME: Final = re.compile(r"[A-Z][A-Z0-9_]*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,19 +74,22 @@ def load_release(path: Path) -> Release:
     """
     if not path.is_dir():
         raise DefinitionError("is no folder of definitions", file=str(path))
-    messages: list[MessageSpec] = []
+    definitions: list[Definition] = []
     faults: list[DefinitionError] = []
     for file, module in _definition_files(path):
         try:
-            messages.append(checked_spec(read_definition(file, module=module)))
+            definition = read_definition(file, module=module)
+            checked_spec(definition)
+            definitions.append(definition)
         except DefinitionError as error:
             faults.append(error)
-    faults += check_messages(messages, file=str(path))
+    faults += check_messages(definitions)
     if faults:
         raise DefinitionError.of(faults)
-    if not messages:
+    if not definitions:
         raise DefinitionError("holds no message definitions (*.json)", file=str(path))
-    return Release(path.resolve().name, tuple(messages), load_error_codes(path / ERRORS_FILE))
+    messages = tuple(definition.spec for definition in definitions)
+    return Release(path.resolve().name, messages, load_error_codes(path / ERRORS_FILE))
 
 
 def load_releases(path: Path) -> list[Release]:
@@ -128,7 +133,13 @@ def load_error_codes(path: Path) -> tuple[ErrorCode, ...]:
     root = read_json(read_text(path), file=str(path)).root
     if not isinstance(root.value, list):
         raise DefinitionError("should hold an array of error codes", file=str(path), line=root.line)
-    return tuple(_error_code(node, path) for node in root.value)
+    codes = tuple(_error_code(node, path) for node in root.value)
+    for key, values in (("code", [c.code for c in codes]), ("name", [c.name for c in codes])):
+        for index, (value, node) in enumerate(zip(values, root.value, strict=True)):
+            if value in values[:index]:
+                reason = f"two error codes have the {key} {value}"
+                raise DefinitionError(reason, file=str(path), line=node.line)
+    return codes
 
 
 def _error_code(node: JsonNode, path: Path) -> ErrorCode:
@@ -141,9 +152,11 @@ def _error_code(node: JsonNode, path: Path) -> ErrorCode:
             "retriable": bool(retriable),
             "message": str() | None as message,
         } if len(values) == 4 and not isinstance(code, bool):
-            return ErrorCode(name, code, retriable, message)
+            if _ERROR_NAME.fullmatch(name):
+                return ErrorCode(name, code, retriable, message)
     raise DefinitionError(
-        'an error code should have "name", "code", "retriable" and "message"',
+        'an error code should have a "name" of capitals, digits and underscores, and "code", '
+        '"retriable" and "message"',
         file=str(path),
         line=node.line,
     )

@@ -8,7 +8,7 @@ make are never touched.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -96,15 +96,19 @@ def generate(
     relative: bool = False,
     error_codes: Sequence[ErrorCode] = (),
     error_table: Path | None = None,
+    secrets: Collection[tuple[str, str]] = (),
 ) -> GenerateReport:
     """Write the package called `package` of `messages` into the folder `out`.
 
     `definitions` is the file that gets the definitions, `error_table` the module that gets the
     error codes. Imports of the runtime are relative with
-    `relative` (for `kproto.messages` itself), else of the package called `runtime`. Raises
-    DefinitionError when two messages would make one module.
+    `relative` (for `kproto.messages` itself), else of the package called `runtime`. `secrets` are
+    further fields, as (message, field), that are never printed. Raises DefinitionError when two
+    messages would make one module, when a secret names no field, and when a file stands in the
+    way that the generator did not make; then nothing is written.
     """
     glossary = load_glossary()
+    _check_secrets(messages, secrets)
     usable = sorted(
         (message for message in messages if message.valid_versions), key=lambda spec: spec.name
     )
@@ -116,7 +120,8 @@ def generate(
                 f"{message.name} and another message would both be written to {path.name}; "
                 "rename one of them"
             )
-        writer = _ModuleWriter(message, usable, glossary, runtime, relative=relative)
+        hidden = {field for name, field in (*SECRETS, *secrets) if name == message.name}
+        writer = _ModuleWriter(message, usable, glossary, runtime, hidden, relative=relative)
         files[path] = writer.source()
     files[out / "__init__.py"] = _package_source(usable, package)
     lines = [definition_line(message) for message in sorted(messages, key=lambda m: m.name)]
@@ -127,26 +132,69 @@ def generate(
     return _write(files, out)
 
 
+def _check_secrets(messages: Sequence[MessageSpec], secrets: Collection[tuple[str, str]]) -> None:
+    known = {
+        (message.name, field.name)
+        for message in messages
+        for fields in (message.fields, *(struct.fields for struct in message.structs()))
+        for field in fields
+    }
+    for message, field in secrets:
+        if (message, field) not in known:
+            raise DefinitionError(f"there is no field {field} in a message {message} to hide")
+
+
 def _write(files: dict[Path, str], out: Path) -> GenerateReport:
+    """Write what differs and remove what is no longer made; only ever files of the generator."""
+    stands = {path: _text_of(path) for path in files if path.exists() or path.is_symlink()}
+    for path, text in stands.items():
+        if not _is_generated(path, text):
+            raise DefinitionError(
+                "was not made by the generator, which would have to overwrite it; move it away "
+                "or choose another folder",
+                file=str(path),
+            )
     out.mkdir(parents=True, exist_ok=True)
     stale = [
         path
         for path in sorted(out.glob("*.py"))
-        if path not in files and MARK in path.read_text(encoding="utf-8")
+        if path not in files and _is_generated(path, _text_of(path))
     ]
     written = []
     for path, text in files.items():
-        if path.exists() and path.read_text(encoding="utf-8") == text:
+        if stands.get(path) == text:
             continue
         staged = path.with_name(f".{path.name}.new")
-        staged.write_text(text, encoding="utf-8")
-        staged.replace(path)
+        try:
+            staged.write_text(text, encoding="utf-8")
+            staged.replace(path)
+        finally:
+            staged.unlink(missing_ok=True)
         written.append(path.name)
     for path in stale:
         path.unlink()
     return GenerateReport(
         tuple(written), tuple(path.name for path in stale), len(files) - len(written)
     )
+
+
+def _text_of(path: Path) -> str | None:
+    """The text of a file; None of what is no plain file, or no text."""
+    if path.is_symlink() or not path.is_file():
+        return None
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def _is_generated(path: Path, text: str | None) -> bool:
+    """Whether a file bears the generator's mark, or has the form of its definitions file."""
+    if text is None:
+        return False
+    if path.suffix == ".py":
+        return MARK in text.splitlines()
+    return all("\t{" in line for line in text.splitlines())
 
 
 def _environment() -> jinja2.Environment:
@@ -167,11 +215,13 @@ class _ModuleWriter:
         messages: Sequence[MessageSpec],
         glossary: Glossary,
         runtime: str,
+        secrets: Collection[str],
         *,
         relative: bool,
     ) -> None:
         self.message = message
         self.glossary = glossary
+        self.secrets = secrets
         self.imports = Imports()
         self.straight = message.name in HOT and relative
         self.plans = plan_structs(message, straight=self.straight)
@@ -264,15 +314,12 @@ class _ModuleWriter:
                 self.imports.wire("uuid", "ZERO_UUID")
             if "Uuid" in field.annotation + default.replace("ZERO_UUID", ""):
                 self.imports.wire("uuid", "Uuid")
-        secrets = [
-            field.attribute
-            for field in plan.fields
-            if (self.message.name, field.spec.name) in SECRETS
-        ]
+        secrets = [field.attribute for field in plan.fields if field.spec.name in self.secrets]
         return {
             "class_name": plan.class_name,
             "docstring": _text(indent(self._docstring(plan))),
-            "slots": _slots([field.attribute for field in plan.fields]),
+            "slots": _slots([field.slot for field in plan.fields]),
+            "lazy": [_text(indent(_lazy(field))) for field in plan.fields if field.lazy],
             "secrets": "{" + ", ".join(f'"{name}"' for name in secrets) + "}" if secrets else "",
             "init": _text(indent(_init(plan))),
             "keyed": bool(plan.keys),
@@ -321,7 +368,8 @@ class _ModuleWriter:
         iterable = len(self.plans) > 1 or any("Iterable" in text for text in annotated)
         base = ["Struct"] if len(self.plans) > 1 else []
         base.append(_BASES.get(self.message.type, "Message"))
-        if any(field.null_is_not_default for plan in self.plans for field in plan.fields):
+        fields = [field for plan in self.plans for field in plan.fields]
+        if any(field.null_is_not_default or field.lazy for field in fields):
             base.append("DEFAULT")
         if any(plan.keys for plan in self.plans[:-1]):
             base.append("KeyedList")
@@ -399,7 +447,9 @@ def _init(plan: StructPlan) -> list[str]:
 
 
 def _assignment(field: FieldPlan) -> list[str]:
-    name, place = field.attribute, f"self.{field.attribute}"
+    name, place = field.attribute, f"self.{field.slot}"
+    if field.lazy:
+        return [f"{place}: {field.element} = DEFAULT if {name} is None else {name}"]
     if field.null_is_not_default:
         made = f"{class_name(field.spec.type)}()"
         return [f"{place} = {made} if {name} is DEFAULT else {name}"]
@@ -412,6 +462,23 @@ def _assignment(field: FieldPlan) -> list[str]:
     if not field.nullable:
         return [f"{place} = {made}"]
     return [f"{place} = None if {name} is None else {made}"]
+
+
+def _lazy(field: FieldPlan) -> list[str]:
+    """The property in front of the slot of a struct that is made when it is first asked for."""
+    name, place = field.attribute, f"self.{field.slot}"
+    return [
+        "@property",
+        f"def {name}(self) -> {field.element}:",
+        '    """Made at its defaults when it is first asked for: few messages carry it."""',
+        f"    if {place} is DEFAULT:",
+        f"        {place} = {field.element}()",
+        f"    return {place}",
+        "",
+        f"@{name}.setter",
+        f"def {name}(self, value: {field.element}) -> None:",
+        f"    {place} = value",
+    ]
 
 
 def _finders(plan: StructPlan) -> list[str]:

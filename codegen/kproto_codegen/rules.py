@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from kproto.schema.naming import module_name
 from kproto.schema.specs import MessageSpec
 
 from . import field_rules, message_rules, struct_rules
 from .errors import DefinitionError
-from .finding import Finding, Profile, Rule
+from .finding import Finding, Profile, Rule, of_message
 from .parser import Definition
 
 __all__ = [
@@ -43,10 +44,13 @@ DEFINITION_RULES: Final[Sequence[Rule]] = (
     message_rules.coordinator_record,
     struct_rules.struct_defined_once,
     struct_rules.struct_name,
+    struct_rules.struct_names_in_python,
+    struct_rules.name_lengths,
     struct_rules.field_names,
     struct_rules.no_recursion,
     field_rules.field_versions_used,
     field_rules.nested_versions,
+    field_rules.common_struct_versions,
     field_rules.nullable_type,
     field_rules.known_type,
     field_rules.fields_of_struct,
@@ -87,30 +91,37 @@ def checked_spec(definition: Definition, *, profile: Profile = Profile.STRICT) -
 # Between the messages of one release
 
 
-def check_messages(messages: Iterable[MessageSpec], *, file: str) -> list[DefinitionError]:
-    """What is wrong between the messages of one release: names and api keys that stand twice.
+def check_messages(definitions: Iterable[Definition]) -> list[DefinitionError]:
+    """What is wrong between the messages of one release, told of the later one.
 
-    `file` is the folder, or whatever else tells the user which release it is.
+    Two messages have one name, or names that make one module in Python, or one api key within a
+    module and type.
     """
-    names: dict[str, str] = {}
-    keys: dict[tuple[str, str, int], str] = {}
+    names: dict[str, Definition] = {}
+    modules: dict[str, Definition] = {}
+    keys: dict[tuple[str, str, int], Definition] = {}
     faults = []
-    for message in messages:
-        module = message.module or "the same folder"
-        if message.name in names:
+    for definition in definitions:
+        message = definition.spec
+        first = names.setdefault(message.name, definition)
+        if first is not definition:
+            reason = f"two messages are called {message.name}: the other stands in {first.file}"
+            faults.append(of_message(definition, "name", reason).error)
+            continue
+        first = modules.setdefault(module_name(message.name), definition)
+        if first is not definition:
             reason = (
-                f"two messages are called {message.name}: in {names[message.name]} and {module}"
+                f"{first.spec.name} in {first.file} and {message.name} would be one module in "
+                f"Python, {module_name(message.name)}"
             )
-            faults.append(DefinitionError(reason, file=file))
-        names.setdefault(message.name, module)
+            faults.append(of_message(definition, "name", reason).error)
         if message.api_key is None:
             continue
-        key = (message.module, message.type, message.api_key)
-        if key in keys and keys[key] != message.name:
+        first = keys.setdefault((message.module, message.type, message.api_key), definition)
+        if first is not definition:
             reason = (
-                f"{keys[key]} and {message.name} are both the {message.type} "
-                f"of api key {message.api_key} in {module}"
+                f"{first.spec.name} in {first.file} and {message.name} are both the "
+                f"{message.type} of api key {message.api_key}"
             )
-            faults.append(DefinitionError(reason, file=file))
-        keys.setdefault(key, message.name)
+            faults.append(of_message(definition, "apiKey", reason).error)
     return faults

@@ -6,15 +6,24 @@ One function a rule; `rules` has the table of all. The message itself counts as 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
-from kproto.schema.naming import attribute_name
+from kproto.schema.naming import attribute_name, class_name, snake_case
+from kproto.schema.specs import FieldSpec
 
-from .finding import Finding, defining_places, field_groups, of_message, of_place
+from .finding import (
+    Finding,
+    defining_places,
+    field_groups,
+    field_places,
+    of_message,
+    of_place,
+)
 from .parser import Definition, Place
 
-__all__ = ["MAX_EXPANDED_FIELDS", "MAX_STRUCT_DEPTH"]
+__all__ = ["MAX_EXPANDED_FIELDS", "MAX_NAME_LENGTH", "MAX_STRUCT_DEPTH"]
 
 #: How deep structs may stand in structs. Kafka's deepest message has 5 levels; code that walks
 #: a message, here or in Kafka's classes, calls itself once a level.
@@ -23,6 +32,10 @@ MAX_STRUCT_DEPTH: Final = 32
 #: How many fields a message may have with every use of a struct counted anew. Kafka's largest
 #: has fewer than 100; common structs that hold each other twice grow without bound else.
 MAX_EXPANDED_FIELDS: Final = 10_000
+
+#: How long a name may be. Kafka's longest has 45 characters; file systems take 255 with the
+#: underscores and the suffix that the name of a module gets.
+MAX_NAME_LENGTH: Final = 120
 
 _FIELD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*", re.ASCII)
 _STRUCT_NAME = re.compile(r"[A-Z][A-Za-z0-9]*", re.ASCII)
@@ -54,6 +67,58 @@ def struct_name(definition: Definition) -> Iterator[Finding]:
             yield of_place(
                 definition, place, "type", f"the struct {name} has the name of its message"
             )
+
+
+def struct_names_in_python(definition: Definition) -> Iterator[Finding]:
+    """No two structs of a message need the same class or function in its module.
+
+    Java tells `TopicID` from `TopicId`; the functions that read and write them here do not. A
+    request knows the class of its response, so that no struct of it may have that name.
+    """
+    spec = definition.spec
+    first = dict.fromkeys(_python_names(spec.name, spec.fields), spec.name)
+    if spec.type == "request":
+        response = spec.name.removesuffix("Request") + "Response"
+        first[class_name(response)] = "the response"
+    for name, place in defining_places(definition):
+        if name == spec.name:  # which is for struct_name to say
+            continue
+        made = _python_names(name, place.spec.fields)
+        other = next((first[entry] for entry in made if first.get(entry, name) != name), None)
+        if other is not None:
+            reason = f"the struct {name} and {other} would have the same names in Python"
+            yield of_place(definition, place, "type", reason)
+        for entry in made:
+            first.setdefault(entry, name)
+
+
+def _python_names(name: str, fields: Sequence[FieldSpec]) -> list[str]:
+    """The names in a module that a struct, or the message, takes."""
+    made = [class_name(name), snake_case(name)]
+    if any(field.map_key for field in fields):
+        made.append(f"{class_name(name)}Collection")
+    if any(field.tag is not None for field in fields):
+        made.append(f"{snake_case(name)}_tags")
+    return made
+
+
+def name_lengths(definition: Definition) -> Iterator[Finding]:
+    """A name is short enough for the name of a file, also with underscores between its words."""
+    spec = definition.spec
+    if len(spec.name) > MAX_NAME_LENGTH:
+        yield of_message(definition, "name", _too_long("a message", spec.name))
+    for place in [*definition.structs(), *definition.fields()]:
+        if len(place.spec.name) > MAX_NAME_LENGTH:
+            short = replace(place, path=f"{place.path[:MAX_NAME_LENGTH]}…")
+            reason = _too_long("a field or struct", place.spec.name)
+            yield of_place(definition, short, "name", reason)
+    for place, field in field_places(definition):
+        if len(field.element_type) > MAX_NAME_LENGTH:
+            yield of_place(definition, place, "type", _too_long("a type", field.element_type))
+
+
+def _too_long(what: str, name: str) -> str:
+    return f"the name of {what} has {len(name)} characters; at most {MAX_NAME_LENGTH}"
 
 
 def field_names(definition: Definition) -> Iterator[Finding]:

@@ -220,7 +220,10 @@ def test_names_that_clash_are_told(tmp_path: Path) -> None:
         {"common/message/A.json": SAMPLE, "common/message/B.json": other},
     )
     (error,) = read_releases([jar]).errors()
-    assert str(error) == "9.1.0: two messages are called SampleRequest: in clients and clients"
+    assert str(error) == (
+        "kafka-clients-9.1.0.jar!common/message/B.json:1: two messages are called SampleRequest: "
+        "the other stands in kafka-clients-9.1.0.jar!common/message/A.json"
+    )
 
 
 def test_sources_that_cannot_be_opened(tmp_path: Path) -> None:

@@ -139,6 +139,24 @@ def test_versions_may_be_a_number() -> None:
     assert spec(field("A", versions=2)).fields[0].versions == Versions.single(2)  # type: ignore[arg-type]
 
 
+def test_a_key_that_is_null_is_not_there() -> None:
+    nothing = dict.fromkeys(
+        ["nullableVersions", "ignorable", "mapKey", "tag", "taggedVersions", "flexibleVersions"]
+    )
+    nothing |= dict.fromkeys(["entityType", "zeroCopy", "about", "fields"])
+    assert spec(field("A", **nothing)) == spec(field("A"))
+    stated = message(field("A")) | {"listeners": None, "commonStructs": None, "apiKey": None}
+    assert parsed(stated).spec == spec(field("A"), apiKey=None)
+    assert not parsed(message() | {"flexibleVersions": None}).states("flexibleVersions")
+    with pytest.raises(DefinitionError, match="a message has no 'name'"):
+        parsed(message() | {"name": None})
+
+
+def test_a_common_struct_may_have_deprecated_versions() -> None:
+    struct = {"name": "S", "versions": "0+", "deprecatedVersions": "0-1", "fields": []}
+    assert spec(commonStructs=[struct]).common_structs[0].name == "S"
+
+
 WITHOUT_NAME = {key: value for key, value in message().items() if key != "name"}
 WITHOUT_TYPE = {key: value for key, value in message().items() if key != "type"}
 WITHOUT_VERSIONS = {key: value for key, value in message().items() if key != "validVersions"}
@@ -209,6 +227,16 @@ WITHOUT_VERSIONS = {key: value for key, value in message().items() if key != "va
             "a struct has no 'versions'",
         ),
         (
+            message(commonStructs=[{"name": "S", "versions": "0+", "deprecatedVersions": "x"}]),
+            "sample.json:12: field commonStructs.S",
+            "deprecatedVersions: 'x' is no version range",
+        ),
+        (
+            message(commonStructs=[{"name": "S", "versions": "0+", "about": "Words."}]),
+            "sample.json:12: field commonStructs.S",
+            "'about' is no key of a struct",
+        ),
+        (
             message(commonStructs=[{"name": "S", "versions": "0+", "tag": 1}]),
             "sample.json:12: field commonStructs.S",
             "'tag' is no key of a struct",
@@ -251,6 +279,12 @@ def test_a_byte_order_mark_is_no_content(tmp_path: Path) -> None:
     marked = tmp_path / "marked.json"
     marked.write_bytes(b"\xef\xbb\xbf" + EVERYTHING.encode())
     assert read_definition(marked).spec.name == "EverythingRequest"
+
+
+def test_an_error_prints_nothing_that_a_terminal_acts_upon() -> None:
+    with pytest.raises(DefinitionError) as caught:
+        parsed(message(field("A\x1b[2J\n", tag="x")))
+    assert str(caught.value).isprintable()
 
 
 def test_an_error_tells_all_of_several() -> None:

@@ -165,7 +165,10 @@ def test_load_tells_every_fault(tmp_path: Path) -> None:
     assert len(told) == 3
     assert "Bad.json:1: field A: 'Int8' is no type" in told[0]
     assert "Broken.json:1: a key in double quotes should stand here" in told[1]
-    assert "two messages are called SampleRequest: in clients and raft" in told[2]
+    assert told[2] == (
+        f"{folder}/raft/Again.json:4: two messages are called SampleRequest: "
+        f"the other stands in {folder}/clients/SampleRequest.json"
+    )
 
 
 def test_load_of_no_release(tmp_path: Path) -> None:
@@ -187,12 +190,22 @@ def test_load_of_no_release(tmp_path: Path) -> None:
         '[{"name": "A", "code": 1, "retriable": false}]',
         '[{"name": "A", "code": 1, "retriable": false, "message": 1}]',
         '[{"name": "A", "code": 1, "retriable": false, "message": null, "x": 1}]',
+        '[{"name": "A", 0, 0), exit(", "code": 1, "retriable": false, "message": null}]',
+        '[{"name": "", "code": 1, "retriable": false, "message": null}]',
     ],
 )
 def test_error_codes_that_cannot_be_read(tmp_path: Path, text: str) -> None:
     write_release(Release("9.1.0", (SAMPLE,), CODES), tmp_path)
     (tmp_path / "9.1.0" / "errors.json").write_text(text)
     with pytest.raises(DefinitionError, match=r"errors\.json:1: "):
+        load_release(tmp_path / "9.1.0")
+
+
+@pytest.mark.parametrize(("name", "code", "twice"), [("B", 1, "code 1"), ("A", 2, "name A")])
+def test_an_error_code_stands_once(tmp_path: Path, name: str, code: int, twice: str) -> None:
+    entries = [ErrorCode("A", 1, retriable=True), ErrorCode(name, code, retriable=True)]
+    write_release(Release("9.1.0", (SAMPLE,), tuple(entries)), tmp_path)
+    with pytest.raises(DefinitionError, match=rf"errors\.json:3: two error codes have the {twice}"):
         load_release(tmp_path / "9.1.0")
 
 
