@@ -1,13 +1,16 @@
-"""Record batches as Kafka stores and sends them: read, checked, built, passed on.
+"""Record batches and message sets as Kafka stores and sends them: read, checked, built, passed on.
 
 Knows the wire primitives and their errors; knows no message, no socket and no clock.
 """
 
-from .batch import RecordBatch, read_batches, read_records, restamp
+from .batch import RecordBatch, restamp
 from .compression import CODECS, MAX_DECOMPRESSED_BYTES, Codec, codec_for_id, codec_for_name
 from .crc import crc32c, crc32c_pure
 from .encoding import MAX_BATCH_BYTES, BatchBuilder, NewRecord, encode_batch, encode_batches
 from .layout import CREATE_TIME, LOG_APPEND_TIME, NO_TIMESTAMP, NO_TIMESTAMP_TYPE
+from .message_set import LegacyBatch
+from .message_set_encoding import MessageSetBuilder, down_convert, encode_message_set
+from .reading import read_batches, read_records
 from .record import Header, Record
 
 __all__ = [
@@ -21,6 +24,8 @@ __all__ = [
     "BatchBuilder",
     "Codec",
     "Header",
+    "LegacyBatch",
+    "MessageSetBuilder",
     "NewRecord",
     "Record",
     "RecordBatch",
@@ -28,8 +33,10 @@ __all__ = [
     "codec_for_name",
     "crc32c",
     "crc32c_pure",
+    "down_convert",
     "encode_batch",
     "encode_batches",
+    "encode_message_set",
     "read_batches",
     "read_records",
     "restamp",

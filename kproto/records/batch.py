@@ -1,14 +1,14 @@
-"""Stored record batches (magic 2): finding, checking, reading and re-stamping them.
+"""Stored record batches (magic 2): checking, reading and re-stamping them.
 
-Owns the batch header and the walk over the `records` bytes of a fetch or produce. The records
-inside are `decoding`'s, their compression is `compression`'s. Format: KIP-98, KIP-534.
+Owns the batch header. Where batches stand in the bytes of a fetch is `reading`'s to know; the
+records inside are `decoding`'s, their compression is `compression`'s. Format: KIP-98, KIP-534.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..wire.errors import CorruptBatchError, MissingCodecError
+from ..wire.errors import CorruptBatchError, EncodeError, MissingCodecError
 from . import layout
 from .compression import MAX_DECOMPRESSED_BYTES, codec_for_id
 from .crc import crc32c
@@ -16,11 +16,9 @@ from .decoding import decode_records
 from .record import decode_headers_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from .record import Record
 
-__all__ = ["RecordBatch", "read_batches", "read_records", "restamp"]
+__all__ = ["RecordBatch", "restamp"]
 
 
 class RecordBatch:
@@ -229,72 +227,6 @@ class RecordBatch:
         )
 
 
-def read_batches(
-    data: bytes | bytearray | memoryview, *, check_crc: bool = True, allow_partial: bool = True
-) -> Iterator[RecordBatch]:
-    """The batches in the `records` bytes of a fetch or produce, one after the other.
-
-    Brokers cut a fetch at its size limit: a batch that the data ends inside of ends the
-    iteration, or with `allow_partial=False` (for a produce) raises. Raises CorruptBatchError at
-    the first bad batch, after those before it have been given out.
-    """
-    if not isinstance(data, bytes):
-        data = bytes(data)
-    size = len(data)
-    position = 0
-    while position < size:
-        left = size - position
-        base_offset: int | None = None
-        if left >= layout.LOG_OVERHEAD_BYTES:
-            base_offset, length = layout.LOG_OVERHEAD.unpack_from(data, position)
-            if length < layout.MIN_MESSAGE_BYTES:
-                raise CorruptBatchError(
-                    f"batch length {length} is too short for any format",
-                    offset=position,
-                    base_offset=base_offset,
-                )
-            if left > layout.MAGIC_AT and data[position + layout.MAGIC_AT] != 2:
-                raise CorruptBatchError(
-                    f"unknown magic {data[position + layout.MAGIC_AT]}",
-                    offset=position,
-                    base_offset=base_offset,
-                )
-            if left >= layout.LOG_OVERHEAD_BYTES + length:
-                batch = RecordBatch(data, position)
-                if check_crc:
-                    batch.check()
-                yield batch
-                position += batch.size_in_bytes
-                continue
-        if not allow_partial:
-            raise CorruptBatchError(
-                f"the data ends inside a batch: {left} bytes are left",
-                offset=position,
-                base_offset=base_offset,
-            )
-        return
-
-
-def read_records(
-    data: bytes | bytearray | memoryview,
-    *,
-    from_offset: int = 0,
-    check_crc: bool = True,
-    max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
-) -> Iterator[Record]:
-    """The records in the `records` bytes of a fetch, from `from_offset` on.
-
-    Records before it (a fetch may start inside a batch) and control batches are left out. Raises
-    as `read_batches` and `RecordBatch.records` do, after the good records before the fault.
-    """
-    for batch in read_batches(data, check_crc=check_crc):
-        if batch.is_control or batch.last_offset < from_offset:
-            continue
-        yield from batch.records(
-            from_offset=from_offset, max_decompressed_bytes=max_decompressed_bytes
-        )
-
-
 def restamp(
     batch: RecordBatch,
     *,
@@ -306,7 +238,12 @@ def restamp(
 
     With `partition_leader_epoch` and `log_append_time` (ms) set, those too. Records are neither
     decompressed nor encoded again; the checksum covers none of this but the log append time.
+    Raises EncodeError for a message of magic 0 or 1, which has no such fields.
     """
+    if batch.magic != 2:
+        raise EncodeError(
+            f"a message of magic {batch.magic} cannot be stamped; write its records to a batch"
+        )
     if partition_leader_epoch is None:
         partition_leader_epoch = batch.partition_leader_epoch
     stored = bytearray(batch.raw)

@@ -16,7 +16,7 @@ from .varints import read_varint, read_varlong, zigzag
 if TYPE_CHECKING:
     from typing import NoReturn
 
-__all__ = ["decode_records"]
+__all__ = ["decode_records", "int64"]
 
 
 def decode_records(
@@ -136,8 +136,8 @@ def decode_records(
         _explain(data, start, limit, count)
     if wraps:
         for record in records:
-            record.timestamp = _int64(record.timestamp)
-            record.offset = _int64(record.offset)
+            record.timestamp = int64(record.timestamp)
+            record.offset = int64(record.offset)
     if log_append_time is not None:
         for record in records:
             record.timestamp = log_append_time
@@ -145,7 +145,7 @@ def decode_records(
     return records
 
 
-def _int64(value: int) -> int:
+def int64(value: int) -> int:
     """The value that a Java long would have."""
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)
 

@@ -2,8 +2,8 @@
 
 Owns the writing of records and of the header in front of them. One function writes a record,
 whether records come one by one (`BatchBuilder`) or many at once (`encode_batch`). It writes
-straight on; when Python refuses a value, `_explain` finds out which record and which field of it
-was wrong.
+straight on; when Python refuses a value, `explain_refusal` finds out which record and which field
+of it was wrong.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ NewRecord: TypeAlias = "tuple[bytes | None, bytes | None, Sequence[Header], int]
 #: for max.request.size, which a broker's default message.max.bytes (1,048,588) still takes.
 MAX_BATCH_BYTES: Final = 1_048_576
 
-_MAX_INT32: Final = 0x7FFFFFFF
-_MAX_INT64: Final = 0x7FFFFFFFFFFFFFFF
+MAX_INT32: Final = 0x7FFFFFFF
+MAX_INT64: Final = 0x7FFFFFFFFFFFFFFF
 _TABLE_SIZE: Final = len(VARINTS)
 _NULL: Final = encode_varint(-1)
 _NO_HEADERS: Final = b"\x00"
@@ -48,7 +48,7 @@ _NO_RECORD: Final = object()
 _NO_TIMESTAMP_YET: Final = float("nan")  # unequal to whatever a caller may give
 
 # What Python raises when a value has the wrong type, or is too large for its field.
-_REFUSALS: Final = (TypeError, ValueError, AttributeError, OverflowError, struct.error)
+REFUSALS: Final = (TypeError, ValueError, AttributeError, OverflowError, struct.error)
 
 
 def encode_batch(
@@ -77,7 +77,7 @@ def encode_batch(
         base_sequence=base_sequence,
         is_transactional=is_transactional,
         is_control=is_control,
-        max_bytes=_MAX_INT32,
+        max_bytes=MAX_INT32,
     )
     if builder.extend(records) is not None:
         raise EncodeError("the records come to more than 2 GiB, the largest batch there can be")
@@ -125,7 +125,7 @@ def encode_batches(
             yield builder.build(), count
             done += count
             if builder.base_sequence != layout.NO_SEQUENCE:
-                builder.base_sequence = (builder.base_sequence + count) & _MAX_INT32
+                builder.base_sequence = (builder.base_sequence + count) & MAX_INT32
             builder.clear()
         if refused is None:
             return
@@ -191,9 +191,9 @@ class BatchBuilder:
         self.base_sequence = base_sequence
         self.is_transactional = is_transactional
         self.is_control = is_control
-        if not layout.HEADER_BYTES < max_bytes <= _MAX_INT32:
+        if not layout.HEADER_BYTES < max_bytes <= MAX_INT32:
             raise ConfigurationError(
-                f"max_bytes {max_bytes} is not between {layout.HEADER_BYTES} and {_MAX_INT32}"
+                f"max_bytes {max_bytes} is not between {layout.HEADER_BYTES} and {MAX_INT32}"
             )
         self.max_bytes = max_bytes
         self.clear()
@@ -273,9 +273,9 @@ class BatchBuilder:
                 index += 1
                 if timestamp > max_timestamp:
                     max_timestamp = timestamp
-        except _REFUSALS:
+        except REFUSALS:
             if record is not _NO_RECORD:
-                _explain(first_index + index - start, record)
+                explain_refusal(first_index + index - start, record)
             raise
         finally:
             self._count = index
@@ -330,9 +330,9 @@ class BatchBuilder:
 
 def _encode_head(timestamp: int, delta: int) -> bytes:
     """What starts every record with this timestamp: attributes and timestamp delta."""
-    if not layout.NO_TIMESTAMP <= timestamp <= _MAX_INT64:
+    if not layout.NO_TIMESTAMP <= timestamp <= MAX_INT64:
         raise ValueError("timestamp out of range")
-    if delta > _MAX_INT64:
+    if delta > MAX_INT64:
         delta -= 1 << 64  # goes round, as in Kafka's classes, and back again when it is read
     return b"\x00" + encode_varint(delta)
 
@@ -344,7 +344,7 @@ def _encode_record(head: bytes, offset_delta: bytes, key: Any, value: Any, heade
         key_length = _NULL
     else:
         if type(key) is not bytes:
-            key = _as_bytes(key)
+            key = as_bytes(key)
         try:
             key_length = VARINTS[len(key)]
         except IndexError:
@@ -354,7 +354,7 @@ def _encode_record(head: bytes, offset_delta: bytes, key: Any, value: Any, heade
         value_length = _NULL
     else:
         if type(value) is not bytes:
-            value = _as_bytes(value)
+            value = as_bytes(value)
         try:
             value_length = VARINTS[len(value)]
         except IndexError:
@@ -372,7 +372,7 @@ def _encode_record(head: bytes, offset_delta: bytes, key: Any, value: Any, heade
             except (KeyError, IndexError):  # a new name, or a long value
                 pass
         elif content is not None:
-            content = _as_bytes(content)
+            content = as_bytes(content)
         parts.append(_encode_header_name(name))
         if content is None:
             parts.append(_NULL)
@@ -395,14 +395,14 @@ def _encode_header_name(name: Any) -> bytes:
     return encoded
 
 
-def _as_bytes(value: object) -> bytes:
+def as_bytes(value: object) -> bytes:
     """A copy of a bytes-like value, whatever its item size; TypeError for anything else."""
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
     raise TypeError("not bytes-like")
 
 
-def _explain(index: int, record: object) -> None:
+def explain_refusal(index: int, record: object) -> None:
     """Raise EncodeError that names the fault of the record, if it has one."""
     place = f"records[{index}]"
     if not isinstance(record, tuple | list):
@@ -425,7 +425,7 @@ def _explain(index: int, record: object) -> None:
             _explain_header(f"{place}.headers[{number}]", header)
     if not isinstance(timestamp, int):
         raise EncodeError(f"{_kind(timestamp)} is not int (ms)", field=f"{place}.timestamp")
-    if not layout.NO_TIMESTAMP <= timestamp <= _MAX_INT64:
+    if not layout.NO_TIMESTAMP <= timestamp <= MAX_INT64:
         raise EncodeError(
             f"{timestamp} is not a time in ms, nor -1 for none", field=f"{place}.timestamp"
         )

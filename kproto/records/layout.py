@@ -1,6 +1,7 @@
-"""The fixed part of a stored record batch (magic 2), and the meaning of its attribute bits.
+"""The fixed part of stored batches and messages, and the meaning of their attribute bits.
 
-Source: KIP-98 (the format), KIP-534 (the delete horizon); Kafka's documentation, "Record Batch".
+Source: KIP-98 (record batches, magic 2), KIP-534 (the delete horizon), KIP-32 (messages of magic
+1); Kafka's documentation, "Record Batch" and "Old Message Format".
 """
 
 from __future__ import annotations
@@ -24,6 +25,18 @@ MAGIC_AT: Final = 16
 
 #: The shortest entry of any magic, behind its length: a message of magic 0, key and value null.
 MIN_MESSAGE_BYTES: Final = 14
+
+#: A message of a message set: offset, size, CRC, magic and attributes; from magic 1 on the
+#: timestamp; then key and value, each with its length (int32, -1 for null) in front.
+MESSAGE: Final = Struct(">qiIbb")
+MESSAGE_BYTES: Final = 18
+MESSAGE_TIMESTAMP: Final = Struct(">q")
+MESSAGE_TIMESTAMP_BYTES: Final = 8
+MESSAGE_FIELD_LENGTH: Final = Struct(">i")
+MESSAGE_FIELD_LENGTH_BYTES: Final = 4
+
+#: The CRC of a message covers everything from here.
+MESSAGE_CRC_FROM: Final = 16
 
 #: The CRC covers everything from here; base offset and leader epoch may change without it.
 CRC_FROM: Final = 21

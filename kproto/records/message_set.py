@@ -1,0 +1,285 @@
+"""Stored message sets (magic 0 and 1): the format before record batches.
+
+Owns the layout of a message and of the wrapper message that holds compressed ones. Source:
+Kafka's documentation, "Old Message Format"; KIP-31 (relative offsets), KIP-32 (timestamps). What
+is read is what Kafka's own classes read, but for four things that no broker stores and that are
+errors here: a length below -1 (there null), bytes behind the value or behind the last message of
+a wrapper (there left out), and a wrong checksum inside a wrapper (there a client's choice).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+from zlib import crc32
+
+from ..wire.errors import CorruptBatchError, MissingCodecError
+from . import layout
+from .batch import RecordBatch
+from .compression import MAX_DECOMPRESSED_BYTES, codec_for_id
+from .decoding import int64
+from .lz4_frame import with_right_checksum
+from .record import NO_HEADERS, Record
+
+if TYPE_CHECKING:
+    from .compression import Codec
+
+__all__ = ["LegacyBatch", "message_codec"]
+
+_LZ4: Final = 3
+_ZSTD: Final = 4
+_UNKNOWN_COUNT: Final = -1
+
+
+class LegacyBatch(RecordBatch):
+    """A view of one entry of a message set: a message, or a wrapper of compressed messages.
+
+    Has what `RecordBatch` has. What the format lacks is -1 or false. `base_offset` is the offset
+    that the entry carries: the message's, or in a wrapper that of the last message, since the
+    first is known only after decompression. `record_count` is 1, or in a wrapper -1: unknown.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, data: bytes | bytearray | memoryview, position: int = 0) -> None:
+        """Read the header of the message at `position`; `check` and `records` do the rest.
+
+        Raises CorruptBatchError if no whole message of magic 0 or 1 stands there.
+        """
+        if not isinstance(data, bytes):
+            data = bytes(data)
+        self._data = data
+        self.position = position
+        left = len(data) - position
+        if left < layout.LOG_OVERHEAD_BYTES + layout.MIN_MESSAGE_BYTES:
+            raise CorruptBatchError(f"{left} bytes are too few for a message", offset=position)
+        (
+            self.base_offset,
+            length,
+            self.crc,
+            self.magic,
+            self.attributes,
+        ) = layout.MESSAGE.unpack_from(data, position)
+        self.size_in_bytes = layout.LOG_OVERHEAD_BYTES + length
+        self.partition_leader_epoch = layout.NO_PARTITION_LEADER_EPOCH
+        self.last_offset_delta = 0
+        self.base_timestamp = self.max_timestamp = layout.NO_TIMESTAMP
+        self.producer_id = layout.NO_PRODUCER_ID
+        self.producer_epoch = layout.NO_PRODUCER_EPOCH
+        self.base_sequence = layout.NO_SEQUENCE
+        self.record_count = _UNKNOWN_COUNT if self.is_wrapper else 1
+        if self.magic not in (0, 1):
+            raise self._corrupt(f"magic {self.magic} is not that of a message")
+        if length < layout.MIN_MESSAGE_BYTES + self.magic * layout.MESSAGE_TIMESTAMP_BYTES:
+            raise self._corrupt(f"message size {length} is too short for magic {self.magic}")
+        if self.size_in_bytes > left:
+            raise self._corrupt(
+                f"message of {self.size_in_bytes} bytes goes beyond the {left} that are left"
+            )
+        if self.magic == 1:
+            (timestamp,) = layout.MESSAGE_TIMESTAMP.unpack_from(
+                data, position + layout.MESSAGE_BYTES
+            )
+            self.base_timestamp = self.max_timestamp = timestamp
+
+    @property
+    def is_wrapper(self) -> bool:
+        """Whether the value holds further messages, compressed."""
+        return bool(self.attributes & layout.CODEC_MASK)
+
+    @property
+    def compression(self) -> str:
+        """none, gzip, snappy or lz4. Raises CorruptBatchError for any other."""
+        return self._codec().name
+
+    @property
+    def timestamp_type(self) -> int:
+        """0 for create time, 1 for log append time, -1 for magic 0, which has no timestamps."""
+        if self.magic == 0:
+            return layout.NO_TIMESTAMP_TYPE
+        if self.attributes & layout.LOG_APPEND_TIME_FLAG:
+            return layout.LOG_APPEND_TIME
+        return layout.CREATE_TIME
+
+    @property
+    def is_transactional(self) -> bool:
+        """False: transactions came with magic 2."""
+        return False
+
+    @property
+    def is_control(self) -> bool:
+        """False: control records came with magic 2."""
+        return False
+
+    @property
+    def delete_horizon(self) -> int | None:
+        """None: delete horizons came with magic 2."""
+        return None
+
+    def check(self) -> None:
+        """Verify the checksum of this message, and that its codec is one of message sets.
+
+        Raises CorruptBatchError. The checksums inside a wrapper are verified by `records`.
+        """
+        end = self.position + self.size_in_bytes
+        actual = crc32(self._data[self.position + layout.MESSAGE_CRC_FROM : end])
+        if actual != self.crc:
+            raise self._corrupt(f"CRC is {actual:#010x}, the message says {self.crc:#010x}")
+        self._codec()
+
+    def records(
+        self,
+        *,
+        from_offset: int | None = None,
+        eager_headers: bool = False,
+        max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
+        topic: str = "",
+        partition: int = -1,
+    ) -> list[Record]:
+        """The message, or those inside the wrapper, as `RecordBatch.records` gives records.
+
+        Messages have no headers. Raises CorruptBatchError, MissingCodecError.
+        """
+        codec = self._codec()
+        end = self.position + self.size_in_bytes
+        try:
+            record = _message(self._data, self.position, end, topic, partition)
+            records = [record]
+            if codec.id:
+                records = _unwrapped(
+                    self.magic, codec, record.value, max_decompressed_bytes, topic, partition
+                )
+                self._adopt(records)
+        except MissingCodecError:
+            raise
+        except ValueError as error:
+            raise self._corrupt(str(error)) from None
+        if from_offset is not None:
+            records = [record for record in records if record.offset >= from_offset]
+        return records
+
+    def _adopt(self, records: list[Record]) -> None:
+        """Give the messages of this wrapper their offsets and the wrapper's timestamp type."""
+        base = 0  # magic 0 has absolute offsets; some versions of librdkafka send wrappers with 0
+        if self.magic == 1 and self.base_offset:
+            last = records[-1].offset
+            if self.base_offset < last:
+                raise ValueError(
+                    f"wrapper offset {self.base_offset} lies before {last}, the last message's"
+                )
+            base = self.base_offset - last
+        timestamp_type = self.timestamp_type
+        for record in records:
+            record.offset = int64(base + record.offset)
+            if record.timestamp_type != layout.NO_TIMESTAMP_TYPE:
+                record.timestamp_type = timestamp_type
+                if timestamp_type == layout.LOG_APPEND_TIME:
+                    record.timestamp = self.max_timestamp
+
+    def _codec(self) -> Codec:
+        try:
+            return message_codec(self.attributes & layout.CODEC_MASK)
+        except ValueError as error:
+            raise self._corrupt(str(error)) from None
+
+    def __repr__(self) -> str:
+        return (
+            f"LegacyBatch(magic={self.magic}, base_offset={self.base_offset}, "
+            f"record_count={self.record_count}, size_in_bytes={self.size_in_bytes}, "
+            f"attributes={self.attributes:#x}, max_timestamp={self.max_timestamp})"
+        )
+
+
+def message_codec(codec_id: int) -> Codec:
+    """The codec of a wrapper message. Raises ValueError for zstd and for numbers without one."""
+    codec = codec_for_id(codec_id)
+    if codec.id == _ZSTD:
+        raise ValueError("zstd, which came with magic 2, cannot stand in a message set")
+    return codec
+
+
+def _unwrapped(
+    magic: int, codec: Codec, value: bytes | None, limit: int, topic: str, partition: int
+) -> list[Record]:
+    """The messages in the value of a wrapper, with their own offsets. Raises ValueError."""
+    if value is None:
+        raise ValueError("the compressed value is null")
+    if magic == 0 and codec.id == _LZ4:
+        value = with_right_checksum(value)
+    data = codec.decompress(value, limit)
+    size = len(data)
+    records: list[Record] = []
+    pos = 0
+    while pos < size:
+        try:
+            end = _end_of_message(data, pos)
+            records.append(_message(data, pos, end, topic, partition))
+        except ValueError as error:
+            raise ValueError(f"message {len(records)} of the wrapper: {error}") from None
+        pos = end
+    if not records:
+        raise ValueError("the wrapper holds no messages")
+    return records
+
+
+def _end_of_message(data: bytes, pos: int) -> int:
+    """Where the message at `pos` ends, after its size, magic, codec and checksum were checked."""
+    left = len(data) - pos
+    if left < layout.LOG_OVERHEAD_BYTES + layout.MIN_MESSAGE_BYTES:
+        raise ValueError(f"{left} bytes are too few for it")
+    _, size, crc, magic, attributes = layout.MESSAGE.unpack_from(data, pos)
+    end: int = pos + layout.LOG_OVERHEAD_BYTES + size
+    if magic not in (0, 1):
+        raise ValueError(f"magic {magic} is not that of a message")
+    if size < layout.MIN_MESSAGE_BYTES + magic * layout.MESSAGE_TIMESTAMP_BYTES:
+        raise ValueError(f"size {size} is too short for magic {magic}")
+    if end > len(data):
+        raise ValueError(f"size {size}, but {left - layout.LOG_OVERHEAD_BYTES} bytes are left")
+    if attributes & layout.CODEC_MASK:
+        raise ValueError("it is compressed again")
+    actual = crc32(data[pos + layout.MESSAGE_CRC_FROM : end])
+    if actual != crc:
+        raise ValueError(f"CRC is {actual:#010x}, it says {crc:#010x}")
+    return end
+
+
+def _message(data: bytes, pos: int, end: int, topic: str, partition: int) -> Record:
+    """The message in `data[pos:end]`, whose header was checked. Raises ValueError."""
+    offset, _, _, magic, attributes = layout.MESSAGE.unpack_from(data, pos)
+    pos += layout.MESSAGE_BYTES
+    record = Record.__new__(Record)
+    record.topic = topic
+    record.partition = partition
+    record.offset = offset
+    record.timestamp = layout.NO_TIMESTAMP
+    record.timestamp_type = layout.NO_TIMESTAMP_TYPE
+    if magic == 1:
+        (record.timestamp,) = layout.MESSAGE_TIMESTAMP.unpack_from(data, pos)
+        record.timestamp_type = (
+            layout.LOG_APPEND_TIME
+            if attributes & layout.LOG_APPEND_TIME_FLAG
+            else layout.CREATE_TIME
+        )
+        pos += layout.MESSAGE_TIMESTAMP_BYTES
+    record.key, pos = _field(data, pos, end, "key")
+    record.value, pos = _field(data, pos, end, "value")
+    if pos != end:
+        raise ValueError(f"{end - pos} bytes behind the value")
+    record._headers = NO_HEADERS
+    return record
+
+
+def _field(data: bytes, pos: int, end: int, name: str) -> tuple[bytes | None, int]:
+    """The key or value at `pos`, and where it ends. Raises ValueError."""
+    start = pos + layout.MESSAGE_FIELD_LENGTH_BYTES
+    if start > end:
+        raise ValueError(f"{name}: no room is left for its length")
+    (length,) = layout.MESSAGE_FIELD_LENGTH.unpack_from(data, pos)
+    if length == -1:
+        return None, start
+    if length < 0:
+        raise ValueError(f"{name}: negative length {length}")
+    if start + length > end:
+        raise ValueError(
+            f"{name}: length {length} goes {start + length - end} bytes past the message"
+        )
+    return data[start : start + length], start + length
