@@ -29,6 +29,8 @@ __all__ = ["MAX_CHUNK_BYTES", "BatchSection", "batch_sections", "next_offset"]
 # 32-bit offsets allow 2 GiB; 32 MiB keep a chunk, and what Spark makes of it, small beside a heap.
 MAX_CHUNK_BYTES: Final = 32 << 20
 
+_FIRST_MAGIC_OF_BATCHES: Final = 2
+
 
 @dataclass(slots=True)
 class BatchSection:
@@ -85,6 +87,12 @@ def batch_sections(
     for batch in read_batches(records, check_crc=False):
         if batch.last_offset < start or (end is not None and batch.base_offset >= end):
             continue
+        if batch.magic < _FIRST_MAGIC_OF_BATCHES:
+            raise CorruptBatchError(
+                f"a message set of magic {batch.magic} has no columns; read it by read_records",
+                offset=batch.position,
+                base_offset=batch.base_offset,
+            )
         batch.check()
         if batch.is_control:
             continue
