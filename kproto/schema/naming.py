@@ -43,6 +43,9 @@ MODULE_NAMES: Final = frozenset(
     }
 )
 
+#: The hand-written module of `kproto.messages`, and what a package itself calls.
+PACKAGE_NAMES: Final = frozenset({"base", "import_module"})
+
 #: Words that their capitals would tear apart (KRaft, and 2PC, which Kafka writes 2Pc).
 _WHOLE_WORDS: Final = re.compile(r"KRaft|2Pc")
 
@@ -71,4 +74,4 @@ def class_name(name: str) -> str:
 def module_name(name: str) -> str:
     """The module of the message called `name`."""
     made = snake_case(name)
-    return made + "_" if keyword.iskeyword(made) or made in {"base", "__init__"} else made
+    return made + "_" if keyword.iskeyword(made) or made in PACKAGE_NAMES else made
