@@ -84,7 +84,7 @@ def _tagged_value(plan: StructPlan, field: FieldPlan, target: str, imports: Impo
     blocks = []
     for version in versions:
         form = field_form(field.spec, version, flexible=True)
-        lines = _value(field, form, f"{target}.{field.attribute}", imports, straight=False)
+        lines = _value(field, form, f"{target}.{field.slot}", imports, straight=False)
         blocks.append((type(versions).single(version), lines))
     return chain(blocks, versions)
 
@@ -123,7 +123,7 @@ def _block(
             lines += _tags(plan, form, target, imports)
             continue
         assert item is not None
-        place = f"{target}.{item.attribute}"
+        place = f"{target}.{item.slot}"
         if form.presence is not Presence.PLAIN:
             imports.default(item)
             lines.append(f"{place} = {item.fresh_default()}")
@@ -140,7 +140,7 @@ def _numbers(fields: list[FieldPlan], target: str, imports: Imports) -> list[str
     if not fields:
         return []
     types = [field.spec.type for field in fields]
-    places = [f"{target}.{field.attribute}" for field in fields]
+    places = [f"{target}.{field.slot}" for field in fields]
     if types == ["bool"]:
         return [f"{places[0]} = data[pos] != 0", "pos += 1"]
     name, size = imports.shape(types)

@@ -57,7 +57,7 @@ def write_tags_function(plan: StructPlan, imports: Imports) -> list[str]:
     body = ["tagged: list[RawTaggedField] = []"]
     flexible = plan.versions.intersect(plan.flexible)
     for field in plan.tagged:
-        place = f"{target}.{field.attribute}"
+        place = f"{target}.{field.slot}"
         imports.default(field)
         test = field.is_not_default(place)
         tagged = plan.tagged_versions(field)
@@ -109,7 +109,7 @@ def default_functions(plans: Sequence[StructPlan], lines: Sequence[str]) -> list
         name = f"_is_default_{plan.snake}"
         if f"{name}(" not in text:
             continue
-        tests = [_alone(field.is_not_default(f"entry.{field.attribute}")) for field in plan.fields]
+        tests = [_alone(field.is_not_default(f"entry.{field.slot}")) for field in plan.fields]
         tests.append("entry._unknown_tags")
         whole = " or ".join(tests)
         if len(whole) + 8 <= WIDTH:
@@ -188,7 +188,7 @@ def _block(
             lines += _tags(plan, form, target, imports)
             continue
         assert item is not None
-        place = f"{target}.{item.attribute}"
+        place = f"{target}.{item.slot}"
         if form.presence is Presence.ABSENT:
             if not item.spec.ignorable:
                 imports.default(item)
@@ -209,7 +209,7 @@ def _numbers(fields: list[FieldPlan], target: str, imports: Imports) -> list[str
     if not fields:
         return []
     types = [_PACKED[field.spec.type] for field in fields]
-    places = [f"{target}.{field.attribute}" for field in fields]
+    places = [f"{target}.{field.slot}" for field in fields]
     name, _ = imports.shape(types)
     return [f"append({name}.pack({', '.join(places)}))"]
 

@@ -32,7 +32,7 @@ def fitted(lines: Iterable[str]) -> list[str]:
 def _fit(line: str) -> list[str]:
     """A long line broken, if it has brackets; those in literals are text of a definition."""
     plain = _LITERAL.sub(lambda found: f'"{"_" * (len(found[0]) - 2)}"', line)
-    if "(" not in plain:
+    if "(" not in plain and " else " not in plain:
         return [line]
     literals = (found[0] for found in _LITERAL.finditer(line))
     return [_LITERAL.sub(lambda _: next(literals), part) for part in _broken(plain)]
@@ -40,6 +40,10 @@ def _fit(line: str) -> list[str]:
 
 def _broken(line: str) -> list[str]:
     margin = line[: len(line) - len(line.lstrip())]
+    word, _, tests = line.strip().rstrip(":").partition(" ")
+    if word == "if" and tests.count(" and ") > 1:
+        conditions = tests.replace(" and ", f"\n{margin}    and ").split("\n")
+        return [f"{margin}if (", f"{margin}    {conditions[0]}", *conditions[1:], f"{margin}):"]
     targets, equals, value = line.strip().partition(" = ")
     if "def " in targets:
         equals = ""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy as copying
 import sys
 from collections.abc import Iterable, Mapping
+from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, SupportsIndex, TypeVar
 
 from ..wire.errors import DecodeError, EncodeError
@@ -25,8 +26,15 @@ __all__ = ["DEFAULT", "KeyedList", "Message", "Request", "Response", "Struct"]
 T = TypeVar("T")
 R = TypeVar("R", bound="Response")
 
-#: Stands for the default of a parameter whose None means null.
-DEFAULT: Final[Any] = object()
+
+class _Default(Enum):
+    """Of an Enum, so that it stays the one it is when it is copied or pickled."""
+
+    DEFAULT = "default"
+
+
+#: Stands for the default where None means null, and for a struct that nobody has asked for yet.
+DEFAULT: Final[Any] = _Default.DEFAULT
 
 
 class Struct:
@@ -59,15 +67,20 @@ class Struct:
             return NotImplemented
         if (self._unknown_tags or None) != (getattr(other, "_unknown_tags", None) or None):
             return False
-        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+        return all(getattr(self, name) == getattr(other, name) for name in self._names())
 
     __hash__ = None  # type: ignore[assignment]  # mutable, as a list is
 
     def __repr__(self) -> str:
-        parts = [f"{name}={self._shown(name)}" for name in self.__slots__]
+        parts = [f"{name}={self._shown(name)}" for name in self._names()]
         if self._unknown_tags:
             parts.append(f"unknown_tagged_fields={self._unknown_tags!r}")
         return f"{type(self).__name__}({', '.join(parts)})"
+
+    @classmethod
+    def _names(cls) -> list[str]:
+        """The fields; some are properties in front of a slot with an underscore."""
+        return [slot.lstrip("_") for slot in cls.__slots__]
 
     def _shown(self, name: str) -> str:
         value = getattr(self, name)

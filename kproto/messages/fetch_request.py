@@ -32,7 +32,7 @@ from ..wire.writing import (
     write_string,
     write_tags,
 )
-from .base import Request, Struct
+from .base import DEFAULT, Request, Struct
 
 if TYPE_CHECKING:
     from .fetch_response import FetchResponse
@@ -211,7 +211,7 @@ class FetchRequest(Request["FetchResponse"]):
     __slots__ = (
         "cluster_id",
         "replica_id",
-        "replica_state",
+        "_replica_state",
         "max_wait_ms",
         "min_bytes",
         "max_bytes",
@@ -247,7 +247,7 @@ class FetchRequest(Request["FetchResponse"]):
     ) -> None:
         self.cluster_id = cluster_id
         self.replica_id = replica_id
-        self.replica_state = ReplicaState() if replica_state is None else replica_state
+        self._replica_state: ReplicaState = DEFAULT if replica_state is None else replica_state
         self.max_wait_ms = max_wait_ms
         self.min_bytes = min_bytes
         self.max_bytes = max_bytes
@@ -259,13 +259,24 @@ class FetchRequest(Request["FetchResponse"]):
         self.rack_id = rack_id
         self._unknown_tags = None
 
+    @property
+    def replica_state(self) -> ReplicaState:
+        """Made at its defaults when it is first asked for: few messages carry it."""
+        if self._replica_state is DEFAULT:
+            self._replica_state = ReplicaState()
+        return self._replica_state
+
+    @replica_state.setter
+    def replica_state(self, value: ReplicaState) -> None:
+        self._replica_state = value
+
     @classmethod
     def _read_fields(cls, data: bytes, pos: int, version: int) -> tuple[Self, int]:
         message = cls.__new__(cls)
         if version >= 15:
             message.cluster_id = None
             message.replica_id = -1
-            message.replica_state = ReplicaState()
+            message._replica_state = DEFAULT
             (
                 message.max_wait_ms,
                 message.min_bytes,
@@ -303,7 +314,7 @@ class FetchRequest(Request["FetchResponse"]):
                 pos += 1
         elif version >= 12:
             message.cluster_id = None
-            message.replica_state = ReplicaState()
+            message._replica_state = DEFAULT
             (
                 message.replica_id,
                 message.max_wait_ms,
@@ -342,7 +353,7 @@ class FetchRequest(Request["FetchResponse"]):
                 pos += 1
         elif version >= 11:
             message.cluster_id = None
-            message.replica_state = ReplicaState()
+            message._replica_state = DEFAULT
             (
                 message.replica_id,
                 message.max_wait_ms,
@@ -361,7 +372,7 @@ class FetchRequest(Request["FetchResponse"]):
             message._unknown_tags = None
         elif version >= 7:
             message.cluster_id = None
-            message.replica_state = ReplicaState()
+            message._replica_state = DEFAULT
             (
                 message.replica_id,
                 message.max_wait_ms,
@@ -380,7 +391,7 @@ class FetchRequest(Request["FetchResponse"]):
             message._unknown_tags = None
         elif version >= 4:
             message.cluster_id = None
-            message.replica_state = ReplicaState()
+            message._replica_state = DEFAULT
             message.session_id = 0
             message.session_epoch = -1
             (
@@ -398,7 +409,7 @@ class FetchRequest(Request["FetchResponse"]):
             message._unknown_tags = None
         elif version >= 3:
             message.cluster_id = None
-            message.replica_state = ReplicaState()
+            message._replica_state = DEFAULT
             message.isolation_level = 0
             message.session_id = 0
             message.session_epoch = -1
@@ -416,7 +427,7 @@ class FetchRequest(Request["FetchResponse"]):
             message._unknown_tags = None
         else:
             message.cluster_id = None
-            message.replica_state = ReplicaState()
+            message._replica_state = DEFAULT
             message.max_bytes = 2147483647
             message.isolation_level = 0
             message.session_id = 0
@@ -458,7 +469,9 @@ class FetchRequest(Request["FetchResponse"]):
             append(text)
             _write_fetch_request_tags(append, self, version)
         elif version >= 12:
-            if not _is_default_replica_state(self.replica_state):
+            if self._replica_state is not DEFAULT and not _is_default_replica_state(
+                self._replica_state
+            ):
                 raise WireFault
             append(
                 _INT32X4_INT8_INT32X2.pack(
@@ -481,7 +494,9 @@ class FetchRequest(Request["FetchResponse"]):
             append(text)
             _write_fetch_request_tags(append, self, version)
         elif version >= 11:
-            if not _is_default_replica_state(self.replica_state):
+            if self._replica_state is not DEFAULT and not _is_default_replica_state(
+                self._replica_state
+            ):
                 raise WireFault
             append(
                 _INT32X4_INT8_INT32X2.pack(
@@ -502,7 +517,9 @@ class FetchRequest(Request["FetchResponse"]):
             if self._unknown_tags:
                 raise WireFault
         elif version >= 7:
-            if not _is_default_replica_state(self.replica_state):
+            if self._replica_state is not DEFAULT and not _is_default_replica_state(
+                self._replica_state
+            ):
                 raise WireFault
             append(
                 _INT32X4_INT8_INT32X2.pack(
@@ -522,7 +539,9 @@ class FetchRequest(Request["FetchResponse"]):
             if self._unknown_tags:
                 raise WireFault
         elif version >= 4:
-            if not _is_default_replica_state(self.replica_state):
+            if self._replica_state is not DEFAULT and not _is_default_replica_state(
+                self._replica_state
+            ):
                 raise WireFault
             append(
                 _INT32X4_INT8.pack(
@@ -540,7 +559,9 @@ class FetchRequest(Request["FetchResponse"]):
             if self._unknown_tags:
                 raise WireFault
         elif version >= 3:
-            if not _is_default_replica_state(self.replica_state):
+            if self._replica_state is not DEFAULT and not _is_default_replica_state(
+                self._replica_state
+            ):
                 raise WireFault
             append(_INT32X4.pack(self.replica_id, self.max_wait_ms, self.min_bytes, self.max_bytes))
             write_array_length(append, len(self.topics))
@@ -550,7 +571,9 @@ class FetchRequest(Request["FetchResponse"]):
             if self._unknown_tags:
                 raise WireFault
         else:
-            if not _is_default_replica_state(self.replica_state):
+            if self._replica_state is not DEFAULT and not _is_default_replica_state(
+                self._replica_state
+            ):
                 raise WireFault
             append(_INT32X3.pack(self.replica_id, self.max_wait_ms, self.min_bytes))
             write_array_length(append, len(self.topics))
@@ -986,7 +1009,7 @@ def _read_fetch_request_tags(message: FetchRequest, data: bytes, pos: int, versi
         if tag == 0:
             message.cluster_id, pos = read_compact_nullable_string(data, pos)
         elif tag == 1 and version >= 15:
-            (message.replica_state,), pos = _read_replica_state(data, pos, 1, version)
+            (message._replica_state,), pos = _read_replica_state(data, pos, 1, version)
         else:
             unknown.append(RawTaggedField(tag, data[pos:stop]))
             continue
@@ -1003,10 +1026,14 @@ def _write_fetch_request_tags(out: Append, message: FetchRequest, version: int) 
         append = pieces.append
         write_compact_nullable_string(append, message.cluster_id)
         tagged.append(RawTaggedField(0, b"".join(pieces)))
-    if version >= 15 and not _is_default_replica_state(message.replica_state):
+    if (
+        version >= 15
+        and message._replica_state is not DEFAULT
+        and not _is_default_replica_state(message._replica_state)
+    ):
         pieces = []
         append = pieces.append
-        _write_replica_state(append, (message.replica_state,), version)
+        _write_replica_state(append, (message._replica_state,), version)
         tagged.append(RawTaggedField(1, b"".join(pieces)))
     known: tuple[int, ...]
     if version >= 15:

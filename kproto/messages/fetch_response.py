@@ -36,7 +36,7 @@ from ..wire.writing import (
     write_string,
     write_tags,
 )
-from .base import KeyedList, Response, Struct
+from .base import DEFAULT, KeyedList, Response, Struct
 
 __all__ = [
     "AbortedTransaction",
@@ -180,9 +180,9 @@ class PartitionData(Struct):
         "high_watermark",
         "last_stable_offset",
         "log_start_offset",
-        "diverging_epoch",
-        "current_leader",
-        "snapshot_id",
+        "_diverging_epoch",
+        "_current_leader",
+        "_snapshot_id",
         "aborted_transactions",
         "preferred_read_replica",
         "records",
@@ -208,15 +208,52 @@ class PartitionData(Struct):
         self.high_watermark = high_watermark
         self.last_stable_offset = last_stable_offset
         self.log_start_offset = log_start_offset
-        self.diverging_epoch = EpochEndOffset() if diverging_epoch is None else diverging_epoch
-        self.current_leader = LeaderIdAndEpoch() if current_leader is None else current_leader
-        self.snapshot_id = SnapshotId() if snapshot_id is None else snapshot_id
+        self._diverging_epoch: EpochEndOffset = (
+            DEFAULT if diverging_epoch is None else diverging_epoch
+        )
+        self._current_leader: LeaderIdAndEpoch = (
+            DEFAULT if current_leader is None else current_leader
+        )
+        self._snapshot_id: SnapshotId = DEFAULT if snapshot_id is None else snapshot_id
         self.aborted_transactions = (
             None if aborted_transactions is None else list(aborted_transactions)
         )
         self.preferred_read_replica = preferred_read_replica
         self.records = records
         self._unknown_tags = None
+
+    @property
+    def diverging_epoch(self) -> EpochEndOffset:
+        """Made at its defaults when it is first asked for: few messages carry it."""
+        if self._diverging_epoch is DEFAULT:
+            self._diverging_epoch = EpochEndOffset()
+        return self._diverging_epoch
+
+    @diverging_epoch.setter
+    def diverging_epoch(self, value: EpochEndOffset) -> None:
+        self._diverging_epoch = value
+
+    @property
+    def current_leader(self) -> LeaderIdAndEpoch:
+        """Made at its defaults when it is first asked for: few messages carry it."""
+        if self._current_leader is DEFAULT:
+            self._current_leader = LeaderIdAndEpoch()
+        return self._current_leader
+
+    @current_leader.setter
+    def current_leader(self, value: LeaderIdAndEpoch) -> None:
+        self._current_leader = value
+
+    @property
+    def snapshot_id(self) -> SnapshotId:
+        """Made at its defaults when it is first asked for: few messages carry it."""
+        if self._snapshot_id is DEFAULT:
+            self._snapshot_id = SnapshotId()
+        return self._snapshot_id
+
+    @snapshot_id.setter
+    def snapshot_id(self, value: SnapshotId) -> None:
+        self._snapshot_id = value
 
 
 class FetchableTopicResponse(Struct):
@@ -573,9 +610,9 @@ def _read_partition_data(
     if version >= 12:
         for _ in range(count):
             entry = PartitionData.__new__(PartitionData)
-            entry.diverging_epoch = EpochEndOffset()
-            entry.current_leader = LeaderIdAndEpoch()
-            entry.snapshot_id = SnapshotId()
+            entry._diverging_epoch = DEFAULT
+            entry._current_leader = DEFAULT
+            entry._snapshot_id = DEFAULT
             (
                 entry.partition_index,
                 entry.error_code,
@@ -614,9 +651,9 @@ def _read_partition_data(
     elif version >= 11:
         for _ in range(count):
             entry = PartitionData.__new__(PartitionData)
-            entry.diverging_epoch = EpochEndOffset()
-            entry.current_leader = LeaderIdAndEpoch()
-            entry.snapshot_id = SnapshotId()
+            entry._diverging_epoch = DEFAULT
+            entry._current_leader = DEFAULT
+            entry._snapshot_id = DEFAULT
             (
                 entry.partition_index,
                 entry.error_code,
@@ -640,9 +677,9 @@ def _read_partition_data(
     elif version >= 5:
         for _ in range(count):
             entry = PartitionData.__new__(PartitionData)
-            entry.diverging_epoch = EpochEndOffset()
-            entry.current_leader = LeaderIdAndEpoch()
-            entry.snapshot_id = SnapshotId()
+            entry._diverging_epoch = DEFAULT
+            entry._current_leader = DEFAULT
+            entry._snapshot_id = DEFAULT
             (
                 entry.partition_index,
                 entry.error_code,
@@ -666,9 +703,9 @@ def _read_partition_data(
         for _ in range(count):
             entry = PartitionData.__new__(PartitionData)
             entry.log_start_offset = -1
-            entry.diverging_epoch = EpochEndOffset()
-            entry.current_leader = LeaderIdAndEpoch()
-            entry.snapshot_id = SnapshotId()
+            entry._diverging_epoch = DEFAULT
+            entry._current_leader = DEFAULT
+            entry._snapshot_id = DEFAULT
             (
                 entry.partition_index,
                 entry.error_code,
@@ -692,9 +729,9 @@ def _read_partition_data(
             entry = PartitionData.__new__(PartitionData)
             entry.last_stable_offset = -1
             entry.log_start_offset = -1
-            entry.diverging_epoch = EpochEndOffset()
-            entry.current_leader = LeaderIdAndEpoch()
-            entry.snapshot_id = SnapshotId()
+            entry._diverging_epoch = DEFAULT
+            entry._current_leader = DEFAULT
+            entry._snapshot_id = DEFAULT
             entry.aborted_transactions = []
             entry.preferred_read_replica = -1
             (
@@ -714,11 +751,11 @@ def _read_partition_data_tags(entry: PartitionData, data: bytes, pos: int, versi
     unknown: list[RawTaggedField] = []
     for tag, pos, stop in tags:
         if tag == 0:
-            (entry.diverging_epoch,), pos = _read_epoch_end_offset(data, pos, 1, version)
+            (entry._diverging_epoch,), pos = _read_epoch_end_offset(data, pos, 1, version)
         elif tag == 1:
-            (entry.current_leader,), pos = _read_leader_id_and_epoch(data, pos, 1, version)
+            (entry._current_leader,), pos = _read_leader_id_and_epoch(data, pos, 1, version)
         elif tag == 2:
-            (entry.snapshot_id,), pos = _read_snapshot_id(data, pos, 1, version)
+            (entry._snapshot_id,), pos = _read_snapshot_id(data, pos, 1, version)
         else:
             unknown.append(RawTaggedField(tag, data[pos:stop]))
             continue
@@ -750,11 +787,17 @@ def _write_partition_data(append: Append, entries: Iterable[PartitionData], vers
             _write_partition_data_tags(append, entry, version)
     elif version >= 11:
         for entry in entries:
-            if not _is_default_epoch_end_offset(entry.diverging_epoch):
+            if entry._diverging_epoch is not DEFAULT and not _is_default_epoch_end_offset(
+                entry._diverging_epoch
+            ):
                 raise WireFault
-            if not _is_default_leader_id_and_epoch(entry.current_leader):
+            if entry._current_leader is not DEFAULT and not _is_default_leader_id_and_epoch(
+                entry._current_leader
+            ):
                 raise WireFault
-            if not _is_default_snapshot_id(entry.snapshot_id):
+            if entry._snapshot_id is not DEFAULT and not _is_default_snapshot_id(
+                entry._snapshot_id
+            ):
                 raise WireFault
             append(
                 _INT32_INT16_INT64X3.pack(
@@ -776,11 +819,17 @@ def _write_partition_data(append: Append, entries: Iterable[PartitionData], vers
                 raise WireFault
     elif version >= 5:
         for entry in entries:
-            if not _is_default_epoch_end_offset(entry.diverging_epoch):
+            if entry._diverging_epoch is not DEFAULT and not _is_default_epoch_end_offset(
+                entry._diverging_epoch
+            ):
                 raise WireFault
-            if not _is_default_leader_id_and_epoch(entry.current_leader):
+            if entry._current_leader is not DEFAULT and not _is_default_leader_id_and_epoch(
+                entry._current_leader
+            ):
                 raise WireFault
-            if not _is_default_snapshot_id(entry.snapshot_id):
+            if entry._snapshot_id is not DEFAULT and not _is_default_snapshot_id(
+                entry._snapshot_id
+            ):
                 raise WireFault
             append(
                 _INT32_INT16_INT64X3.pack(
@@ -803,11 +852,17 @@ def _write_partition_data(append: Append, entries: Iterable[PartitionData], vers
                 raise WireFault
     elif version >= 4:
         for entry in entries:
-            if not _is_default_epoch_end_offset(entry.diverging_epoch):
+            if entry._diverging_epoch is not DEFAULT and not _is_default_epoch_end_offset(
+                entry._diverging_epoch
+            ):
                 raise WireFault
-            if not _is_default_leader_id_and_epoch(entry.current_leader):
+            if entry._current_leader is not DEFAULT and not _is_default_leader_id_and_epoch(
+                entry._current_leader
+            ):
                 raise WireFault
-            if not _is_default_snapshot_id(entry.snapshot_id):
+            if entry._snapshot_id is not DEFAULT and not _is_default_snapshot_id(
+                entry._snapshot_id
+            ):
                 raise WireFault
             append(
                 _INT32_INT16_INT64X2.pack(
@@ -829,11 +884,17 @@ def _write_partition_data(append: Append, entries: Iterable[PartitionData], vers
                 raise WireFault
     else:
         for entry in entries:
-            if not _is_default_epoch_end_offset(entry.diverging_epoch):
+            if entry._diverging_epoch is not DEFAULT and not _is_default_epoch_end_offset(
+                entry._diverging_epoch
+            ):
                 raise WireFault
-            if not _is_default_leader_id_and_epoch(entry.current_leader):
+            if entry._current_leader is not DEFAULT and not _is_default_leader_id_and_epoch(
+                entry._current_leader
+            ):
                 raise WireFault
-            if not _is_default_snapshot_id(entry.snapshot_id):
+            if entry._snapshot_id is not DEFAULT and not _is_default_snapshot_id(
+                entry._snapshot_id
+            ):
                 raise WireFault
             if entry.preferred_read_replica != -1:
                 raise WireFault
@@ -849,20 +910,24 @@ def _write_partition_data(append: Append, entries: Iterable[PartitionData], vers
 
 def _write_partition_data_tags(out: Append, entry: PartitionData, version: int) -> None:
     tagged: list[RawTaggedField] = []
-    if not _is_default_epoch_end_offset(entry.diverging_epoch):
+    if entry._diverging_epoch is not DEFAULT and not _is_default_epoch_end_offset(
+        entry._diverging_epoch
+    ):
         pieces: list[bytes] = []
         append = pieces.append
-        _write_epoch_end_offset(append, (entry.diverging_epoch,), version)
+        _write_epoch_end_offset(append, (entry._diverging_epoch,), version)
         tagged.append(RawTaggedField(0, b"".join(pieces)))
-    if not _is_default_leader_id_and_epoch(entry.current_leader):
+    if entry._current_leader is not DEFAULT and not _is_default_leader_id_and_epoch(
+        entry._current_leader
+    ):
         pieces = []
         append = pieces.append
-        _write_leader_id_and_epoch(append, (entry.current_leader,), version)
+        _write_leader_id_and_epoch(append, (entry._current_leader,), version)
         tagged.append(RawTaggedField(1, b"".join(pieces)))
-    if not _is_default_snapshot_id(entry.snapshot_id):
+    if entry._snapshot_id is not DEFAULT and not _is_default_snapshot_id(entry._snapshot_id):
         pieces = []
         append = pieces.append
-        _write_snapshot_id(append, (entry.snapshot_id,), version)
+        _write_snapshot_id(append, (entry._snapshot_id,), version)
         tagged.append(RawTaggedField(2, b"".join(pieces)))
     write_tags(out, tagged, entry._unknown_tags, (0, 1, 2))
 

@@ -24,7 +24,7 @@ from ..wire.writing import (
     write_compact_string,
     write_tags,
 )
-from .base import KeyedList, Response, Struct
+from .base import DEFAULT, KeyedList, Response, Struct
 
 __all__ = [
     "FetchSnapshotResponse",
@@ -108,7 +108,7 @@ class PartitionSnapshot(Struct):
         "index",
         "error_code",
         "snapshot_id",
-        "current_leader",
+        "_current_leader",
         "size",
         "position",
         "unaligned_records",
@@ -128,11 +128,24 @@ class PartitionSnapshot(Struct):
         self.index = index
         self.error_code = error_code
         self.snapshot_id = SnapshotId() if snapshot_id is None else snapshot_id
-        self.current_leader = LeaderIdAndEpoch() if current_leader is None else current_leader
+        self._current_leader: LeaderIdAndEpoch = (
+            DEFAULT if current_leader is None else current_leader
+        )
         self.size = size
         self.position = position
         self.unaligned_records = unaligned_records
         self._unknown_tags = None
+
+    @property
+    def current_leader(self) -> LeaderIdAndEpoch:
+        """Made at its defaults when it is first asked for: few messages carry it."""
+        if self._current_leader is DEFAULT:
+            self._current_leader = LeaderIdAndEpoch()
+        return self._current_leader
+
+    @current_leader.setter
+    def current_leader(self, value: LeaderIdAndEpoch) -> None:
+        self._current_leader = value
 
 
 class TopicSnapshot(Struct):
@@ -332,7 +345,7 @@ def _read_partition_snapshot(
         entry.index, entry.error_code = _INT32_INT16.unpack_from(data, pos)
         pos += 6
         (entry.snapshot_id,), pos = _read_snapshot_id(data, pos, 1, version)
-        entry.current_leader = LeaderIdAndEpoch()
+        entry._current_leader = DEFAULT
         entry.size, entry.position = _INT64X2.unpack_from(data, pos)
         pos += 16
         entry.unaligned_records, pos = read_compact_bytes(data, pos)
@@ -352,7 +365,7 @@ def _read_partition_snapshot_tags(
     unknown: list[RawTaggedField] = []
     for tag, pos, stop in tags:
         if tag == 0:
-            (entry.current_leader,), pos = _read_leader_id_and_epoch(data, pos, 1, version)
+            (entry._current_leader,), pos = _read_leader_id_and_epoch(data, pos, 1, version)
         else:
             unknown.append(RawTaggedField(tag, data[pos:stop]))
             continue
@@ -375,10 +388,12 @@ def _write_partition_snapshot(
 
 def _write_partition_snapshot_tags(out: Append, entry: PartitionSnapshot, version: int) -> None:
     tagged: list[RawTaggedField] = []
-    if not _is_default_leader_id_and_epoch(entry.current_leader):
+    if entry._current_leader is not DEFAULT and not _is_default_leader_id_and_epoch(
+        entry._current_leader
+    ):
         pieces: list[bytes] = []
         append = pieces.append
-        _write_leader_id_and_epoch(append, (entry.current_leader,), version)
+        _write_leader_id_and_epoch(append, (entry._current_leader,), version)
         tagged.append(RawTaggedField(0, b"".join(pieces)))
     write_tags(out, tagged, entry._unknown_tags, (0,))
 

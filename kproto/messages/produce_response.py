@@ -32,7 +32,7 @@ from ..wire.writing import (
     write_string,
     write_tags,
 )
-from .base import KeyedList, Response, Struct
+from .base import DEFAULT, KeyedList, Response, Struct
 
 __all__ = [
     "BatchIndexAndErrorMessage",
@@ -123,7 +123,7 @@ class PartitionProduceResponse(Struct):
         "log_start_offset",
         "record_errors",
         "error_message",
-        "current_leader",
+        "_current_leader",
     )
 
     def __init__(
@@ -145,8 +145,21 @@ class PartitionProduceResponse(Struct):
         self.log_start_offset = log_start_offset
         self.record_errors = list(record_errors)
         self.error_message = error_message
-        self.current_leader = LeaderIdAndEpoch() if current_leader is None else current_leader
+        self._current_leader: LeaderIdAndEpoch = (
+            DEFAULT if current_leader is None else current_leader
+        )
         self._unknown_tags = None
+
+    @property
+    def current_leader(self) -> LeaderIdAndEpoch:
+        """Made at its defaults when it is first asked for: few messages carry it."""
+        if self._current_leader is DEFAULT:
+            self._current_leader = LeaderIdAndEpoch()
+        return self._current_leader
+
+    @current_leader.setter
+    def current_leader(self, value: LeaderIdAndEpoch) -> None:
+        self._current_leader = value
 
 
 class TopicProduceResponse(Struct):
@@ -458,7 +471,7 @@ def _read_partition_produce_response(
                 pos = end
             else:
                 entry.error_message, pos = read_compact_nullable_string(data, pos)
-            entry.current_leader = LeaderIdAndEpoch()
+            entry._current_leader = DEFAULT
             if data[pos]:
                 pos = _read_partition_produce_response_tags(entry, data, pos, version)
             else:
@@ -492,7 +505,7 @@ def _read_partition_produce_response(
                 pos = end
             else:
                 entry.error_message, pos = read_compact_nullable_string(data, pos)
-            entry.current_leader = LeaderIdAndEpoch()
+            entry._current_leader = DEFAULT
             if data[pos]:
                 entry._unknown_tags, pos = read_unknown_tags(data, pos)
             else:
@@ -515,7 +528,7 @@ def _read_partition_produce_response(
                 data, pos, length, version
             )
             entry.error_message, pos = read_nullable_string(data, pos)
-            entry.current_leader = LeaderIdAndEpoch()
+            entry._current_leader = DEFAULT
             entry._unknown_tags = None
             entries.append(entry)
     elif version >= 5:
@@ -523,7 +536,7 @@ def _read_partition_produce_response(
             entry = PartitionProduceResponse.__new__(PartitionProduceResponse)
             entry.record_errors = []
             entry.error_message = None
-            entry.current_leader = LeaderIdAndEpoch()
+            entry._current_leader = DEFAULT
             (
                 entry.index,
                 entry.error_code,
@@ -540,7 +553,7 @@ def _read_partition_produce_response(
             entry.log_start_offset = -1
             entry.record_errors = []
             entry.error_message = None
-            entry.current_leader = LeaderIdAndEpoch()
+            entry._current_leader = DEFAULT
             (
                 entry.index,
                 entry.error_code,
@@ -557,7 +570,7 @@ def _read_partition_produce_response(
             entry.log_start_offset = -1
             entry.record_errors = []
             entry.error_message = None
-            entry.current_leader = LeaderIdAndEpoch()
+            entry._current_leader = DEFAULT
             (
                 entry.index,
                 entry.error_code,
@@ -576,7 +589,7 @@ def _read_partition_produce_response_tags(
     unknown: list[RawTaggedField] = []
     for tag, pos, stop in tags:
         if tag == 0 and version >= 10:
-            (entry.current_leader,), pos = _read_leader_id_and_epoch(data, pos, 1, version)
+            (entry._current_leader,), pos = _read_leader_id_and_epoch(data, pos, 1, version)
         else:
             unknown.append(RawTaggedField(tag, data[pos:stop]))
             continue
@@ -618,7 +631,9 @@ def _write_partition_produce_response(
             write_compact_array_length(append, len(entry.record_errors))
             _write_batch_index_and_error_message(append, entry.record_errors, version)
             write_compact_nullable_string(append, entry.error_message)
-            if not _is_default_leader_id_and_epoch(entry.current_leader):
+            if entry._current_leader is not DEFAULT and not _is_default_leader_id_and_epoch(
+                entry._current_leader
+            ):
                 raise WireFault
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)
@@ -638,13 +653,17 @@ def _write_partition_produce_response(
             write_array_length(append, len(entry.record_errors))
             _write_batch_index_and_error_message(append, entry.record_errors, version)
             write_nullable_string(append, entry.error_message)
-            if not _is_default_leader_id_and_epoch(entry.current_leader):
+            if entry._current_leader is not DEFAULT and not _is_default_leader_id_and_epoch(
+                entry._current_leader
+            ):
                 raise WireFault
             if entry._unknown_tags:
                 raise WireFault
     elif version >= 5:
         for entry in entries:
-            if not _is_default_leader_id_and_epoch(entry.current_leader):
+            if entry._current_leader is not DEFAULT and not _is_default_leader_id_and_epoch(
+                entry._current_leader
+            ):
                 raise WireFault
             append(
                 _INT32_INT16_INT64X3.pack(
@@ -659,7 +678,9 @@ def _write_partition_produce_response(
                 raise WireFault
     elif version >= 2:
         for entry in entries:
-            if not _is_default_leader_id_and_epoch(entry.current_leader):
+            if entry._current_leader is not DEFAULT and not _is_default_leader_id_and_epoch(
+                entry._current_leader
+            ):
                 raise WireFault
             append(
                 _INT32_INT16_INT64X2.pack(
@@ -670,7 +691,9 @@ def _write_partition_produce_response(
                 raise WireFault
     else:
         for entry in entries:
-            if not _is_default_leader_id_and_epoch(entry.current_leader):
+            if entry._current_leader is not DEFAULT and not _is_default_leader_id_and_epoch(
+                entry._current_leader
+            ):
                 raise WireFault
             append(_INT32_INT16_INT64.pack(entry.index, entry.error_code, entry.base_offset))
             if entry._unknown_tags:
@@ -681,10 +704,14 @@ def _write_partition_produce_response_tags(
     out: Append, entry: PartitionProduceResponse, version: int
 ) -> None:
     tagged: list[RawTaggedField] = []
-    if version >= 10 and not _is_default_leader_id_and_epoch(entry.current_leader):
+    if (
+        version >= 10
+        and entry._current_leader is not DEFAULT
+        and not _is_default_leader_id_and_epoch(entry._current_leader)
+    ):
         pieces: list[bytes] = []
         append = pieces.append
-        _write_leader_id_and_epoch(append, (entry.current_leader,), version)
+        _write_leader_id_and_epoch(append, (entry._current_leader,), version)
         tagged.append(RawTaggedField(0, b"".join(pieces)))
     write_tags(out, tagged, entry._unknown_tags, (0,))
 

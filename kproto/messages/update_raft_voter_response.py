@@ -12,7 +12,7 @@ from ..wire.faults import WireFault
 from ..wire.reading import read_compact_string, read_tags, read_unknown_tags
 from ..wire.tags import RawTaggedField
 from ..wire.writing import Append, write_compact_string, write_tags
-from .base import Response, Struct
+from .base import DEFAULT, Response, Struct
 
 __all__ = [
     "CurrentLeader",
@@ -63,7 +63,7 @@ class UpdateRaftVoterResponse(Response):
     current_leader: Leader of the quorum that the node knows of. (tag 0)
     """
 
-    __slots__ = ("throttle_time_ms", "error_code", "current_leader")
+    __slots__ = ("throttle_time_ms", "error_code", "_current_leader")
 
     API_KEY = 82
     VALID_VERSIONS = range(0, 1)
@@ -79,13 +79,24 @@ class UpdateRaftVoterResponse(Response):
     ) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.error_code = error_code
-        self.current_leader = CurrentLeader() if current_leader is None else current_leader
+        self._current_leader: CurrentLeader = DEFAULT if current_leader is None else current_leader
         self._unknown_tags = None
+
+    @property
+    def current_leader(self) -> CurrentLeader:
+        """Made at its defaults when it is first asked for: few messages carry it."""
+        if self._current_leader is DEFAULT:
+            self._current_leader = CurrentLeader()
+        return self._current_leader
+
+    @current_leader.setter
+    def current_leader(self, value: CurrentLeader) -> None:
+        self._current_leader = value
 
     @classmethod
     def _read_fields(cls, data: bytes, pos: int, version: int) -> tuple[Self, int]:
         message = cls.__new__(cls)
-        message.current_leader = CurrentLeader()
+        message._current_leader = DEFAULT
         message.throttle_time_ms, message.error_code = _INT32_INT16.unpack_from(data, pos)
         pos += 6
         if data[pos]:
@@ -138,7 +149,7 @@ def _read_update_raft_voter_response_tags(
     unknown: list[RawTaggedField] = []
     for tag, pos, stop in tags:
         if tag == 0:
-            (message.current_leader,), pos = _read_current_leader(data, pos, 1, version)
+            (message._current_leader,), pos = _read_current_leader(data, pos, 1, version)
         else:
             unknown.append(RawTaggedField(tag, data[pos:stop]))
             continue
@@ -152,10 +163,12 @@ def _write_update_raft_voter_response_tags(
     out: Append, message: UpdateRaftVoterResponse, version: int
 ) -> None:
     tagged: list[RawTaggedField] = []
-    if not _is_default_current_leader(message.current_leader):
+    if message._current_leader is not DEFAULT and not _is_default_current_leader(
+        message._current_leader
+    ):
         pieces: list[bytes] = []
         append = pieces.append
-        _write_current_leader(append, (message.current_leader,), version)
+        _write_current_leader(append, (message._current_leader,), version)
         tagged.append(RawTaggedField(0, b"".join(pieces)))
     write_tags(out, tagged, message._unknown_tags, (0,))
 

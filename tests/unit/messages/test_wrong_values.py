@@ -117,7 +117,7 @@ def test_every_field_must_be_there(name: str) -> None:
     message = instance(cls, version, Fill.FULL)
     for place in one_of_each_kind(message, version):
         right = place.value
-        delattr(place.owner, place.field.attribute)
+        delattr(place.owner, slot_of(place.owner, place.field.attribute))
         assert "deleted, or never set" in str(refused(message, version, place.path))
         setattr(place.owner, place.field.attribute, right)
 
@@ -146,7 +146,7 @@ def test_a_field_of_other_versions_is_dropped_if_ignorable_and_else_refused(name
             assert isinstance(struct, Struct)
             for spec in inner.absent:
                 value = values[inner.name, spec.name]
-                attribute = attribute_of(struct, spec.name)
+                attribute = slot_of(struct, spec.name).lstrip("_")
                 default = getattr(struct, attribute)
                 assert is_default(spec, default)
                 setattr(struct, attribute, value)
@@ -159,7 +159,7 @@ def test_a_field_of_other_versions_is_dropped_if_ignorable_and_else_refused(name
         assert message.encode(version) == data
 
 
-def attribute_of(struct: Struct, name: str) -> str:
+def slot_of(struct: Struct, name: str) -> str:
     """The slot that holds the field called `name`."""
     wanted = name.replace("_", "").lower()
     (found,) = (slot for slot in struct.__slots__ if slot.replace("_", "") == wanted)
