@@ -1,8 +1,9 @@
 """The data of an event: what it is in memory, and how it turns into bytes, text and JSON.
 
-Data is one of: None (no data), bytes (Binary), str (text of a datacontenttype that is not JSON)
-or `JsonText` (a JSON value as its text, so that numbers, order and spelling stay as they were
-written). This module knows no attribute, header or binding; it never shows data in an error.
+Data is one of: None (no data), bytes (Binary), str (text of a datacontenttype that is not JSON),
+`JsonText` (a JSON value as its text, so that numbers, order and spelling stay as they were
+written) or `TextOrBase64` (a string of which its document does not say what it is). This module
+knows no attribute, header or binding; it never shows data in an error.
 """
 
 from __future__ import annotations
@@ -12,34 +13,30 @@ import codecs
 import enum
 import json
 import re
-from decimal import Decimal
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from .errors import CloudEventError, quoted
-from .media_type import parse_media_type
+from .json_text import dump_json, escape_ascii, parse_json, raw_decode
+from .media_type import MediaType, parse_media_type
 
 __all__ = [
-    "JSON_DECODER",
     "JSON_NULL",
-    "PAIRS_DECODER",
     "Data",
     "JsonNull",
     "JsonText",
-    "Pairs",
+    "TextOrBase64",
     "as_bytes",
     "as_json_text",
+    "as_text",
     "declares_json",
+    "declares_text",
     "describe",
-    "dump_json",
     "equal",
     "from_base64",
     "from_value",
-    "json_of",
     "json_value",
-    "parse_json",
     "public",
-    "raw_decode",
-    "skip_blanks",
+    "unmarked_error",
 ]
 
 
@@ -90,9 +87,19 @@ class JsonText:
         return JsonText, (self.text,)
 
 
+class TextOrBase64(str):
+    """The data of an event before 0.3 as its JSON document has it: text, or Base64 of Binary.
+
+    These versions mark neither. It goes out as it came in; where it would have to be one or the
+    other, it is refused: nobody can know.
+    """
+
+    __slots__ = ()
+
+
 #: The name of the member `data`, escaped or not, up to its value. In a checked event it matches
 #: nothing else before: a colon after a quote follows a name, a name with `\"` in it is refused,
-#: and no other member of an event is an object.
+#: and no other member of the event is an object (the reader sees to that).
 _DATA_NAME: Final = re.compile(
     '"(?:d|\\\\u0064)(?:a|\\\\u0061)(?:t|\\\\u0074)(?:a|\\\\u0061)"[ \\t\\n\\r]*:[ \\t\\n\\r]*'
 )
@@ -109,6 +116,9 @@ def _data_start(document: str) -> int:
 Data = bytes | str | JsonText | None
 
 _DATA_CLAUSES = ('JSON format 3.1.1 "Payload Serialization"',)
+_READ_CLAUSES = ('JSON format 3.1.2 "Payload Deserialization"',)
+_UNMARKED_CLAUSES = ('CloudEvents 0.1 and 0.2 "JSON format 3.1"',)
+_DATA_SECTION = ('CloudEvents 1.0 "Event Data"',)
 
 
 def from_value(value: Any, content_type: str | None) -> Data:
@@ -148,25 +158,37 @@ def public(data: Data) -> Any:
     if isinstance(data, JsonText):
         value = data.parse()
         return JSON_NULL if value is None else value
-    return data
+    return str(data) if isinstance(data, TextOrBase64) else data
 
 
 def as_bytes(data: Data, content_type: str | None) -> bytes | None:
     """Data as the bytes of a message's payload; None stays None.
 
     Text is encoded by the datacontenttype's charset, UTF-8 when it names none; JSON escapes what
-    the charset does not have. Raises CloudEventError for an unknown charset, and for other text
-    that it cannot encode.
+    the charset does not have. Raises CloudEventError for an unknown charset, for other text that
+    it cannot encode, and for data of which nobody knows what bytes it stands for.
     """
     if data is None or isinstance(data, bytes):
         return data
-    text = data.text if isinstance(data, JsonText) else data
+    if isinstance(data, JsonText):
+        text = data.text
+        if content_type is not None and not declares_json(content_type):
+            raise CloudEventError(
+                f"the data is a JSON value, and its type {quoted(content_type)} is not JSON: "
+                "replace the data or its type",
+                where="data",
+                clauses=_UNMARKED_CLAUSES,
+            )
+    elif isinstance(data, TextOrBase64):
+        raise unmarked_error()
+    else:
+        text = data
     charset = _charset(content_type)
     try:
         return text.encode(charset)
     except UnicodeError:
         if isinstance(data, JsonText):
-            return _NOT_ASCII.sub(_escape, text).encode(charset)
+            return escape_ascii(text).encode(charset)
         raise CloudEventError(
             f"the text has characters that the charset {charset} cannot encode",
             where="data",
@@ -182,7 +204,9 @@ def json_value(data: Data, content_type: str | None) -> Any:
     if isinstance(data, JsonText):
         return data.parse()
     if data is None:
-        raise CloudEventError("the event has no data", where="data")
+        raise CloudEventError("the event has no data", where="data", clauses=_DATA_SECTION)
+    if isinstance(data, TextOrBase64):
+        raise unmarked_error()
     return parse_json(data if isinstance(data, str) else _decode_json(data, content_type))
 
 
@@ -196,6 +220,27 @@ def as_json_text(data: bytes, content_type: str | None) -> str | None:
     except CloudEventError:
         return None
     return text.strip(" \t\n\r")
+
+
+def as_text(data: bytes, content_type: str) -> str | None:
+    """Bytes as the text that they are; None when their type is no text, or they are none of it."""
+    if not declares_text(content_type):
+        return None
+    try:
+        text = data.decode(_charset(content_type))
+    except (CloudEventError, UnicodeError):
+        return None
+    return text
+
+
+def unmarked_error() -> CloudEventError:
+    """The error for a string that is text or Base64, where it matters which."""
+    return CloudEventError(
+        "the string is text, or Base64 of bytes, and nothing says which: replace the data with "
+        "what it is",
+        where="data",
+        clauses=_UNMARKED_CLAUSES,
+    )
 
 
 def equal(one: Data, other: Data, content_type: str | None) -> bool:
@@ -224,6 +269,8 @@ def describe(data: Data) -> str:
         return "none"
     if isinstance(data, bytes):
         return f"<{len(data)} bytes>"
+    if isinstance(data, TextOrBase64):
+        return f"<text or Base64, {len(data)} characters>"
     if isinstance(data, str):
         return f"<text, {len(data)} characters>"
     return f"<JSON, {len(data.text)} characters>"
@@ -235,124 +282,10 @@ def declares_json(content_type: str) -> bool:
     return media_type is not None and media_type.declares_json
 
 
-# --- JSON, exact --------------------------------------------------------------------------------
-
-
-class _NotJsonError(ValueError):
-    """Raised from within the decoder for what Python reads and JSON does not have."""
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise _NotJsonError(f"{name} is no JSON value")
-
-
-class Pairs(list[tuple[str, Any]]):
-    """The members of a JSON object in their order, names that are there twice kept."""
-
-    __slots__ = ()
-
-
-def _any_int(text: str) -> int | Decimal:
-    """An integer of any length: beyond Python's limit on digits it becomes a Decimal."""
-    try:
-        return int(text)
-    except ValueError:
-        return Decimal(text)
-
-
-#: Reads JSON as RFC 8259 has it: NaN and Infinity are refused.
-JSON_DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant)
-#: The same, but every object comes as its pairs, which keeps names that are there twice.
-PAIRS_DECODER: Final = json.JSONDecoder(object_pairs_hook=Pairs, parse_constant=_refuse_constant)
-_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-_NOT_ASCII: Final = re.compile("[^\\x00-\\x7f]")
-_ASCII_ENCODER: Final = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
-
-
-def raw_decode(text: str, start: int, decoder: json.JSONDecoder = JSON_DECODER) -> tuple[Any, int]:
-    """Read one JSON value that starts at `start`; gives the value and where it ends.
-
-    Raises CloudEventError that names the character, and for a value nested too deeply.
-    """
-    try:
-        return decoder.raw_decode(text, start)
-    except json.JSONDecodeError as error:
-        raise _json_error(f"{error.msg} at character {error.pos}") from None
-    except _NotJsonError as error:
-        raise _json_error(str(error)) from None
-    except RecursionError:
-        raise CloudEventError("the JSON is nested too deeply to be read") from None
-    except ValueError:
-        # An integer of more digits than int() takes; a decoder for these is slower.
-        patient = json.JSONDecoder(
-            object_pairs_hook=decoder.object_pairs_hook,
-            parse_constant=_refuse_constant,
-            parse_int=_any_int,
-        )
-        return raw_decode(text, start, patient)
-
-
-def _json_error(reason: str) -> CloudEventError:
-    return CloudEventError(f"not JSON: {reason}", clauses=("RFC 8259",))
-
-
-def parse_json(text: str) -> Any:
-    """Read a whole JSON text. Raises CloudEventError as `raw_decode` does."""
-    start = skip_blanks(text, 0)
-    value, end = raw_decode(text, start)
-    end = skip_blanks(text, end)
-    if end != len(text):
-        raise _json_error(f"more follows the value at character {end}")
-    return value
-
-
-def dump_json(value: Any) -> str:
-    """The JSON text of a Python value. Raises CloudEventError for one JSON cannot express."""
-    try:
-        text = _ENCODER.encode(value)
-    except TypeError:
-        raise _unwritable("a part of it has no JSON form") from None
-    except RecursionError:
-        raise _unwritable("it is nested too deeply") from None
-    except ValueError as error:
-        # "Out of range float values …", "Circular reference detected", "Exceeds the limit …"
-        raise _unwritable(str(error)) from None
-    if not text.isascii():
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            # A lone surrogate has an escape in JSON but no UTF-8.
-            return _ASCII_ENCODER.encode(value)
-    return text
-
-
-def _unwritable(reason: str) -> CloudEventError:
-    return CloudEventError(
-        f"the value cannot be written as JSON: {reason}", where="data", clauses=_DATA_CLAUSES
-    )
-
-
-def json_of(value: Any) -> str:
-    """The JSON text of a value that was read with its objects as `Pairs`."""
-    try:
-        return dump_json(_without_pairs(value))
-    except RecursionError:
-        raise CloudEventError("the JSON is nested too deeply to be read") from None
-
-
-def _without_pairs(value: Any) -> Any:
-    if isinstance(value, Pairs):
-        return {name: _without_pairs(inner) for name, inner in value}
-    if isinstance(value, list):
-        return [_without_pairs(inner) for inner in value]
-    return value
-
-
-def skip_blanks(text: str, position: int) -> int:
-    """The first position from `position` on that is no JSON blank."""
-    while position < len(text) and text[position] in " \t\n\r":
-        position += 1
-    return position
+def declares_text(content_type: str) -> bool:
+    """True when content of the media type is text: `text/*`, XML, or with a charset."""
+    media_type = parse_media_type(content_type)
+    return media_type is not None and media_type.declares_text
 
 
 def _sorted_json(data: bytes | str | JsonText, content_type: str | None) -> str:
@@ -360,7 +293,9 @@ def _sorted_json(data: bytes | str | JsonText, content_type: str | None) -> str:
     try:
         return json.dumps(value, sort_keys=True, default=str)
     except RecursionError:
-        raise CloudEventError("the JSON is nested too deeply to be compared") from None
+        raise CloudEventError(
+            "the JSON is nested too deeply to be compared", clauses=("RFC 8259, 9",)
+        ) from None
 
 
 def _decode_json(data: bytes, content_type: str | None) -> str:
@@ -369,17 +304,16 @@ def _decode_json(data: bytes, content_type: str | None) -> str:
     try:
         return data.decode(charset).removeprefix("\ufeff")
     except UnicodeError:
-        raise CloudEventError(f"the data is not {charset}", where="data") from None
-
-
-def _escape(match: re.Match[str]) -> str:
-    """A character outside ASCII as JSON escapes it."""
-    return _ASCII_ENCODER.encode(match[0])[1:-1]
+        raise CloudEventError(
+            f"the data is not {charset}", where="data", clauses=_READ_CLAUSES
+        ) from None
 
 
 def _charset(content_type: str | None) -> str:
     """The Python codec for a datacontenttype's charset; UTF-8 when it names none."""
-    media_type = None if content_type is None else parse_media_type(content_type)
+    media_type: MediaType | None = None
+    if content_type is not None:
+        media_type = parse_media_type(content_type)
     charset = None if media_type is None else media_type.charset
     if charset is None:
         return "utf-8"

@@ -13,10 +13,12 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from . import data as event_data
+from .conversion import attributes_in, entries_of
 from .data import Data
 from .errors import CloudEventError, quoted
-from .types import AttributeInput, AttributeValue, Timestamp, canonical, native, type_of
-from .versions import V1_0, SpecVersion, spec_version
+from .types import AttributeInput, AttributeValue, Timestamp, canonical
+from .version_tables import V1_0, named_version, spec_version, version_attribute
+from .versions import SpecVersion
 
 __all__ = ["CloudEvent"]
 
@@ -137,7 +139,13 @@ class CloudEvent:
     @property
     def dataschema(self) -> str | None:
         """The URI of the schema of the data."""
-        return self._text(self._version.data_schema)
+        version = self._version
+        text = self._text(version.data_schema)
+        if text is None:
+            for alias, name in version.aliases.items():
+                if name == version.data_schema:
+                    text = self._text(alias)
+        return text
 
     @property
     def attributes(self) -> Mapping[str, AttributeValue]:
@@ -146,11 +154,15 @@ class CloudEvent:
 
     @property
     def extensions(self) -> Mapping[str, AttributeValue]:
-        """The attributes that the version does not define, in order; a read-only copy."""
+        """The attributes that the version does not define, in order; a read-only copy.
+
+        In 0.1 they are the entries of its map of extensions, after what stands beside it. An
+        entry that is no attribute value is the text of its JSON.
+        """
         core = self._version.attributes
-        return MappingProxyType(
-            {name: value for name, value in self._attributes.items() if name not in core}
-        )
+        found = {name: value for name, value in self._attributes.items() if name not in core}
+        held = self._attributes.get(self._version.extension_map or "")
+        return MappingProxyType(found if held is None else {**found, **entries_of(held)})
 
     def get(self, name: str, default: AttributeValue | None = None) -> AttributeValue | None:
         """The value of an attribute, or the default when it is unset."""
@@ -216,32 +228,40 @@ class CloudEvent:
         """
         changed = {**self._attributes, **(attributes or {}), **named}
         if isinstance(data, _Keep):
-            return CloudEvent(changed, data=self._data_under(changed))
+            return CloudEvent(changed, data=self._data_in(changed, self._version))
         return CloudEvent(changed, data=data)
 
-    def to_version(self, label: str, *, drop: Collection[str] = ()) -> CloudEvent:
+    def to_version(
+        self, label: str, *, drop: Collection[str] = (), rename: Mapping[str, str] | None = None
+    ) -> CloudEvent:
         """The event as another version of CloudEvents has it; the event itself if it is that.
 
-        Attributes that the versions name differently are renamed, the others go along. Raises
-        CloudEventError that names every attribute which the version cannot carry, unless it is in
-        `drop`, which are the attributes to leave behind; UnknownVersionError for the version.
+        Attributes that the versions name differently are renamed, extensions go along. What the
+        version cannot carry is never left behind silently: a CloudEventError names every such
+        attribute, unless it is in `drop` (to leave it behind) or in `rename` (to carry it under
+        another name). Raises UnknownVersionError for a version that is not known.
         """
-        target = spec_version(label, where="specversion")
+        target = spec_version(label)
         if target is self._version:
             return self
-        attributes, reasons = _carried(self._attributes, self._version, target, drop)
+        attributes, reasons = attributes_in(
+            target, self._attributes, self._version, drop=drop, rename=rename or {}
+        )
+        if isinstance(self._data, event_data.TextOrBase64) and target.marks_binary:
+            reasons.append(f"data ({event_data.unmarked_error().reason})")
         if reasons:
             raise CloudEventError(
-                f"version {label} cannot carry {'; '.join(reasons)}: replace or drop it"
+                f"version {label} cannot carry {'; '.join(reasons)}: replace, rename or drop it",
+                clauses=(target.clause(target.name_section),),
             )
-        return CloudEvent(attributes, data=self._data_under(attributes))
+        return CloudEvent(attributes, data=self._data_in(attributes, target))
 
-    def _data_under(self, attributes: Mapping[str, AttributeInput]) -> Any:
-        """This event's data for other attributes: JSON that stays JSON keeps its text."""
+    def _data_in(self, attributes: Mapping[str, AttributeInput], version: SpecVersion) -> Any:
+        """This event's data under other attributes: JSON that stays JSON keeps its text."""
         kept = self._data
         if not isinstance(kept, event_data.JsonText):
             return kept
-        content_type = attributes.get(self._version.content_type)
+        content_type = attributes.get(version.content_type)
         if content_type is None or event_data.declares_json(canonical(content_type)):
             return kept
         return self.data
@@ -267,10 +287,10 @@ class CloudEvent:
 
 
 def _version_of(given: Mapping[str, AttributeInput]) -> SpecVersion:
-    label = given.get("specversion")
-    if label is None:
+    attribute = version_attribute(given)
+    if attribute is None:
         return V1_0
-    return spec_version(canonical(label), where="specversion")
+    return named_version(attribute, canonical(given[attribute]), where=attribute)
 
 
 def _checked(
@@ -287,62 +307,11 @@ def _checked(
         if type(value) is str and (value in spec.found_right or (value and spec.quick(value))):
             attributes[name] = value
         elif value is not None:
-            attributes[name] = _checked_value(name, value, version)
+            attributes[name] = version.checked_value(name, value)
     for name in version.required:
         if name not in attributes:
             raise version.missing_error(name)
-    return attributes
-
-
-def _checked_value(name: str, value: AttributeInput, version: SpecVersion) -> AttributeValue:
-    if type(value) is str:
-        version.check_text(name, value, where=name)
-        return value
-    try:
-        held = native(value)
-    except CloudEventError as error:
-        raise CloudEventError(error.reason, where=name, clauses=error.clauses) from None
-    if isinstance(held, str) and name in version.attributes:
-        version.check_text(name, held, where=name)
-        return held
-    if isinstance(held, str):
-        # A typed text: a time, a URI, a map.
-        reason = type_of(held).fault(held)
-        if reason is not None:
-            raise version.fault_error((reason, type_of(held).name), held, where=name)
-    version.check_native(name, held)
-    return held
-
-
-#: What versions may name differently. The encoding of data is not among them: it belongs to the
-#: document, and each version's format says it anew.
-_ROLES: Final = ("id", "source", "type", "subject", "time", "content_type", "data_schema")
-
-
-def _carried(
-    attributes: Mapping[str, AttributeValue],
-    version: SpecVersion,
-    target: SpecVersion,
-    drop: Collection[str],
-) -> tuple[dict[str, AttributeValue], list[str]]:
-    """The attributes under another version, and why each of the others cannot be."""
-    names = {getattr(version, role): getattr(target, role) for role in _ROLES}
-    carried: dict[str, AttributeValue] = {target.specversion: target.label}
-    reasons = []
-    for name, value in attributes.items():
-        if name in (version.specversion, version.data_encoding) or name in drop:
-            continue
-        extension = name not in version.attributes
-        new_name = name if extension else names.get(name)
-        if new_name is None or (extension and name in target.attributes):
-            reasons.append(f"{name} (it has another meaning, or none, there)")
-            continue
-        try:
-            target.checked_spec(new_name, new_name)
-            carried[new_name] = _checked_value(new_name, value, target)
-        except CloudEventError as error:
-            reasons.append(f"{name} ({error})")
-    return carried, reasons
+    return version.with_map(attributes)
 
 
 def _canonical_of(attributes: Mapping[str, AttributeValue]) -> dict[str, str]:

@@ -13,22 +13,30 @@ from json.encoder import encode_basestring
 from typing import Any, Final
 
 from .data import (
-    PAIRS_DECODER,
     Data,
     JsonText,
-    Pairs,
+    TextOrBase64,
     as_json_text,
+    as_text,
     declares_json,
-    dump_json,
+    declares_text,
     from_base64,
-    json_of,
-    raw_decode,
-    skip_blanks,
+    unmarked_error,
 )
 from .errors import CloudEventError, quoted
 from .event import CloudEvent
+from .json_text import (
+    PAIRS_DECODER,
+    Pairs,
+    compact_json,
+    dump_json,
+    member_texts,
+    raw_decode,
+    skip_blanks,
+)
 from .types import MAP, AttributeValue, JsonMap, canonical
-from .versions import SpecVersion, spec_version
+from .version_tables import V1_0, named_version, version_attribute
+from .versions import SpecVersion
 
 __all__ = ["from_json", "from_json_batch", "to_json", "to_json_batch"]
 
@@ -149,6 +157,35 @@ def _event(pairs: Pairs, text: str, document: bytes) -> CloudEvent:
     version = _version(members)
     data = members.pop("data", _ABSENT)
     base64 = members.pop("data_base64", None) if version.base64_member else None
+    if version.has_maps and any(type(each) is Pairs for each in members.values()):
+        return _event_with_maps(members, data, version, text, document)
+    held = _checked_members(members, version)
+    return CloudEvent._decoded(
+        version, held, _held_data(data, base64, text, None, held, version), document, None
+    )
+
+
+def _event_with_maps(
+    members: dict[str, Any], data: Any, version: SpecVersion, text: str, document: bytes
+) -> CloudEvent:
+    """The event of a version that has maps, with at least one: each keeps its text."""
+    texts = member_texts(text, skip_blanks(text, 0))
+    for name, value in members.items():
+        if type(value) is Pairs:
+            members[name] = JsonMap(compact_json(texts[name]))
+    held = _checked_members(members, version)
+    # The text of the data, because `data` may be the name of an entry of a map too.
+    return CloudEvent._decoded(
+        version,
+        held,
+        _held_data(data, None, text, texts.get("data"), held, version),
+        document,
+        None,
+    )
+
+
+def _checked_members(members: dict[str, Any], version: SpecVersion) -> dict[str, Any]:
+    """The members that are attributes and set, each checked."""
     unset = False
     specs = version.attributes
     for name, value in members.items():
@@ -157,6 +194,10 @@ def _event(pairs: Pairs, text: str, document: bytes) -> CloudEvent:
             # The usual value is found right at once; the others are looked at closely.
             if not (value in spec.found_right or (value and spec.quick(value))):
                 version.check_text(name, value, where=name, clauses=_ATTRIBUTES)
+                if spec.type is MAP:
+                    raise CloudEventError(
+                        "a string where an object belongs", where=name, clauses=_ATTRIBUTES
+                    )
         elif value is None:
             unset = True
         else:
@@ -167,8 +208,7 @@ def _event(pairs: Pairs, text: str, document: bytes) -> CloudEvent:
     for name in version.required:
         if name not in members:
             raise version.missing_error(name, _ENVELOPE)
-    held = _held_data(data, base64, text, members, version)
-    return CloudEvent._decoded(version, members, held, document, None)
+    return members
 
 
 #: Stands for a `data` member that is not there; null is a value of one that is.
@@ -186,29 +226,27 @@ def _repeated_error(pairs: Pairs) -> CloudEventError:
 
 
 def _version(members: dict[str, Any]) -> SpecVersion:
-    label = members.get("specversion")
-    if label is None:
-        raise CloudEventError(
-            "the required attribute is missing",
-            where="specversion",
-            clauses=(*_ENVELOPE, 'CloudEvents 1.0 "REQUIRED Attributes"'),
-        )
+    attribute = version_attribute(members)
+    if attribute is None:
+        raise V1_0.missing_error(V1_0.specversion, _ENVELOPE)
+    label = members[attribute]
     if not isinstance(label, str):
         raise CloudEventError(
-            f"{_kind(label)} where a string belongs", where="specversion", clauses=_ATTRIBUTES
+            f"{_kind(label)} where a string belongs", where=attribute, clauses=_ATTRIBUTES
         )
-    return spec_version(label, where="specversion", clauses=_ENVELOPE)
+    return named_version(attribute, label, where=attribute, clauses=_ENVELOPE)
 
 
 def _not_text(name: str, value: Any, version: SpecVersion) -> AttributeValue:
     """The value of an attribute that is no JSON string (JSON format 2.2)."""
-    held = JsonMap(json_of(value)) if isinstance(value, Pairs) and _has_maps(version) else value
-    defined = name in version.attributes
-    if defined or not isinstance(held, bool | int | JsonMap):
-        expected = "a string" if defined else "a string, boolean or whole number"
+    defined = version.attributes.get(name)
+    expected = _EXPECTED_EXTENSION if defined is None else _EXPECTED[defined.type is MAP]
+    fits = isinstance(value, bool | int | JsonMap) if defined is None else type(value) is JsonMap
+    if not fits or (defined is not None and defined.type is not MAP):
         raise CloudEventError(
             f"{_kind(value)} where {expected} belongs", where=name, clauses=_ATTRIBUTES
         )
+    held: AttributeValue = value
     try:
         canonical(held)
         version.check_native(name, held)
@@ -216,17 +254,28 @@ def _not_text(name: str, value: Any, version: SpecVersion) -> AttributeValue:
         raise CloudEventError(
             error.reason, where=name, clauses=(*_ATTRIBUTES, *error.clauses)
         ) from None
+    if defined is not None:
+        version.check_text(name, canonical(held), where=name, clauses=_ATTRIBUTES)
     return held
 
 
-def _has_maps(version: SpecVersion) -> bool:
-    return MAP.name in version.type_names
+#: What a member of a defined attribute must be, by whether it is a Map; what one of another.
+_EXPECTED: Final = {False: "a string", True: "an object"}
+_EXPECTED_EXTENSION: Final = "a string, boolean or whole number"
 
 
 def _held_data(
-    data: Any, base64: Any, text: str, attributes: dict[str, Any], version: SpecVersion
+    data: Any,
+    base64: Any,
+    text: str,
+    data_text: str | None,
+    attributes: dict[str, Any],
+    version: SpecVersion,
 ) -> Data:
-    """The data of the event whose document is `text`, from the one of two members that is there."""
+    """The data of the event whose document is `text`, from the one of two members that is there.
+
+    `data_text` is the text of the member `data` where it has been looked for.
+    """
     if base64 is not None:
         if data is not _ABSENT:
             raise CloudEventError(
@@ -237,17 +286,18 @@ def _held_data(
         return None
     if version.data_encoding in attributes:
         return from_base64(data, where="data")
-    return _data(data, text, attributes.get(version.content_type))
-
-
-def _data(value: Any, text: str, content_type: str | None) -> Data:
-    """The data in the `data` member of the event whose document is `text`."""
+    content_type = attributes.get(version.content_type)
     if content_type is None or declares_json(content_type):
-        return JsonText(document=text)
-    if isinstance(value, str):
-        return value
+        return JsonText(document=text) if data_text is None else JsonText(data_text)
+    if isinstance(data, str):
+        if version.marks_binary or declares_text(content_type):
+            return data
+        return TextOrBase64(data)
+    if not version.marks_binary:
+        # Before 0.3 data is of any type, whatever its content type.
+        return JsonText(document=text) if data_text is None else JsonText(data_text)
     raise CloudEventError(
-        f"{_kind(value)} where the datacontenttype {quoted(content_type)} wants a string",
+        f"{_kind(data)} where the datacontenttype {quoted(content_type)} wants a string",
         where="data",
         clauses=('JSON format 3.1.2 "Payload Deserialization"',),
     )
@@ -263,7 +313,7 @@ def _kind(value: Any) -> str:
         return "a string"
     if value is None:
         return "null"
-    return "an object" if isinstance(value, Pairs) else "an array"
+    return "an object" if isinstance(value, Pairs | JsonMap) else "an array"
 
 
 def _shown(name: str) -> str:
@@ -294,19 +344,39 @@ def to_json(event: CloudEvent) -> bytes:
     if isinstance(data, JsonText):
         parts.append(f'"data":{data.text}')
     elif isinstance(data, str):
+        if isinstance(data, TextOrBase64) and version.marks_binary:
+            raise unmarked_error()
         parts.append(f'"data":{dump_json(data)}')
     elif data is not None:
         as_json = as_json_text(data, event.datacontenttype)
-        parts.append(_base64_members(data, version) if as_json is None else f'"data":{as_json}')
+        parts.append(_bytes_member(data, event) if as_json is None else f'"data":{as_json}')
     return f"{{{','.join(parts)}}}".encode()
 
 
-def _base64_members(data: bytes, version: SpecVersion) -> str:
-    """Binary data: in a member of its own, or before 1.0 with an attribute that says so."""
+def _bytes_member(data: bytes, event: CloudEvent) -> str:
+    """Binary data: in a member of its own, with an attribute that says so, or before 0.3 plain.
+
+    A version that does not mark Base64 has text as text, and other bytes in Base64. Bytes that
+    would be read again as something else are refused.
+    """
+    version = event._version
     encoded = binascii.b2a_base64(data, newline=False).decode()
     if version.base64_member:
         return f'"data_base64":"{encoded}"'
-    return f'"{version.data_encoding}":"base64","data":"{encoded}"'
+    if version.data_encoding is not None:
+        return f'"{version.data_encoding}":"base64","data":"{encoded}"'
+    content_type = event.datacontenttype
+    text = None if content_type is None else as_text(data, content_type)
+    if text is not None:
+        return f'"data":{dump_json(text)}'
+    if content_type is None or declares_json(content_type) or declares_text(content_type):
+        raise CloudEventError(
+            "the bytes are not what their content type says, and this version has no mark for "
+            f"Base64: set {version.content_type}, or the data",
+            where="data",
+            clauses=(version.clause("JSON format 3.1"),),
+        )
+    return f'"data":"{encoded}"'
 
 
 def to_json_batch(events: Iterable[CloudEvent]) -> bytes:

@@ -47,6 +47,16 @@ class MediaType(NamedTuple):
         return self.subtype == "json" or self.subtype.endswith("+json")
 
     @property
+    def declares_text(self) -> bool:
+        """True for `text/*`, XML (RFC 7303), and whatever names its charset."""
+        return (
+            self.type == "text"
+            or self.subtype == "xml"
+            or self.subtype.endswith("+xml")
+            or self.charset is not None
+        )
+
+    @property
     def is_event_format(self) -> bool:
         """True for `application/cloudevents` and `application/cloudevents+…`: one whole event."""
         return self.type == "application" and (

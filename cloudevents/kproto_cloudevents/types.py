@@ -13,13 +13,13 @@ the text exactly as it was written. This module knows no attribute, version or b
 from __future__ import annotations
 
 import binascii
-import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from .errors import CloudEventError, quoted
+from .json_text import dump_json, parse_json
 
 __all__ = [
     "BINARY",
@@ -114,7 +114,8 @@ class Timestamp(str):
             return _moment(match)
         except (ValueError, OverflowError):
             raise CloudEventError(
-                f"{quoted(self)} is a valid time that a datetime cannot hold: read the text"
+                f"{quoted(self)} is a valid time that a datetime cannot hold: read the text",
+                clauses=('CloudEvents 1.0 "Timestamp"',),
             ) from None
 
 
@@ -122,6 +123,20 @@ class JsonMap(str):
     """An attribute value of type Map, which 1.0 no longer has: the text of a JSON object."""
 
     __slots__ = ()
+
+    @classmethod
+    def of(cls, entries: Mapping[str, Any]) -> JsonMap:
+        """The text of a mapping. Raises CloudEventError for what JSON cannot express."""
+        return cls(dump_json(dict(entries)))
+
+    def value(self) -> dict[str, Any]:
+        """The entries; a new object at each call. Raises CloudEventError for no JSON object."""
+        entries = parse_json(self)
+        if isinstance(entries, dict):
+            return entries
+        raise CloudEventError(
+            f"{quoted(self)} is no JSON object", clauses=('CloudEvents 0.3 "Type System"',)
+        )
 
 
 class AttributeType(NamedTuple):
@@ -211,8 +226,8 @@ def _binary_fault(text: str) -> str | None:
 
 def _map_fault(text: str) -> str | None:
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
+        value = parse_json(text)
+    except CloudEventError:
         value = None
     return None if isinstance(value, dict) else "is no JSON object"
 

@@ -1,29 +1,22 @@
-"""The versions of CloudEvents, each as a table of its attributes and its rules for names.
+"""What a version of CloudEvents is: a table of attributes, and rules for names and types.
 
-What differs between versions stands here as data; no other module asks for a version by name.
-An event whose specversion is in no table can be forwarded but not read (`UnknownVersionError`).
+A version is data; this module checks names and values against it. The tables themselves stand in
+`version_tables`. It knows no event, header or document.
 """
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from . import types
-from .errors import MAX_SHOWN, CloudEventError, CloudEventWarning, UnknownVersionError, quoted
-from .media_type import parse_media_type
-from .types import AttributeType, AttributeValue
+from .errors import MAX_SHOWN, CloudEventError, CloudEventWarning, quoted
+from .json_text import compact_json
+from .types import AttributeInput, AttributeType, AttributeValue, JsonMap
 
-__all__ = [
-    "V1_0",
-    "VERSIONS",
-    "AttributeSpec",
-    "Fault",
-    "SpecVersion",
-    "spec_version",
-]
+__all__ = ["AttributeSpec", "Fault", "SpecVersion", "of_type"]
 
 #: What is wrong with a value, and the section of the specification that says so.
 Fault = tuple[str, str]
@@ -73,28 +66,40 @@ class AttributeSpec:
 class SpecVersion:
     """One version of CloudEvents: its attributes, its names for the common roles, its name rule.
 
-    `id`, `source`, `type`, `time` and so on are the names which this version gives to the
-    attributes that 1.0 calls so; None where it has none. `data_encoding` is the attribute that
-    says that data is Base64 in JSON, and `base64_member` is true where a member of its own does.
+    `specversion` is the attribute that names the version, `label` the value it has there, `title`
+    how errors call the text. `id`, `source`, `type`, `time` and so on are the names which this
+    version gives to the attributes that 1.0 calls so; None where it has none. `aliases` are other
+    spellings of an attribute that are read and kept.
+
+    How a JSON document says that data is Base64: `base64_member`, by a member of its own;
+    `data_encoding`, by this attribute; neither, not at all. `extension_map` is the attribute that
+    holds the extensions as one Map, None where each is an attribute. `has_maps` is true where Map
+    is a type of attributes.
     """
 
     __slots__ = (
         "_names_found_right",
+        "aliases",
         "attributes",
         "base64_member",
         "content_type",
         "data_encoding",
         "data_schema",
+        "extension_map",
+        "has_maps",
         "id",
         "label",
+        "name_advice",
         "name_pattern",
         "name_rule",
         "name_section",
         "required",
+        "required_section",
         "source",
         "specversion",
         "subject",
         "time",
+        "title",
         "type",
         "type_names",
     )
@@ -104,10 +109,13 @@ class SpecVersion:
         label: str,
         attributes: tuple[AttributeSpec, ...],
         *,
+        title: str | None = None,
         type_names: frozenset[str],
         name_pattern: str,
         name_rule: str,
         name_section: str,
+        name_advice: bool = True,
+        required_section: str = "REQUIRED Attributes",
         specversion: str = "specversion",
         id: str = "id",  # noqa: A002 - the specification's own name
         source: str = "source",
@@ -117,16 +125,22 @@ class SpecVersion:
         content_type: str = "datacontenttype",
         data_schema: str = "dataschema",
         data_encoding: str | None = None,
-        base64_member: bool = True,
+        base64_member: bool = False,
+        extension_map: str | None = None,
+        aliases: Mapping[str, str] | None = None,
     ) -> None:
         self.label = label
+        self.title = title or label
         self._names_found_right: set[str] = set()
         self.attributes = {spec.name: spec for spec in attributes}
         self.required = tuple(spec.name for spec in attributes if spec.required)
         self.name_pattern = re.compile(name_pattern)
         self.name_rule = name_rule
         self.name_section = name_section
+        self.name_advice = name_advice
+        self.required_section = required_section
         self.type_names = type_names
+        self.has_maps = types.MAP.name in type_names
         self.base64_member = base64_member
         self.specversion = specversion
         self.id = id
@@ -137,13 +151,20 @@ class SpecVersion:
         self.content_type = content_type
         self.data_schema = data_schema
         self.data_encoding = data_encoding
+        self.extension_map = extension_map
+        self.aliases = aliases or {}
 
     def __repr__(self) -> str:
-        return f"SpecVersion({self.label!r})"
+        return f"SpecVersion({self.specversion} {self.label!r})"
+
+    @property
+    def marks_binary(self) -> bool:
+        """True when a JSON document says whether data is Base64."""
+        return self.base64_member or self.data_encoding is not None
 
     def clause(self, section: str) -> str:
         """How an error names a section of this version: `CloudEvents 1.0 "Timestamp"`."""
-        return f'CloudEvents {self.label} "{section}"'
+        return f'CloudEvents {self.title} "{section}"'
 
     def checked_spec(self, name: str, where: str, clauses: tuple[str, ...] = ()) -> AttributeSpec:
         """How an attribute is checked; one that the version does not define is a String.
@@ -155,11 +176,14 @@ class SpecVersion:
             return spec
         if name not in self._names_found_right:
             self._check_name(name, where, clauses)
-        return _EXTENSION
+        return EXTENSION
 
     def _check_name(self, name: str, where: str, clauses: tuple[str, ...]) -> None:
         if not isinstance(name, str):
-            raise CloudEventError(f"an attribute name is a str, not {type(name).__name__}")
+            raise CloudEventError(
+                f"an attribute name is a str, not {type(name).__name__}",
+                clauses=(self.clause(self.name_section),),
+            )
         where = where if where.isprintable() and len(where) <= MAX_SHOWN else quoted(where)
         clauses = (*clauses, self.clause(self.name_section))
         if name == "data":
@@ -168,6 +192,8 @@ class SpecVersion:
             raise CloudEventError(self.name_rule, where=where, clauses=clauses)
         if len(self._names_found_right) < REMEMBERED_NAMES and len(name) <= MAX_SHOWN:
             self._names_found_right.add(name)
+        if not self.name_advice:
+            return
         if len(name) > ADVISED_NAME_LENGTH:
             warnings.warn(
                 f"{where}: the name has {len(name)} characters, more than "
@@ -186,7 +212,7 @@ class SpecVersion:
         self, name: str, text: str, *, where: str, clauses: tuple[str, ...] = ()
     ) -> None:
         """Refuse a text that the attribute `name` may not have; extensions are Strings."""
-        spec = self.attributes.get(name, _EXTENSION)
+        spec = self.attributes.get(name, EXTENSION)
         if text in spec.found_right or (text and spec.quick(text)):
             return
         fault = spec.fault(text)
@@ -223,33 +249,51 @@ class SpecVersion:
                 clauses=(self.clause("Type System"),),
             )
 
+    def checked_value(self, name: str, value: AttributeInput) -> AttributeValue:
+        """A value as an event holds it. Raises CloudEventError for one the attribute may not have.
+
+        The value must not be None.
+        """
+        if type(value) is str:
+            self.check_text(name, value, where=name)
+            return value
+        try:
+            held = types.native(value)
+        except CloudEventError as error:
+            raise CloudEventError(error.reason, where=name, clauses=error.clauses) from None
+        if isinstance(held, str) and name in self.attributes:
+            self.check_text(name, held, where=name)
+            return held
+        if isinstance(held, str):
+            # A typed text: a time, a URI, a map.
+            reason = types.type_of(held).fault(held)
+            if reason is not None:
+                raise self.fault_error((reason, types.type_of(held).name), held, where=name)
+            if isinstance(held, JsonMap):
+                # A header must be able to hold it as a String.
+                held = JsonMap(compact_json(held))
+        self.check_native(name, held)
+        return held
+
+    def with_map(self, attributes: dict[str, AttributeValue]) -> dict[str, AttributeValue]:
+        """The same attributes, the map of extensions as a JsonMap where it came as plain text."""
+        name = self.extension_map
+        if name is not None and name in attributes:
+            attributes[name] = JsonMap(types.canonical(attributes[name]))
+        return attributes
+
     def missing_error(self, where: str, clauses: tuple[str, ...] = ()) -> CloudEventError:
         """The error for a required attribute that is unset."""
         return CloudEventError(
             "the required attribute is missing",
             where=where,
-            clauses=(*clauses, self.clause("REQUIRED Attributes")),
+            clauses=(*clauses, self.clause(self.required_section)),
         )
 
 
-def spec_version(label: str, *, where: str, clauses: tuple[str, ...] = ()) -> SpecVersion:
-    """The table of a version. Raises UnknownVersionError for one that is not known."""
-    known = VERSIONS.get(label)
-    if known is not None:
-        return known
-    raise UnknownVersionError(
-        f"{quoted(label)} is no version known here ({', '.join(VERSIONS)}): "
-        "forward the event as it is",
-        where=where,
-        clauses=(*clauses, 'CloudEvents 1.0 "specversion"'),
-    )
-
-
-# --- constraints --------------------------------------------------------------------------------
-
-
-def _of_type(attribute_type: AttributeType) -> Callable[[str], Fault | None]:
-    check, section = attribute_type.fault, attribute_type.name
+def of_type(kind: AttributeType) -> Callable[[str], Fault | None]:
+    """The check that a text is of a type, and nothing more."""
+    check, section = kind.fault, kind.name
 
     def fault(text: str) -> Fault | None:
         reason = check(text)
@@ -258,111 +302,5 @@ def _of_type(attribute_type: AttributeType) -> Callable[[str], Fault | None]:
     return fault
 
 
-def _non_empty(name: str, attribute_type: AttributeType) -> Callable[[str], Fault | None]:
-    of_type = _of_type(attribute_type)
-
-    def fault(text: str) -> Fault | None:
-        return of_type(text) if text else ("must not be empty", name)
-
-    return fault
-
-
-def _media_type(name: str) -> Callable[[str], Fault | None]:
-    of_type = _of_type(types.STRING)
-
-    def fault(text: str) -> Fault | None:
-        if parse_media_type(text) is None:
-            return "is no media type (RFC 2046)", name
-        return of_type(text)
-
-    return fault
-
-
-def _content_encoding(name: str) -> Callable[[str], Fault | None]:
-    def fault(text: str) -> Fault | None:
-        return None if text.lower() == "base64" else ("is not base64, the only one defined", name)
-
-    return fault
-
-
-def _required(name: str, kind: AttributeType, *, repeats: bool = False) -> AttributeSpec:
-    return AttributeSpec(name, kind, _non_empty(name, kind), required=True, repeats=repeats)
-
-
-def _optional(name: str, kind: AttributeType, *, repeats: bool = False) -> AttributeSpec:
-    return AttributeSpec(name, kind, _non_empty(name, kind), repeats=repeats)
-
-
-def _any_text(
-    name: str, kind: AttributeType, *, required: bool = False, repeats: bool = False
-) -> AttributeSpec:
-    """An attribute that may be empty."""
-    return AttributeSpec(name, kind, _of_type(kind), required=required, repeats=repeats)
-
-
-#: Never finds a text right: for attributes with a grammar of their own, of which being a String,
-#: quickly seen, is not enough.
-_NEVER = types.BOOLEAN.quick
-
-
-def _content_type(name: str) -> AttributeSpec:
-    return AttributeSpec(name, types.STRING, _media_type(name), repeats=True, quick=_NEVER)
-
-
-_EXTENSION: Final = AttributeSpec("", types.STRING, _of_type(types.STRING))
-
-
-# --- the tables ---------------------------------------------------------------------------------
-
-V1_0: Final = SpecVersion(
-    "1.0",
-    (
-        _required("specversion", types.STRING, repeats=True),
-        _required("id", types.STRING),
-        _required("source", types.URI_REFERENCE, repeats=True),
-        _required("type", types.STRING, repeats=True),
-        _content_type("datacontenttype"),
-        _optional("dataschema", types.URI, repeats=True),
-        _optional("subject", types.STRING),
-        _any_text("time", types.TIMESTAMP),
-    ),
-    type_names=frozenset(
-        {"Boolean", "Integer", "String", "Binary", "URI", "URI-reference", "Timestamp"}
-    ),
-    name_pattern="[a-z0-9]+",
-    name_rule="an attribute name has only lower-case letters a to z and digits",
-    name_section="Naming Conventions",
-    subject="subject",
-)
-
-V0_3: Final = SpecVersion(
-    "0.3",
-    (
-        _required("specversion", types.STRING, repeats=True),
-        _required("id", types.STRING),
-        _any_text("source", types.URI_REFERENCE, required=True, repeats=True),
-        _required("type", types.STRING, repeats=True),
-        AttributeSpec(
-            "datacontentencoding",
-            types.STRING,
-            _content_encoding("datacontentencoding"),
-            repeats=True,
-            quick=_NEVER,
-        ),
-        _content_type("datacontenttype"),
-        _any_text("schemaurl", types.URI_REFERENCE, repeats=True),
-        _optional("subject", types.STRING),
-        _any_text("time", types.TIMESTAMP),
-    ),
-    type_names=frozenset({"Integer", "String", "Binary", "Map", "URI-reference", "Timestamp"}),
-    name_pattern="[a-z][a-z0-9]*",
-    name_rule="an attribute name starts with a letter and has only letters a to z and digits",
-    name_section="Attribute Naming Convention",
-    subject="subject",
-    data_schema="schemaurl",
-    data_encoding="datacontentencoding",
-    base64_member=False,
-)
-
-#: Every version that can be read, by the value of its version attribute.
-VERSIONS: Final = {version.label: version for version in (V1_0, V0_3)}
+#: How an attribute is checked that the version does not define.
+EXTENSION: Final = AttributeSpec("", types.STRING, of_type(types.STRING))

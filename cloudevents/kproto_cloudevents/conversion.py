@@ -1,0 +1,125 @@
+"""The attributes of an event under another version of CloudEvents.
+
+What the other version cannot carry is named, never dropped. This module knows attributes and the
+tables of versions; it knows no event, data or binding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final
+
+from .errors import CloudEventError, quoted
+from .json_text import dump_json
+from .types import AttributeValue, JsonMap, canonical
+from .versions import SpecVersion
+
+__all__ = ["attributes_in", "entries_of"]
+
+#: What versions may name differently. The encoding of data is not among them: it belongs to the
+#: document, and each version's format says it anew.
+_ROLES: Final = ("id", "source", "type", "subject", "time", "content_type", "data_schema")
+
+
+def attributes_in(
+    target: SpecVersion,
+    attributes: Mapping[str, AttributeValue],
+    version: SpecVersion,
+    *,
+    drop: Collection[str],
+    rename: Mapping[str, str],
+) -> tuple[dict[str, AttributeValue], list[str]]:
+    """The attributes under another version, and why each of the others cannot be.
+
+    `drop` are attributes to leave behind, `rename` gives the names that others get in the target.
+    """
+    carried: dict[str, AttributeValue] = {target.specversion: target.label}
+    entries: dict[str, AttributeValue] = {}
+    reasons: list[str] = []
+    for name, value, usual_name in _flat(attributes, version, target):
+        if name in drop:
+            continue
+        new_name = rename.get(name, usual_name)
+        if new_name is None:
+            reasons.append(f"{_shown(name)} (it has another meaning, or none, there)")
+            continue
+        if value is None:
+            reasons.append(f"{_shown(name)} (an array or a fraction is no attribute value)")
+            continue
+        # The entries of a map may have any name.
+        entry = target.extension_map is not None and new_name not in target.attributes
+        into = entries if entry else carried
+        if new_name in into:
+            reasons.append(f"{_shown(name)} ({new_name} is there already)")
+            continue
+        try:
+            if not entry:
+                target.checked_spec(new_name, new_name)
+            into[new_name] = target.checked_value(new_name, value)
+        except CloudEventError as error:
+            reasons.append(f"{_shown(name)} ({error})")
+    if target.extension_map is not None and entries:
+        parts = [f"{dump_json(name)}:{_json_of(held)}" for name, held in entries.items()]
+        carried[target.extension_map] = JsonMap(f"{{{','.join(parts)}}}")
+    return carried, reasons
+
+
+def entries_of(extension_map: AttributeValue) -> dict[str, AttributeValue]:
+    """The entries of a map of extensions as attribute values, those that are null left out.
+
+    An entry that is no text, Boolean or Integer is a JsonMap if it is an object, else the text of
+    its JSON.
+    """
+    entries: dict[str, AttributeValue] = {}
+    for name, value in _entries(extension_map):
+        held = _as_attribute(value)
+        entries[name] = dump_json(value) if held is None else held
+    return entries
+
+
+def _entries(extension_map: AttributeValue) -> Iterator[tuple[str, Any]]:
+    for name, value in JsonMap(canonical(extension_map)).value().items():
+        if value is not None:
+            yield name, value
+
+
+def _flat(
+    attributes: Mapping[str, AttributeValue], version: SpecVersion, target: SpecVersion
+) -> Iterator[tuple[str, AttributeValue | None, str | None]]:
+    """Each attribute with its usual name in the target, None where it has none there.
+
+    An entry of a map that is no attribute value comes as None.
+    """
+    names = {getattr(version, role): getattr(target, role) for role in _ROLES}
+    for name, value in attributes.items():
+        if name in (version.specversion, version.data_encoding):
+            continue
+        if name == version.extension_map:
+            for entry, held in _entries(value):
+                yield entry, _as_attribute(held), _free(entry, target)
+        elif name in version.attributes:
+            yield name, value, names.get(version.aliases.get(name, name))
+        else:
+            yield name, value, _free(name, target)
+
+
+def _free(name: str, target: SpecVersion) -> str | None:
+    """The name of an extension, unless it means something else in the target."""
+    return None if name in target.attributes else name
+
+
+def _as_attribute(value: Any) -> AttributeValue | None:
+    """A JSON value as an attribute holds it; None for one that no attribute has."""
+    if isinstance(value, str | bool | int):
+        return value
+    return JsonMap.of(value) if isinstance(value, dict) else None
+
+
+def _json_of(value: AttributeValue) -> str:
+    if isinstance(value, bool | int | JsonMap):
+        return canonical(value)
+    return dump_json(canonical(value))
+
+
+def _shown(name: str) -> str:
+    return name if name.isidentifier() else quoted(name)

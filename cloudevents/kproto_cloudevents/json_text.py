@@ -1,0 +1,185 @@
+"""JSON, exact: reading and writing that keeps what was written and refuses what JSON has not.
+
+Python's own decoder reads NaN and lets the last of two equal names win; this module does not.
+It knows no event and no attribute.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+from typing import Any, Final, NoReturn
+
+from .errors import CloudEventError
+
+__all__ = [
+    "JSON_DECODER",
+    "PAIRS_DECODER",
+    "Pairs",
+    "compact_json",
+    "dump_json",
+    "escape_ascii",
+    "member_texts",
+    "parse_json",
+    "raw_decode",
+    "skip_blanks",
+]
+
+_RFC: Final = ("RFC 8259",)
+_DEPTH: Final = ("RFC 8259, 9",)
+_WRITING: Final = ('JSON format 3.1.1 "Payload Serialization"',)
+
+
+class _NotJsonError(ValueError):
+    """Raised from within the decoder for what Python reads and JSON does not have."""
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise _NotJsonError(f"{name} is no JSON value")
+
+
+class Pairs(list[tuple[str, Any]]):
+    """The members of a JSON object in their order, names that are there twice kept."""
+
+    __slots__ = ()
+
+
+def _any_int(text: str) -> int | Decimal:
+    """An integer of any length: beyond Python's limit on digits it becomes a Decimal."""
+    try:
+        return int(text)
+    except ValueError:
+        return Decimal(text)
+
+
+#: Reads JSON as RFC 8259 has it: NaN and Infinity are refused.
+JSON_DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant)
+#: The same, but every object comes as its pairs, which keeps names that are there twice.
+PAIRS_DECODER: Final = json.JSONDecoder(object_pairs_hook=Pairs, parse_constant=_refuse_constant)
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+_ASCII_ENCODER: Final = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
+
+# --- reading ------------------------------------------------------------------------------------
+
+
+def raw_decode(text: str, start: int, decoder: json.JSONDecoder = JSON_DECODER) -> tuple[Any, int]:
+    """Read one JSON value that starts at `start`; gives the value and where it ends.
+
+    Raises CloudEventError that names the character, and for a value nested too deeply.
+    """
+    try:
+        return decoder.raw_decode(text, start)
+    except json.JSONDecodeError as error:
+        raise _json_error(f"{error.msg} at character {error.pos}") from None
+    except _NotJsonError as error:
+        raise _json_error(str(error)) from None
+    except RecursionError:
+        raise CloudEventError("the JSON is nested too deeply to be read", clauses=_DEPTH) from None
+    except ValueError:
+        # An integer of more digits than int() takes; a decoder for these is slower.
+        patient = json.JSONDecoder(
+            object_pairs_hook=decoder.object_pairs_hook,
+            parse_constant=_refuse_constant,
+            parse_int=_any_int,
+        )
+        return raw_decode(text, start, patient)
+
+
+def _json_error(reason: str) -> CloudEventError:
+    return CloudEventError(f"not JSON: {reason}", clauses=_RFC)
+
+
+def parse_json(text: str) -> Any:
+    """Read a whole JSON text. Raises CloudEventError as `raw_decode` does."""
+    start = skip_blanks(text, 0)
+    value, end = raw_decode(text, start)
+    end = skip_blanks(text, end)
+    if end != len(text):
+        raise _json_error(f"more follows the value at character {end}")
+    return value
+
+
+def skip_blanks(text: str, position: int) -> int:
+    """The first position from `position` on that is no JSON blank."""
+    while position < len(text) and text[position] in " \t\n\r":
+        position += 1
+    return position
+
+
+def member_texts(text: str, start: int) -> dict[str, str]:
+    """The text of each member's value in the object at `start`, which is known to be JSON."""
+    texts: dict[str, str] = {}
+    position = skip_blanks(text, start + 1)
+    while text[position] != "}":
+        name, end = raw_decode(text, position)
+        colon = skip_blanks(text, end)
+        value_start = skip_blanks(text, colon + 1)
+        _, end = raw_decode(text, value_start)
+        texts[name] = text[value_start:end]
+        position = skip_blanks(text, end)
+        if text[position] == ",":
+            position = skip_blanks(text, position + 1)
+    return texts
+
+
+# --- writing ------------------------------------------------------------------------------------
+
+_NOT_ASCII: Final = re.compile("[^\\x00-\\x7f]")
+_STRING_OR_BLANKS: Final = re.compile(r'("(?:[^"\\]|\\.)*")|[ \t\n\r]+')
+#: What a String may not hold (CloudEvents 1.0 "String") and JSON text may, unescaped.
+_NOT_FOR_HEADERS: Final = re.compile(
+    "[\\x7f-\\x9f\\ufdd0-\\ufdef"
+    + "".join(f"\\U{plane:04x}fffe\\U{plane:04x}ffff" for plane in range(17))
+    + "]"
+)
+
+
+def compact_json(text: str) -> str:
+    """The same JSON without blanks between its parts, and with nothing a String may not hold.
+
+    Numbers, names and their order stay as they were written.
+    """
+    return _NOT_FOR_HEADERS.sub(_escape, _STRING_OR_BLANKS.sub(_only_string, text))
+
+
+def _only_string(match: re.Match[str]) -> str:
+    return match[1] or ""
+
+
+def escape_ascii(text: str) -> str:
+    """JSON text with every character outside ASCII escaped."""
+    return _NOT_ASCII.sub(_escape, text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    character = match[0]
+    if character.isascii():
+        return f"\\u{ord(character):04x}"
+    return _ASCII_ENCODER.encode(character)[1:-1]
+
+
+def dump_json(value: Any) -> str:
+    """The JSON text of a Python value. Raises CloudEventError for one JSON cannot express."""
+    try:
+        text = _ENCODER.encode(value)
+    except TypeError:
+        raise _unwritable("a part of it has no JSON form") from None
+    except RecursionError:
+        raise _unwritable("it is nested too deeply") from None
+    except ValueError as error:
+        # "Out of range float values …", "Circular reference detected", "Exceeds the limit …"
+        raise _unwritable(str(error)) from None
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            # A lone surrogate has an escape in JSON but no UTF-8.
+            return _ASCII_ENCODER.encode(value)
+    return text
+
+
+def _unwritable(reason: str) -> CloudEventError:
+    return CloudEventError(
+        f"the value cannot be written as JSON: {reason}", where="data", clauses=_WRITING
+    )
