@@ -1,0 +1,45 @@
+"""The key and the headers that the caller gives."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+from kproto_cloudevents import (
+    CloudEventError,
+    partition_key,
+    to_kafka,
+)
+
+from .samples import BINARY, EVENT, event_of
+
+
+def test_keys() -> None:
+    assert to_kafka(EVENT).key is None
+    assert to_kafka(EVENT, key_mapper=partition_key).key == b"AA"
+    assert to_kafka(EVENT.replace(partitionkey=None), key_mapper=partition_key).key is None
+    assert to_kafka(EVENT.replace(partitionkey=7), key_mapper=partition_key).key == b"7"
+    written = to_kafka(EVENT, key_mapper=partition_key)
+    assert ("ce_partitionkey", b"AA") in written.headers
+    read = event_of(BINARY)
+    assert to_kafka(read).key == b"mykey"
+    assert to_kafka(read, key=None) == BINARY._replace(key=None)
+    assert to_kafka(read, key=b"") == BINARY._replace(key=b"")
+    assert to_kafka(read, key_mapper=lambda event: event.id.encode()).key == b"1234-1234-1234"
+    with pytest.raises(CloudEventError, match="key or key_mapper, not both"):
+        to_kafka(EVENT, key=b"k", key_mapper=partition_key)
+    no_key: Any = "k"
+    with pytest.raises(CloudEventError, match=r"bytes or None, not str \(Kafka binding 3\.1\)"):
+        to_kafka(EVENT, key=no_key)
+    with pytest.raises(CloudEventError, match="bytes or None, not str"):
+        to_kafka(EVENT, key_mapper=lambda event: cast(Any, event.id))
+
+
+def test_headers_of_the_callers_own() -> None:
+    record = to_kafka(EVENT, headers=[("trace", b"1"), ("trace", None)])
+    assert record.headers[-2:] == (("trace", b"1"), ("trace", None))
+    read = to_kafka(event_of(BINARY), headers=[("trace", b"1")])
+    assert read.headers == (*BINARY.headers, ("trace", b"1"))
+    for name in ("ce_id", "content-type"):
+        with pytest.raises(CloudEventError, match=f"{name}: the header belongs to the event"):
+            to_kafka(EVENT, headers=[(name, b"x")])

@@ -1,0 +1,105 @@
+"""What reading a record comes to: an event, an opaque event, no event, an error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from kproto_cloudevents import (
+    STRICT,
+    CloudEvent,
+    CloudEventError,
+    InvalidEvent,
+    KafkaRecord,
+    NotAnEvent,
+    OpaqueEvent,
+    UnknownVersionError,
+    from_kafka,
+    from_kafka_many,
+    to_kafka,
+)
+
+from .samples import BINARY, STRUCTURED, record_with
+
+
+@pytest.mark.parametrize(
+    ("record", "reason"),
+    [
+        (KafkaRecord(None, b"x"), "no ce_ header and no content-type header"),
+        (
+            KafkaRecord(b"k", b"{}", (("content-type", b"application/json"),)),
+            "no ce_ header, and the content-type is no event format",
+        ),
+        (
+            KafkaRecord(b"k", b"{}", (("content-type", b"\xff"),)),
+            "no ce_ header, and the content-type is no event format",
+        ),
+        (KafkaRecord(b"k", b"", (("id", b"1"), ("CE_id", b"1"))), "no ce_ header and no content-"),
+    ],
+)
+def test_not_an_event(record: KafkaRecord, reason: str) -> None:
+    outcome = from_kafka(*record)
+    assert isinstance(outcome, NotAnEvent)
+    assert outcome.reason.startswith(reason)
+    assert not outcome.tombstone
+    assert to_kafka(outcome) == record
+
+
+def test_a_tombstone_is_no_event_without_data() -> None:
+    tombstone = from_kafka(b"k", None, [("x", b"y"), ("ce_id", None)])
+    assert isinstance(tombstone, NotAnEvent)
+    assert tombstone.tombstone
+    assert isinstance(from_kafka(*record_with(value=None)), CloudEvent)
+
+
+def test_unknown_event_formats_pass_through() -> None:
+    for content_type in (b"application/cloudevents+avro", b"application/cloudevents"):
+        record = KafkaRecord(b"k", b"\x00", (("content-type", content_type), ("ce_id", b"\xff")))
+        outcome = from_kafka(*record)
+        assert isinstance(outcome, OpaqueEvent)
+        assert content_type.decode() in outcome.reason
+        assert to_kafka(outcome) == record
+        with pytest.raises(CloudEventError, match="Kafka binding 3"):
+            from_kafka(*record, profile=STRICT)
+
+
+def test_unknown_versions_pass_through() -> None:
+    binary = KafkaRecord(b"k", b"\x00", (("ce_specversion", b"9.9"), ("ce_Odd", b"\xff")))
+    structured = STRUCTURED._replace(value=b'{"specversion":"9.9","Odd":[]}')
+    for record in (binary, structured):
+        outcome = from_kafka(*record)
+        assert isinstance(outcome, OpaqueEvent)
+        assert '"9.9" is no version known here' in outcome.reason
+        assert to_kafka(outcome) == record
+        with pytest.raises(UnknownVersionError):
+            from_kafka(*record, profile=STRICT)
+
+
+def test_many_records() -> None:
+    broken = record_with(("ce_time", b"tomorrow"))
+    opaque = KafkaRecord(None, b"", (("content-type", b"application/cloudevents+avro"),))
+    plain = KafkaRecord(None, b"x")
+    outcomes = from_kafka_many([BINARY, broken, opaque, plain, STRUCTURED])
+    assert [type(outcome) for outcome in outcomes] == [
+        CloudEvent,
+        InvalidEvent,
+        OpaqueEvent,
+        NotAnEvent,
+        CloudEvent,
+    ]
+    invalid = outcomes[1]
+    assert isinstance(invalid, InvalidEvent)
+    assert invalid.record == broken
+    assert invalid.error.where == "ce_time"
+    no_headers: Any = 5
+    wrong = from_kafka_many([(None, None, no_headers)])[0]
+    assert isinstance(wrong, InvalidEvent)
+
+
+def test_records_and_outcomes_show_no_content() -> None:
+    secret = KafkaRecord(b"s3cr3t", b"s3cr3t", (("x", b"s3cr3t"),))
+    assert "s3cr3t" not in repr(secret)
+    assert "s3cr3t" not in repr(from_kafka(*secret))
+    assert repr(KafkaRecord(None, b"ab", (("x", None),))) == (
+        "KafkaRecord(key=null, value=<2 bytes>, headers=[x])"
+    )
