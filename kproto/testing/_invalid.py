@@ -1,0 +1,194 @@
+"""Takes an instance that could be written and puts one value into it that cannot.
+
+Knows the layouts and no single message. Import it by way of `strategies`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+import hypothesis.strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from ..messages.base import Message
+from ..schema.layout import LayoutField, StructLayout, WireType, layout
+from ..schema.naming import attribute_name
+from ..schema.specs import FieldSpec
+from ..wire.limits import MAX_STRING_BYTES
+from ..wire.tags import RawTaggedField
+from ._values import INTEGER_BOUNDS
+
+__all__ = ["InvalidMessage", "break_one_field"]
+
+M = TypeVar("M", bound=Message)
+
+
+class InvalidMessage(NamedTuple, Generic[M]):
+    """A message that `encode(version)` must refuse with an EncodeError.
+
+    `path` is the field that the error names, such as `topics[1].name`; `reason` says in a few
+    words what is wrong with its value.
+    """
+
+    message: M
+    version: int
+    path: str
+    reason: str
+
+
+class _Wrong(NamedTuple):
+    """A value that a field cannot hold; `suffix` leads from the field to the fault, as `[0]`."""
+
+    value: Any
+    reason: str
+    suffix: str = ""
+
+
+class _Place(NamedTuple):
+    """An attribute inside a message and what it must not hold."""
+
+    owner: Any
+    attribute: str
+    path: str
+    wrong: SearchStrategy[_Wrong]
+
+
+def break_one_field(message: M, version: int) -> SearchStrategy[InvalidMessage[M]]:
+    """Copies of `message`, each with one value that `version` cannot carry."""
+
+    def broken(choice: tuple[int, Any]) -> InvalidMessage[M]:
+        copied = message.copy()
+        place = list(_places(_shape(copied, version), copied, ""))[choice[0]]
+        wrong: _Wrong = choice[1]
+        setattr(place.owner, place.attribute, wrong.value)
+        return InvalidMessage(copied, version, place.path + wrong.suffix, wrong.reason)
+
+    places = list(_places(_shape(message, version), message, ""))
+    return (
+        st.integers(0, len(places) - 1)
+        .flatmap(lambda index: st.tuples(st.just(index), places[index].wrong))
+        .map(broken)
+    )
+
+
+def _shape(message: Message, version: int) -> StructLayout:
+    return layout(message._definition(), version)
+
+
+def _places(shape: StructLayout, value: Any, path: str) -> Iterator[_Place]:
+    """Every attribute of a message and of the structs inside it, in one fixed order."""
+    for field in shape.all_fields():
+        where = _join(path, field.attribute)
+        yield _Place(value, field.attribute, where, _wrong_values(field.type))
+        yield from _places_inside(field, getattr(value, field.attribute), where)
+    for spec in shape.absent:
+        if not spec.ignorable:
+            attribute = attribute_name(spec.name, of_message=shape.is_message)
+            wrong = st.just(
+                _Wrong(_not_default(spec), "not at its default, and in no such version")
+            )
+            yield _Place(value, attribute, _join(path, attribute), wrong)
+    where = _join(path, "unknown_tagged_fields")
+    yield _Place(value, "unknown_tagged_fields", where, _wrong_tags(shape))
+
+
+def _places_inside(field: LayoutField, held: Any, path: str) -> Iterator[_Place]:
+    inner = (field.type.element or field.type).struct
+    if inner is None or held is None:
+        return
+    if field.type.element is None:
+        yield from _places(inner, held, path)
+        return
+    for index, element in enumerate(held):
+        yield from _places(inner, element, f"{path}[{index}]")
+
+
+def _wrong_values(kind: WireType) -> SearchStrategy[_Wrong]:
+    choices = [st.just(_Wrong(object(), "an object of another kind"))]
+    if not kind.nullable:
+        choices.append(st.just(_Wrong(None, "null")))
+    if kind.kind in INTEGER_BOUNDS:
+        choices.append(_out_of_range(*INTEGER_BOUNDS[kind.kind]))
+    choices.extend(_OF_ANOTHER_TYPE[kind.kind])
+    if kind.element is not None:
+        choices.append(_wrong_values(kind.element).map(_as_only_element))
+    return st.one_of(choices)
+
+
+def _as_only_element(wrong: _Wrong) -> _Wrong:
+    return _Wrong([wrong.value], f"an element: {wrong.reason}", f"[0]{wrong.suffix}")
+
+
+def _out_of_range(low: int, high: int) -> SearchStrategy[_Wrong]:
+    outside = st.one_of(
+        st.integers(min_value=high + 1, max_value=2**70),
+        st.integers(min_value=-(2**70), max_value=low - 1),
+    )
+    return outside.map(lambda value: _Wrong(value, "out of range"))
+
+
+def _type(*values: object) -> SearchStrategy[_Wrong]:
+    return st.sampled_from([_Wrong(value, "of another type") for value in values])
+
+
+_TOO_LONG: Final = st.sampled_from(
+    ("x" * (MAX_STRING_BYTES + 1), "é" * (MAX_STRING_BYTES // 2 + 1))
+)
+_NOT_16_BYTES: Final = st.one_of(st.binary(max_size=15), st.binary(min_size=17, max_size=40))
+
+#: More of what a field of each type cannot hold. A value equal to a default is none of them: a
+#: tagged field that holds one is left out, whatever the value's type.
+_OF_ANOTHER_TYPE: Final[dict[str, list[SearchStrategy[_Wrong]]]] = {
+    **{kind: [_type(0.5, "1", b"\0", [])] for kind in INTEGER_BOUNDS},
+    "bool": [_type("true", 0.5, 256, [])],
+    "float64": [_type("1.5", b"", []), st.just(_Wrong(10**400, "out of range"))],
+    "string": [
+        _type(b"bytes", 5, ["text"]),
+        st.just(_Wrong("\ud800", "a lone surrogate")),
+        _TOO_LONG.map(lambda text: _Wrong(text, "too long")),
+    ],
+    "bytes": [_type("text", 5, ["text"])],
+    "records": [_type("text", 5, ["text"])],
+    "uuid": [
+        _type("A" * 16, 5, []),
+        _NOT_16_BYTES.map(lambda held: _Wrong(held, "not of 16 bytes")),
+    ],
+    "struct": [_type(5, "text", {"name": "text"})],
+    "array": [_type(5, iter(()), object)],
+}
+
+
+def _wrong_tags(shape: StructLayout) -> SearchStrategy[_Wrong]:
+    if not shape.flexible:
+        tags = st.integers(0, 2**31 - 2).map(lambda tag: [RawTaggedField(tag, b"")])
+        return tags.map(
+            lambda held: _Wrong(held, "tagged fields in a version that is not flexible")
+        )
+    outside = st.one_of(st.integers(-(2**40), -1), st.integers(2**32, 2**40))
+    wrong = outside.map(lambda tag: _Wrong([RawTaggedField(tag, b"")], "no tag number"))
+    known = [field.tag for field in shape.tagged if field.tag is not None]
+    if not known:
+        return wrong
+    taken = st.sampled_from(known).map(lambda tag: [RawTaggedField(tag, b"")])
+    return st.one_of(wrong, taken.map(lambda held: _Wrong(held, "the tag of a known field")))
+
+
+def _not_default(spec: FieldSpec) -> object:
+    """A value that is not the default of a field, and of its type where that is simple."""
+    default = spec.default_value()
+    if default is None:
+        return [] if spec.is_array else "" if spec.type == "string" else b""
+    if spec.is_array or spec.is_struct:
+        return None
+    if isinstance(default, bool):
+        return not default
+    if isinstance(default, int | float):
+        return default + 1 if default <= 0 else default - 1
+    if spec.type == "uuid":
+        return b"\1" * 16
+    return default + b"x" if isinstance(default, bytes) else default + "x"
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name

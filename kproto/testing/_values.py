@@ -1,0 +1,113 @@
+"""Hypothesis strategies for the types of the definitions, each with its bounds.
+
+Knows no message: `strategies` puts these together by a layout. Import it by way of `strategies`,
+which explains a missing hypothesis.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+import hypothesis.strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from ..records import encode_batch
+from ..wire.limits import MAX_STRING_BYTES
+from ..wire.tags import RawTaggedField
+from ..wire.uuid import ZERO_UUID, Uuid
+
+__all__ = ["INTEGER_BOUNDS", "Values", "primitive", "record_batches", "unknown_tags"]
+
+Values: TypeAlias = SearchStrategy[Any]
+
+#: The smallest and the largest value of each type of whole numbers.
+INTEGER_BOUNDS: Final = {
+    "int8": (-(2**7), 2**7 - 1),
+    "int16": (-(2**15), 2**15 - 1),
+    "uint16": (0, 2**16 - 1),
+    "int32": (-(2**31), 2**31 - 1),
+    "uint32": (0, 2**32 - 1),
+    "int64": (-(2**63), 2**63 - 1),
+}
+
+#: The highest tag that Kafka's classes write: the largest int marks the end of their known ones.
+LARGEST_TAG: Final = 2**31 - 2
+
+#: Lengths in bytes around which the varint in front of compact text and bytes grows.
+EDGE_LENGTHS: Final = (126, 127, 128, 16382, 16383, 16384)
+
+EDGE_TEXTS: Final = (
+    "\0",
+    "é" * 63,
+    *["x" * length for length in EDGE_LENGTHS],
+    "x" * MAX_STRING_BYTES,
+)
+EDGE_BYTES: Final = (b"\0", *[b"\xff" * length for length in EDGE_LENGTHS])
+
+#: Short ones far more often than long ones, so that a message of many fields stays small.
+_BYTES: Final = st.one_of(
+    st.binary(max_size=20),
+    st.binary(max_size=20),
+    st.binary(max_size=20),
+    st.sampled_from(EDGE_BYTES),
+)
+_TEXTS: Final = st.one_of(
+    st.text(max_size=20), st.text(max_size=20), st.text(max_size=20), st.sampled_from(EDGE_TEXTS)
+)
+
+_HEADERS: Final = st.tuples(st.text(max_size=8), st.none() | st.binary(max_size=8))
+
+#: Key, value, headers and timestamp (ms), as `encode_batch` takes them.
+_RECORDS: Final = st.tuples(
+    st.none() | st.binary(max_size=8),
+    st.none() | st.binary(max_size=20),
+    st.lists(_HEADERS, max_size=2),
+    st.integers(0, 2**41),
+)
+
+
+def record_batches() -> SearchStrategy[bytes]:
+    """The bytes of one record batch of format 2, of one to three records, with its checksum."""
+    return st.builds(
+        encode_batch,
+        st.lists(_RECORDS, min_size=1, max_size=3),
+        base_offset=st.integers(0, 2**62),
+    )
+
+
+def _integers(low: int, high: int) -> SearchStrategy[int]:
+    return st.one_of(st.integers(low, high), st.sampled_from((low, high)))
+
+
+_PRIMITIVES: Final[dict[str, Values]] = {
+    **{kind: _integers(*bounds) for kind, bounds in INTEGER_BOUNDS.items()},
+    "bool": st.booleans(),
+    "float64": st.floats(allow_nan=False),
+    "string": _TEXTS,
+    "bytes": _BYTES,
+    "records": st.one_of(_BYTES, record_batches()),
+    "uuid": st.one_of(
+        st.sampled_from((ZERO_UUID, Uuid(b"\xff" * 16))),
+        st.binary(min_size=16, max_size=16).map(Uuid),
+    ),
+}
+
+
+def primitive(kind: str, default: object = None) -> Values:
+    """Values of a primitive type, never null; they shrink to `default` if that is not None."""
+    values = _PRIMITIVES[kind]
+    if default is None:
+        return values
+    if kind == "bool":
+        return st.sampled_from((default, not default))
+    if kind == "uuid":
+        assert isinstance(default, bytes)
+        default = Uuid(default)
+    return st.one_of(st.just(default), values)
+
+
+def unknown_tags(lowest: int) -> SearchStrategy[list[RawTaggedField]]:
+    """Up to two tagged fields in the order of their tags, which are at least `lowest`."""
+    tags = st.one_of(st.integers(lowest, LARGEST_TAG), st.sampled_from((lowest, LARGEST_TAG)))
+    drawn = st.dictionaries(tags, _BYTES, max_size=2)
+    return drawn.map(lambda held: [RawTaggedField(tag, held[tag]) for tag in sorted(held)])

@@ -1,0 +1,291 @@
+"""Hypothesis strategies for every message, at any of its versions or across several.
+
+Made from the layouts of the definitions, so that a field that a release adds is drawn at once.
+Every value drawn can be written at the versions asked for, and nothing is drawn and thrown away.
+What is drawn shrinks to the message's defaults. `invalid` draws what must be refused.
+
+Needs hypothesis, which the extra `testing` brings. Knows no single message, and no socket.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final, TypeVar, cast
+
+try:
+    import hypothesis.strategies as st
+    from hypothesis.strategies import SearchStrategy
+except ImportError as error:
+    raise ImportError(
+        "kproto.testing.strategies needs hypothesis: pip install 'kproto[testing]'",
+        name="hypothesis",
+    ) from error
+
+from .. import messages as generated
+from ..messages.base import Message, Struct
+from ..schema.layout import LayoutField, StructLayout, WireType, layout
+from ..schema.specs import DefaultValue
+from ..wire.errors import ConfigurationError
+from ..wire.tags import RawTaggedField
+from ._invalid import InvalidMessage, break_one_field
+from ._values import Values, primitive, record_batches, unknown_tags
+
+__all__ = [
+    "InvalidMessage",
+    "across_versions",
+    "any_message",
+    "encodable",
+    "invalid",
+    "message_classes",
+    "messages",
+    "record_batches",
+    "structs",
+    "versions_of",
+]
+
+M = TypeVar("M", bound=Message)
+S = TypeVar("S", bound=Struct)
+
+#: Most elements that are drawn for an array; structs hold arrays of structs up to four deep.
+MAX_ELEMENTS: Final = 3
+
+_NO_TAGS: Final[SearchStrategy[list[RawTaggedField]]] = st.just([])
+
+
+def versions_of(message: type[Message]) -> SearchStrategy[int]:
+    """The versions of a message; shrinks to the lowest."""
+    return st.sampled_from(message.VALID_VERSIONS)
+
+
+def messages(
+    message: type[M], version: int | None = None, /, **fields: SearchStrategy[Any]
+) -> SearchStrategy[M]:
+    """Instances of `message` that can be written at `version`, or at some version if it is None.
+
+    Each comes back equal from `decode(encode(version), version)`. In flexible versions structs
+    carry unknown tagged fields. `fields` replaces what is drawn for a field, in the versions that
+    have it; all other versions keep its default. Raises ConfigurationError on a version or a
+    field that the message does not have.
+    """
+    if version is None:
+        return encodable(message, **fields).map(lambda drawn: drawn[0])
+    return across_versions(message, [version], **fields)
+
+
+def encodable(message: type[M], **fields: SearchStrategy[Any]) -> SearchStrategy[tuple[M, int]]:
+    """Pairs of an instance of `message` and a version at which it can be written.
+
+    `fields` as in `messages`.
+    """
+    _check_fields(message, [[version] for version in message.VALID_VERSIONS], fields)
+
+    def at(version: int) -> SearchStrategy[tuple[M, int]]:
+        return st.tuples(_drawn(message, (version,), fields), st.just(version))
+
+    return versions_of(message).flatmap(at)
+
+
+def across_versions(
+    message: type[M], versions: Iterable[int], /, **fields: SearchStrategy[Any]
+) -> SearchStrategy[M]:
+    """Instances that can be written at each of `versions`, and come back equal from each.
+
+    So a field that one of the versions lacks stays at its default, null is drawn where all allow
+    it, and unknown tagged fields where all are flexible. `fields` replaces what is drawn for
+    fields that all the versions have. Raises ConfigurationError as `messages` does, and where no
+    value of a field suits all the versions.
+    """
+    wanted = _checked_versions(message, versions)
+    _check_fields(message, [wanted], fields)
+    return _drawn(message, wanted, fields)
+
+
+def structs(struct: type[S], version: int, /, **fields: SearchStrategy[Any]) -> SearchStrategy[S]:
+    """Instances of a struct inside a message, for the `fields` of a strategy of that message.
+
+    `version` is the message's. Raises ConfigurationError on a version or a field that the struct
+    does not have.
+    """
+    message = _message_of(struct)
+    versions = _checked_versions(message, [version])
+    _check_fields(struct, [versions], fields)
+    return _drawn(struct, versions, fields)
+
+
+def message_classes() -> SearchStrategy[type[Message]]:
+    """The classes of `kproto.messages`."""
+    return st.sampled_from(sorted(generated.MODULES)).map(_class_called)
+
+
+def any_message() -> SearchStrategy[tuple[Message, int]]:
+    """Pairs of an instance of any message and a version at which it can be written."""
+    return message_classes().flatmap(encodable)
+
+
+def invalid(message: type[M], version: int | None = None, /) -> SearchStrategy[InvalidMessage[M]]:
+    """Instances of `message` that `encode` must refuse at a version, with the field at fault.
+
+    One field of an instance that could be written holds a value that cannot: of another type, out
+    of range, too long, null where that is not allowed, not at its default in a field of other
+    versions, or an impossible unknown tagged field. Raises ConfigurationError on a version that
+    the message does not have.
+    """
+    if version is None:
+        return encodable(message).flatmap(lambda drawn: break_one_field(*drawn))
+    (wanted,) = _checked_versions(message, [version])
+    return messages(message, wanted).flatmap(lambda drawn: break_one_field(drawn, wanted))
+
+
+def _class_called(name: str) -> type[Message]:
+    found: type[Message] = getattr(generated, name)
+    return found
+
+
+def _message_of(struct: type[Struct]) -> type[Message]:
+    """The message that a struct's class belongs to: a generated module holds one."""
+    module = struct.__module__
+    for held in (struct, *vars(sys.modules[module]).values()):
+        if isinstance(held, type) and held.__module__ == module and hasattr(held, "VALID_VERSIONS"):
+            return cast("type[Message]", held)
+    raise ConfigurationError(f"{struct.__name__} is no struct of a message")
+
+
+def _checked_versions(message: type[Message], versions: Iterable[int]) -> tuple[int, ...]:
+    wanted = tuple(sorted(set(versions)))
+    known = message.VALID_VERSIONS
+    if not wanted:
+        raise ConfigurationError(f"name at least one version of {message.__name__}")
+    for version in wanted:
+        if version not in known:
+            raise ConfigurationError(
+                f"{message.__name__} has versions {known.start} to {known.stop - 1}, not {version}"
+            )
+    return wanted
+
+
+def _check_fields(
+    struct: type[Struct], choices: Iterable[Sequence[int]], fields: Mapping[str, object]
+) -> None:
+    """Refuse what is no strategy, and fields that none of `choices`, each some versions, has."""
+    if not fields:
+        return
+    message, name = _message_of(struct), _name_in_definition(struct)
+    known = {
+        field for versions in choices for field in _plan(message, tuple(versions)).fields_of(name)
+    }
+    for field, values in fields.items():
+        if field not in known:
+            raise ConfigurationError(
+                f"{struct.__name__} has no field {field!r} in these versions; "
+                f"it has {', '.join(sorted(known)) or 'none'}"
+            )
+        if not isinstance(values, SearchStrategy):
+            raise ConfigurationError(
+                f"{field} wants a strategy, not {type(values).__name__}: put st.just() around it"
+            )
+
+
+def _drawn(
+    struct: type[S], versions: tuple[int, ...], fields: Mapping[str, Values]
+) -> SearchStrategy[S]:
+    plan = _plan(_message_of(struct), versions)
+    return plan.struct(_name_in_definition(struct), fields)
+
+
+def _name_in_definition(struct: type[Struct]) -> str:
+    """The name of the generated class, also for a class that a user derived from a message."""
+    return struct._generated().__name__ if issubclass(struct, Message) else struct.__name__
+
+
+def _plan(message: type[Message], versions: tuple[int, ...]) -> _Plan:
+    # To mypy a class is as unhashable as its instances are.
+    return _cached_plan(cast("Hashable", message), versions)
+
+
+@lru_cache(maxsize=1024)
+def _cached_plan(message: Any, versions: tuple[int, ...]) -> _Plan:
+    return _Plan(message, versions)
+
+
+class _Plan:
+    """The strategies of a message and its structs, for values that suit all of some versions.
+
+    In one version a struct has the same layout wherever it stands, so one strategy of it does.
+    """
+
+    def __init__(self, message: type[Message], versions: tuple[int, ...]) -> None:
+        self._classes = {**message._classes(), message._generated().__name__: message}
+        self._fields: dict[str, dict[str, Values]] = {}
+        self._tags: dict[str, Values] = {}
+        self._structs: dict[str, Values] = {}
+        definition = message._definition()
+        self._struct([layout(definition, version) for version in versions])
+
+    def fields_of(self, name: str) -> Mapping[str, Values]:
+        """What is drawn for each field that all the versions have, of the struct of that name."""
+        if name not in self._fields:
+            raise ConfigurationError(f"not all of these versions have the struct {name}")
+        return self._fields[name]
+
+    def struct(self, name: str, fields: Mapping[str, Values]) -> Values:
+        """Instances of a struct; `fields` replaces what is drawn where the versions have it."""
+        usual = self.fields_of(name)
+        own = {field: values for field, values in fields.items() if field in usual}
+        return self._built(name, {**usual, **own}) if own else self._structs[name]
+
+    def _struct(self, shapes: Sequence[StructLayout]) -> Values:
+        """Instances of the struct that has these layouts, one a version."""
+        name = shapes[0].class_name
+        if name not in self._structs:
+            self._fields[name] = {
+                forms[0].attribute: self._values([form.type for form in forms], forms[0].default)
+                for forms in _common_fields(shapes)
+            }
+            if all(shape.flexible for shape in shapes):
+                known = [field.tag or 0 for shape in shapes for field in shape.tagged]
+                self._tags[name] = unknown_tags(max(known, default=-1) + 1)
+            self._structs[name] = self._built(name, self._fields[name])
+        return self._structs[name]
+
+    def _values(self, types: Sequence[WireType], default: DefaultValue) -> Values:
+        """Values that suit all of `types`, which differ in nulls and in what structs hold."""
+        kind = types[0]
+        if kind.element is not None:
+            elements = [cast("WireType", each.element) for each in types]
+            lists = st.lists(self._values(elements, None), max_size=MAX_ELEMENTS)
+            # An empty list that is not drawn is as simple as null, and so what shrinks to.
+            values: Values = st.one_of(st.builds(list), lists)
+        elif kind.struct is not None:
+            values = self._struct([cast("StructLayout", each.struct) for each in types])
+        else:
+            values = primitive(kind.kind, default)
+        if not all(each.nullable for each in types):
+            return values
+        return st.one_of(st.none(), values) if default is None else st.one_of(values, st.none())
+
+    def _built(self, name: str, fields: dict[str, Values]) -> Values:
+        made = self._classes[name]
+
+        def build(drawn: tuple[dict[str, Any], list[RawTaggedField]]) -> Struct:
+            struct: Struct = made(**drawn[0])
+            if drawn[1]:
+                struct.unknown_tagged_fields = drawn[1]
+            return struct
+
+        return st.tuples(st.fixed_dictionaries(fields), self._tags.get(name, _NO_TAGS)).map(build)
+
+
+def _common_fields(shapes: Sequence[StructLayout]) -> Iterator[list[LayoutField]]:
+    """The forms of each field that all of `shapes` have."""
+    held = [{field.name: field for field in shape.all_fields()} for shape in shapes]
+    for name, field in held[0].items():
+        forms = [fields[name] for fields in held if name in fields]
+        if len(forms) == len(shapes):
+            yield forms
+        elif field.default is None and not all(form.type.nullable for form in forms):
+            raise ConfigurationError(
+                f"{shapes[0].name}.{name} has no value that suits all the versions: one lacks the "
+                "field and another does not allow its default, null"
+            )
