@@ -19,7 +19,7 @@ from ..messages.base import Response
 from ..protocol.connection import ReceivedRequest, ServerConnection, expects_response
 from ..protocol.framing import FrameReader
 from ..protocol.headers import API_VERSIONS
-from ..wire.errors import KprotoError
+from ..wire.errors import DecodeError, KprotoError, ProtocolError
 from .control import Controls, Delay
 from .handlers.api_18_api_versions import unsupported_api_versions
 from .registry import APIS, Answer, CloseConnection, served_versions
@@ -34,7 +34,10 @@ _LARGE: Final = 65_536
 
 
 class ClientOfBroker(asyncio.BufferedProtocol):
-    """The broker's end of one connection; `closed` is done once nothing of it is left."""
+    """The broker's end of one connection; `closed` is done once nothing of it is left.
+
+    It calls `made` with itself once it is connected, and then `gone`.
+    """
 
     def __init__(
         self,
@@ -62,6 +65,7 @@ class ClientOfBroker(asyncio.BufferedProtocol):
         self._writable.set()
         self._outgoing: list[bytes] = []
         self._last_heard = 0.0
+        self._lingering: asyncio.TimerHandle | None = None
 
     def abort(self) -> None:
         """End the connection now; responses not yet taken are lost."""
@@ -100,13 +104,15 @@ class ClientOfBroker(asyncio.BufferedProtocol):
     def eof_received(self) -> bool:
         return False
 
-    def connection_lost(self, error: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:
         if self._reader.pending:
             logger.info("%s left %d bytes into a request", self.peer, self._reader.pending)
-        if self._worker is not None:
-            self._worker.cancel()
-            self._worker.add_done_callback(self._finished)
+        if self._lingering is not None:
+            self._lingering.cancel()
         self._transport = None
+        assert self._worker is not None
+        self._worker.cancel()
+        self._worker.add_done_callback(self._finished)
 
     def pause_writing(self) -> None:
         self._writable.clear()
@@ -130,7 +136,7 @@ class ClientOfBroker(asyncio.BufferedProtocol):
                 await self._serve(data)
         except CloseConnection as reason:
             self._end(str(reason))
-        except KprotoError as error:
+        except (DecodeError, ProtocolError) as error:
             self._end(f"{type(error).__name__}: {error}")
         except Exception:
             logger.exception("%s: the broker failed on a request", self.peer)
@@ -138,10 +144,10 @@ class ClientOfBroker(asyncio.BufferedProtocol):
 
     async def _next_frame(self) -> bytes:
         """The next request. Raises CloseConnection when nothing was heard for too long."""
+        limit = self._settings.idle_timeout_ms / 1000
         while not self._queue:
             self._flush()
             self._arrived.clear()
-            limit = self._settings.idle_timeout_ms / 1000
             try:
                 async with asyncio.timeout_at(self._last_heard + limit):
                     await self._arrived.wait()
@@ -151,11 +157,22 @@ class ClientOfBroker(asyncio.BufferedProtocol):
                         f"idle for {self._settings.idle_timeout_ms} ms (idle_timeout_ms)"
                     ) from None
         if not self._writable.is_set():
-            await self._writable.wait()
+            await self._until_writable(limit)
         data = self._queue.popleft()
         self._queued_bytes -= len(data)
         self._read_or_pause()
         return data
+
+    async def _until_writable(self, limit: float) -> None:
+        """Wait until the client takes its responses; CloseConnection when it does not."""
+        try:
+            async with asyncio.timeout(limit):
+                await self._writable.wait()
+        except TimeoutError:
+            self.abort()
+            raise CloseConnection(
+                f"took no response for {self._settings.idle_timeout_ms} ms (idle_timeout_ms)"
+            ) from None
 
     async def _serve(self, data: bytes) -> None:
         request = self._protocol.receive(data)
@@ -233,8 +250,14 @@ class ClientOfBroker(asyncio.BufferedProtocol):
         self._reading = wanted
 
     def _end(self, reason: str) -> None:
-        """Close the connection once the responses given so far are written."""
+        """Close the connection once the responses given so far are written.
+
+        A client that does not take them has as long for it as it may be idle.
+        """
         logger.info("%s closed: %s", self.peer, reason)
         self._flush()
-        if self._transport is not None:
+        if self._transport is not None and not self._transport.is_closing():
             self._transport.close()
+            self._lingering = asyncio.get_running_loop().call_later(
+                self._settings.idle_timeout_ms / 1000, self.abort
+            )

@@ -8,6 +8,7 @@ import random
 import socket
 import struct
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -55,6 +56,13 @@ def fetch_request(
 def is_alive(broker: ThreadedBroker) -> bool:
     with RawConnection(broker.bootstrap) as another:
         return another.exchange(ApiVersionsRequest(), 0).error_code == 0
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait until `condition` holds; fail when it does not within the patience of a busy machine."""
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110 - what is waited for is the broker's own affair
+            await asyncio.sleep(0.01)
 
 
 def closes(connection: RawConnection) -> bool:
@@ -337,26 +345,51 @@ async def test_reading_stops_while_too_much_is_queued() -> None:
         await writer.wait_closed()
 
 
+async def slow_client(broker: Broker, seen: list[int]) -> socket.socket:
+    """A client that asks fifty times for 900 kB and takes nothing."""
+    broker.create_topic("t")
+    with RawConnection(broker.bootstrap) as filler:
+        request = produce_request(records=batch_bytes(value=bytes(900_000)))
+        await asyncio.to_thread(filler.exchange, request, 9)
+    host, port = broker.bootstrap.split(":")
+    slow = socket.socket()
+    slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    slow.connect((host, int(port)))
+    broker.control(lambda request: seen.append(request.version), request=FetchRequest)
+    data = frame(encode_request_header(FetchRequest, 12, 1, None), fetch_request().encode(12))
+    slow.sendall(data * 50)
+    return slow
+
+
 async def test_work_stops_while_a_client_does_not_take_its_answers() -> None:
+    seen: list[int] = []
     async with Broker(BrokerSettings(max_unsent_bytes=50_000)) as broker:
-        broker.create_topic("t")
-        with RawConnection(broker.bootstrap) as filler:
-            value = bytes(900_000)
-            request = produce_request(records=batch_bytes(value=value))
-            await asyncio.to_thread(filler.exchange, request, 9)
-        host, port = broker.bootstrap.split(":")
-        slow = socket.create_connection((host, int(port)))
-        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        seen: list[int] = []
-        broker.control(lambda request: seen.append(request.version), request=FetchRequest)
-        data = frame(encode_request_header(FetchRequest, 12, 1, None), fetch_request().encode(12))
-        slow.sendall(data * 50)
-        await asyncio.sleep(0.3)
-        stalled = len(seen)
-        assert 0 < stalled < 50, "45 MB of answers are not piled up in memory"
-        await asyncio.sleep(0.1)
-        assert len(seen) == stalled
-        slow.close()
+        with await slow_client(broker, seen):
+            await asyncio.sleep(0.3)
+            stalled = len(seen)
+            assert 0 < stalled < 50, "45 MB of answers are not piled up in memory"
+            await asyncio.sleep(0.1)
+            assert len(seen) == stalled
+
+
+async def test_a_client_that_takes_nothing_is_idle_too() -> None:
+    seen: list[int] = []
+    settings = BrokerSettings(max_unsent_bytes=50_000, idle_timeout_ms=300)
+    async with Broker(settings) as broker:
+        with await slow_client(broker, seen):
+            await until(lambda: bool(seen))
+            await until(lambda: broker.connections == 0)
+    assert len(seen) < 50
+
+
+async def test_a_broken_frame_of_a_client_that_takes_nothing() -> None:
+    seen: list[int] = []
+    settings = BrokerSettings(max_unsent_bytes=100_000_000, idle_timeout_ms=300)
+    async with Broker(settings) as broker:
+        with await slow_client(broker, seen) as slow:
+            await until(lambda: len(seen) == 50)
+            slow.sendall(struct.pack(">i", -1))
+            await until(lambda: broker.connections == 0)
 
 
 async def test_idle_connections_are_closed() -> None:
