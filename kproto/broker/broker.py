@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from ..messages.base import Request
 from ..records import Record
@@ -25,7 +26,10 @@ __all__ = ["Broker"]
 logger = logging.getLogger("kproto.broker")
 
 #: Connections that may wait to be accepted, as Kafka's socket.listen.backlog.size.
-_BACKLOG = 50
+_BACKLOG: Final = 50
+
+#: How long to wait after a connection could not be accepted, in seconds, as asyncio's Server does.
+_ACCEPT_AGAIN_S: Final = 1.0
 
 
 class Broker:
@@ -54,7 +58,7 @@ class Broker:
         self.settings = replace(settings or BrokerSettings(), **given)
         self._state = BrokerState(self.settings)
         self._controls = Controls()
-        self._server: asyncio.Server | None = None
+        self._acceptor: _Acceptor | None = None
         self._clients: set[ClientOfBroker] = set()
 
     # Life
@@ -73,29 +77,25 @@ class Broker:
 
     async def start(self) -> None:
         """Listen. Raises BrokerConnectionError when the address cannot be had."""
-        if self._server is not None:
+        if self._acceptor is not None:
             raise ConfigurationError(f"the broker listens at {self.bootstrap} already")
         listener = _listen(self.settings.host, self.settings.port)
-        try:
-            self._state.port = listener.getsockname()[1]
-            self._server = await asyncio.get_running_loop().create_server(
-                self._new_client, sock=listener
-            )
-        except BaseException:
-            listener.close()
-            raise
+        self._state.port = listener.getsockname()[1]
+        self._acceptor = _Acceptor(listener, self._new_client)
 
     async def close(self) -> None:
-        """Stop listening and end every connection; topics stay, and `start` serves them again."""
-        server, self._server = self._server, None
-        if server is None:
-            return
-        server.close()
-        clients = list(self._clients)
-        for client in clients:
+        """Stop listening and end every connection; topics stay, and `start` serves them again.
+
+        Cancelled, it ends them all the same, and does not wait until nothing of them is left.
+        """
+        acceptor, self._acceptor = self._acceptor, None
+        arriving = set() if acceptor is None else acceptor.close()
+        for client in self._clients:
             client.abort()
-        await asyncio.gather(*(client.closed for client in clients))
-        await server.wait_closed()
+        if arriving:
+            await asyncio.wait(arriving)
+        if self._clients:
+            await asyncio.wait([client.closed for client in self._clients])
 
     def _new_client(self) -> ClientOfBroker:
         return ClientOfBroker(self._state, self._controls, self._clients.add, self._clients.discard)
@@ -105,7 +105,7 @@ class Broker:
     @property
     def bootstrap(self) -> str:
         """`host:port` for clients. Raises ConfigurationError while the broker does not listen."""
-        if self._server is None:
+        if self._acceptor is None:
             raise ConfigurationError("the broker does not listen; use it in `async with`")
         host = self._state.host
         return f"[{host}]:{self._state.port}" if ":" in host else f"{host}:{self._state.port}"
@@ -191,9 +191,68 @@ def _listen(host: str, port: int) -> socket.socket:
     """One listening socket: with port 0, several for one name would get different ports."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
         # The socket module says the address too, which our error has already.
         reason = (error.strerror or str(error)).partition(" (while attempting")[0]
         reason = f"cannot listen: {reason}"
         raise BrokerConnectionError(reason, address=f"{host}:{port}") from None
+    listener.setblocking(False)
+    return listener
+
+
+class _Acceptor:
+    """Makes a client of every connection that comes to `listener`, until it is closed.
+
+    Not asyncio's Server: that loses a connection, socket and all, which it accepts at the moment
+    in which it is closed. So does a cancelled `loop.sock_accept`. Here a socket is accepted by a
+    plain call, and what becomes of it is followed until a transport has it.
+    """
+
+    def __init__(self, listener: socket.socket, new_client: Callable[[], ClientOfBroker]) -> None:
+        self._listener = listener
+        self._new_client = new_client
+        self._loop = asyncio.get_running_loop()
+        self._arriving: set[asyncio.Task[None]] = set()
+        self._again: asyncio.TimerHandle | None = None
+        self._watch()
+
+    def close(self) -> set[asyncio.Task[None]]:
+        """Stop at once; returns the tasks to wait for, which end those that were just accepted."""
+        self._loop.remove_reader(self._listener)
+        if self._again is not None:
+            self._again.cancel()
+        self._listener.close()
+        for task in self._arriving:
+            task.cancel()
+        return set(self._arriving)
+
+    def _watch(self) -> None:
+        self._loop.add_reader(self._listener, self._accept)
+
+    def _accept(self) -> None:
+        try:
+            connected = self._listener.accept()[0]
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            return  # who came is gone again
+        except OSError as error:  # the process has too many files open, for one
+            logger.warning("cannot accept a connection: %s", error)
+            # The listener stays readable: watched, it would be tried without end.
+            self._loop.remove_reader(self._listener)
+            self._again = self._loop.call_later(_ACCEPT_AGAIN_S, self._watch)
+            return
+        task = self._loop.create_task(self._connect(connected))
+        self._arriving.add(task)
+        task.add_done_callback(partial(self._arrived, connected))
+
+    async def _connect(self, connected: socket.socket) -> None:
+        await self._loop.connect_accepted_socket(self._new_client, connected)
+
+    def _arrived(self, connected: socket.socket, task: asyncio.Task[None]) -> None:
+        """Close the socket unless a transport has it: the task may not even have begun."""
+        self._arriving.discard(task)
+        if task.cancelled():
+            connected.close()
+        elif (error := task.exception()) is not None:
+            logger.warning("a connection was accepted and came to nothing: %r", error)
+            connected.close()

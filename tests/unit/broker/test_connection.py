@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import random
+import resource
 import socket
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -430,6 +432,88 @@ async def test_closing_ends_every_connection_and_leaves_no_task() -> None:
         writer.close()
         with contextlib.suppress(ConnectionError):
             await writer.wait_closed()
+
+
+async def test_clients_that_come_while_the_broker_closes() -> None:
+    before = asyncio.all_tasks()
+    for turns in range(6):
+        broker = Broker()
+        await broker.start()
+        host, port = broker.bootstrap.split(":")
+        with socket.create_connection((host, int(port))) as client:
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            async with asyncio.timeout(20):
+                await broker.close()
+            assert broker.connections == 0
+            assert asyncio.all_tasks() == before
+            with contextlib.suppress(ConnectionError):
+                assert client.recv(1) == b""
+
+
+@contextlib.contextmanager
+def no_descriptor_left() -> Iterator[None]:
+    """Let this process open no further file or socket."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest_free = os.dup(0)
+    os.close(lowest_free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+async def test_too_many_open_files_are_waited_out(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The listener stays readable meanwhile, and must not keep the loop busy."""
+    monkeypatch.setattr("kproto.broker.broker._ACCEPT_AGAIN_S", 0.05)
+    async with Broker() as broker:
+        host, port = broker.bootstrap.split(":")
+        with socket.create_connection((host, int(port))):
+            with no_descriptor_left():
+                await until(lambda: "Too many open files" in caplog.text)
+                await asyncio.sleep(0.2)
+                assert broker.connections == 0
+            assert len(caplog.records) < 10
+            await until(lambda: broker.connections == 1)
+
+
+async def test_closing_while_files_are_short(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The next attempt, for which the time has not come, is called off."""
+    monkeypatch.setattr("kproto.broker.broker._ACCEPT_AGAIN_S", 0.05)
+    broker = Broker()
+    await broker.start()
+    host, port = broker.bootstrap.split(":")
+    with socket.create_connection((host, int(port))) as client:
+        with no_descriptor_left():
+            await until(lambda: "Too many open files" in caplog.text)
+        await broker.close()
+        with contextlib.suppress(ConnectionError):
+            assert client.recv(1) == b""
+    await asyncio.sleep(0.1)
+    assert broker.connections == 0
+    assert "Exception in callback" not in caplog.text
+
+
+async def test_close_may_be_cancelled() -> None:
+    broker = Broker()
+    await broker.start()
+    _, writer = await asyncio.open_connection(*broker.bootstrap.split(":"))
+    await until(lambda: broker.connections == 1)
+    closing = asyncio.create_task(broker.close())
+    await asyncio.sleep(0)
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+    await broker.close()
+    assert broker.connections == 0
+    writer.close()
+    with contextlib.suppress(ConnectionError):
+        await writer.wait_closed()
 
 
 async def test_a_broker_that_is_started_again_still_has_its_topics() -> None:
