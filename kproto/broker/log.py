@@ -10,13 +10,20 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from ..records import CREATE_TIME, NO_TIMESTAMP, RecordBatch, restamp
+from ..records import CREATE_TIME, NO_TIMESTAMP, RecordBatch, down_convert, restamp
+from ..records.layout import LOG_OVERHEAD
+from ..wire.errors import BrokerResponseError, CorruptBatchError, MissingCodecError
 from .refusal import refusal
 
 __all__ = ["LEADER_EPOCH", "LogSlice", "PartitionLog", "TimestampedOffset"]
 
 #: There is one broker and no election, so every partition is in its first leader epoch.
 LEADER_EPOCH: Final = 0
+
+
+#: The beginning of a message that goes on behind the response. Kafka gives it to a client that
+#: reads message sets when nothing of what was found can become one, so that it does not wait.
+_OVERFLOW: Final = LOG_OVERHEAD.pack(-1, 61)
 
 
 class LogSlice(NamedTuple):
@@ -28,6 +35,31 @@ class LogSlice(NamedTuple):
     def join(self) -> bytes:
         """The bytes of a fetch response."""
         return b"".join([batch.raw for batch in self.batches])
+
+    def join_as_message_set(self, magic: int, offset: int) -> bytes:
+        """The bytes of a response to a fetch from `offset`, for a client that reads `magic`.
+
+        What is converted ends before it would take more than `size`, but not before the first
+        batch, and before a batch that no message set can hold. Raises
+        UNSUPPORTED_COMPRESSION_TYPE when that is the first, CORRUPT_MESSAGE.
+        """
+        converted: list[bytes] = []
+        size = 0
+        for batch in self.batches:
+            try:
+                messages = _down_converted(batch, magic, offset)
+            except BrokerResponseError:
+                if not converted:
+                    raise
+                break
+            if converted and size + len(messages) > self.size:
+                break
+            if messages:
+                converted.append(messages)
+                size += len(messages)
+        if self.batches and not converted:
+            return _OVERFLOW
+        return b"".join(converted)
 
 
 class TimestampedOffset(NamedTuple):
@@ -164,3 +196,14 @@ class PartitionLog:
     def _end_of(self, count: int) -> int:
         """Where the first `count` batches end, in bytes since the beginning of the log."""
         return self._ends[count - 1] if count else self._deleted_bytes
+
+
+def _down_converted(batch: RecordBatch, magic: int, offset: int) -> bytes:
+    if batch.compression == "zstd":
+        raise refusal("UNSUPPORTED_COMPRESSION_TYPE", "a message set cannot hold zstd")
+    try:
+        return down_convert(batch, magic, from_offset=offset)
+    except MissingCodecError as error:
+        raise refusal("UNSUPPORTED_COMPRESSION_TYPE", str(error)) from None
+    except CorruptBatchError as error:
+        raise refusal("CORRUPT_MESSAGE", str(error)) from None

@@ -2,9 +2,10 @@
 
 Owns the layout of a message and of the wrapper message that holds compressed ones. Source:
 Kafka's documentation, "Old Message Format"; KIP-31 (relative offsets), KIP-32 (timestamps). What
-is read is what Kafka's own classes read, but for four things that no broker stores and that are
-errors here: a length below -1 (there null), bytes behind the value or behind the last message of
-a wrapper (there left out), and a wrong checksum inside a wrapper (there a client's choice).
+is read is what Kafka's own classes read, but for what no broker stores and is an error here: a
+length below -1 (there null); bytes behind the value, or a cut message at the end of a wrapper
+(there left out); a message of another magic than its wrapper; a wrong checksum inside a wrapper
+(there a client's choice).
 """
 
 from __future__ import annotations
@@ -167,13 +168,12 @@ class LegacyBatch(RecordBatch):
                     f"wrapper offset {self.base_offset} lies before {last}, the last message's"
                 )
             base = self.base_offset - last
-        timestamp_type = self.timestamp_type
+        log_append_time = self.timestamp_type == layout.LOG_APPEND_TIME
         for record in records:
             record.offset = int64(base + record.offset)
-            if record.timestamp_type != layout.NO_TIMESTAMP_TYPE:
-                record.timestamp_type = timestamp_type
-                if timestamp_type == layout.LOG_APPEND_TIME:
-                    record.timestamp = self.max_timestamp
+            record.timestamp_type = self.timestamp_type
+            if log_append_time:
+                record.timestamp = self.max_timestamp
 
     def _codec(self) -> Codec:
         try:
@@ -211,7 +211,7 @@ def _unwrapped(
     pos = 0
     while pos < size:
         try:
-            end = _end_of_message(data, pos)
+            end = _end_of_message(data, pos, magic)
             records.append(_message(data, pos, end, topic, partition))
         except ValueError as error:
             raise ValueError(f"message {len(records)} of the wrapper: {error}") from None
@@ -221,15 +221,15 @@ def _unwrapped(
     return records
 
 
-def _end_of_message(data: bytes, pos: int) -> int:
+def _end_of_message(data: bytes, pos: int, wrapper_magic: int) -> int:
     """Where the message at `pos` ends, after its size, magic, codec and checksum were checked."""
     left = len(data) - pos
     if left < layout.LOG_OVERHEAD_BYTES + layout.MIN_MESSAGE_BYTES:
         raise ValueError(f"{left} bytes are too few for it")
     _, size, crc, magic, attributes = layout.MESSAGE.unpack_from(data, pos)
     end: int = pos + layout.LOG_OVERHEAD_BYTES + size
-    if magic not in (0, 1):
-        raise ValueError(f"magic {magic} is not that of a message")
+    if magic != wrapper_magic:
+        raise ValueError(f"magic {magic} is not {wrapper_magic}, the wrapper's")
     if size < layout.MIN_MESSAGE_BYTES + magic * layout.MESSAGE_TIMESTAMP_BYTES:
         raise ValueError(f"size {size} is too short for magic {magic}")
     if end > len(data):

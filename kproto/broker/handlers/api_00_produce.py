@@ -1,6 +1,7 @@
 """Produce (0), v0 to v13.
 
-v0-v2   message sets of magic 0 and 1; v1 throttle time, v2 log append time in the response
+v0-v2   message sets of magic 0 and 1, or one record batch; v1 throttle time, v2 log append time in
+        the response
 v3      record batches, transactional id (KIP-98)
 v4      KAFKA_STORAGE_ERROR may be answered
 v5      log start offset in the response
@@ -11,10 +12,12 @@ v10     the current leader in the response, for errors about leaders (KIP-951)
 v11-12  TRANSACTION_ABORTABLE; partitions join a transaction by being written to (KIP-890)
 v13     topics by id (KIP-516)
 
-Left out: message sets (v0-v2 are answered with UNSUPPORTED_FOR_MESSAGE_FORMAT); transactions (a
-transactional batch is answered with INVALID_TXN_STATE, as one outside a transaction is);
-leaders other than this broker, so never `current_leader`; records are not decoded, so never
-`record_errors`.
+Message sets are stored as record batches with the same codec, as by Kafka up to 3.9 (4.0 lists
+v0-v2 and refuses them); without a whole message they are a success with offset -1, as there.
+
+Left out: transactions (a transactional batch is answered with INVALID_TXN_STATE, as one outside a
+transaction is); leaders other than this broker, so never `current_leader`; the records of a batch
+are not decoded, so never `record_errors`.
 """
 
 from __future__ import annotations

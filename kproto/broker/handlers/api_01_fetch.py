@@ -1,6 +1,7 @@
 """Fetch (1), v0 to v18.
 
-v0-v2   message sets; a batch over the size limit is not returned; v1 throttle time
+v0-v2   message sets, of magic 0 in v0 and v1 and of magic 1 from v2 on; a batch over the size limit
+        is not returned; v1 throttle time
 v3      size limit of the whole response, and the first batch comes however large (KIP-74)
 v4      record batches, isolation level, aborted transactions, last stable offset (KIP-98)
 v5      log start offset (KIP-107)
@@ -14,11 +15,13 @@ v15     replica state in place of replica id (KIP-903)
 v16     addresses of leaders (KIP-951)
 v17-18  directory id and high watermark of a follower (KIP-853, KIP-1166)
 
-Left out: conversion to message sets (v0-v3 are answered with UNSUPPORTED_VERSION where there are
-records, as a broker does whose log.message.downconversion.enable is false); sessions (every
-answer has session id 0, as a broker's whose cache of sessions is full, and the client goes on
-without one); followers; transactions, so never an aborted one; leaders other than this broker.
-Batches always come whole: where Kafka cuts the last one at the limit, here it is not begun.
+For v0-v3 batches are converted down as Kafka up to 3.9 does it (4.0 no longer takes these
+versions): headers are lost, and a batch compressed with zstd is UNSUPPORTED_COMPRESSION_TYPE.
+
+Left out: sessions (every answer has session id 0, as a broker's whose cache of sessions is full,
+and the client goes on without one); followers; transactions, so never an aborted one; leaders
+other than this broker. Batches always come whole: where Kafka cuts the last one at the limit, here
+it is not begun, and where Kafka fills up what became shorter by converting it, here it is short.
 """
 
 from __future__ import annotations
@@ -37,7 +40,8 @@ from ..state import BrokerState
 from ..topics import Topic
 from ._leader_epoch import check_leader_epoch
 
-_FIRST_VERSION_OF_BATCHES: Final = 4
+#: The magic that a client of an old version reads; the others read batches.
+_MAGIC_OF_MESSAGE_SETS: Final = {0: 0, 1: 0, 2: 1, 3: 1}
 _FIRST_VERSION_OF_WHOLE_BATCHES: Final = 3
 _FIRST_VERSION_BY_ID: Final = 13
 
@@ -85,7 +89,7 @@ async def fetch(state: BrokerState, request: FetchRequest, version: int) -> Fetc
     read = read_partitions(state, request, version)
     if request.max_wait_ms > 0 and not is_enough(read, request):
         read = await _wait(state, request, version, read)
-    return _response(request, read)
+    return _response(request, version, read)
 
 
 async def _wait(state: BrokerState, request: FetchRequest, version: int, read: Read) -> Read:
@@ -148,8 +152,6 @@ def _read_partition(
             raise refusal("NOT_LEADER_OR_FOLLOWER", "this cluster has no followers")
         check_leader_epoch(wanted.current_leader_epoch)
         found = log.read(wanted.fetch_offset, limit, at_least_one=at_least_one)
-        if found.batches and version < _FIRST_VERSION_OF_BATCHES:
-            raise refusal("UNSUPPORTED_VERSION", f"Fetch v{version} cannot carry record batches")
     except BrokerResponseError as error:
         return PartitionRead(wanted, log, nothing, error)
     return PartitionRead(wanted, log, found, None)
@@ -161,7 +163,7 @@ def _topic(state: BrokerState, topic: FetchTopic, version: int) -> Topic:
     return state.topics.named(topic.topic)
 
 
-def _response(request: FetchRequest, read: Read) -> FetchResponse:
+def _response(request: FetchRequest, version: int, read: Read) -> FetchResponse:
     committed = request.isolation_level == _READ_COMMITTED
     return FetchResponse(
         session_id=_NO_SESSION,
@@ -169,27 +171,42 @@ def _response(request: FetchRequest, read: Read) -> FetchResponse:
             FetchableTopicResponse(
                 topic=topic.topic,
                 topic_id=topic.topic_id,
-                partitions=[_partition(part, committed) for part in parts],
+                partitions=[_partition(part, committed, version) for part in parts],
             )
             for topic, parts in read.topics
         ],
     )
 
 
-def _partition(part: PartitionRead, committed: bool) -> PartitionData:
+def _partition(part: PartitionRead, committed: bool, version: int) -> PartitionData:
     if part.error is not None or part.log is None:
-        return PartitionData(
-            partition_index=part.wanted.partition,
-            error_code=part.error.code if part.error else 0,
-            high_watermark=-1,
-            aborted_transactions=[] if part.log is None else None,
-            records=b"",
-        )
+        return _failed(part, part.error)
+    try:
+        records = _records(part, version)
+    except BrokerResponseError as error:
+        return _failed(part, error)
     return PartitionData(
         partition_index=part.wanted.partition,
         high_watermark=part.log.end_offset,
         last_stable_offset=part.log.end_offset,
         log_start_offset=part.log.start_offset,
         aborted_transactions=[] if committed else None,
-        records=part.found.join(),
+        records=records,
+    )
+
+
+def _records(part: PartitionRead, version: int) -> bytes:
+    magic = _MAGIC_OF_MESSAGE_SETS.get(version)
+    if magic is None:
+        return part.found.join()
+    return part.found.join_as_message_set(magic, part.wanted.fetch_offset)
+
+
+def _failed(part: PartitionRead, error: BrokerResponseError | None) -> PartitionData:
+    return PartitionData(
+        partition_index=part.wanted.partition,
+        error_code=error.code if error else 0,
+        high_watermark=-1,
+        aborted_transactions=[] if part.log is None else None,
+        records=b"",
     )

@@ -1,4 +1,7 @@
-"""What a Produce may hold; the errors are those that a 4.4.0 broker gave to the same bytes."""
+"""What a Produce may hold.
+
+The errors are those that a 4.4.0 broker gave to the same bytes; for message sets a 3.9.2 broker.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from kproto.broker.appending import Appended, append_records
 from kproto.broker.topic_configs import TopicConfig
 from kproto.broker.topics import Partition
 from tests.support.batches import TIMESTAMP, batch_bytes, patched
+from tests.support.message_sets import message, message_set, wrapped
 
 NOW = TIMESTAMP + 1000
 HOUR_MS = 3_600_000
@@ -89,10 +93,102 @@ def test_zstd_came_with_version_7() -> None:
     assert append(records, version=7) == (0, -1, 0)
 
 
+FIRST = message_set(1)
+SECOND = message_set(1, magic=0)
+PACKED = message_set(2, compression="gzip")
+
+#: What 3.9.2 answered to the same bytes in Produce v0, v1 and v2; the offset is -1 where it stored
+#: nothing. Ours differs in the last ones, as is said there.
+MESSAGE_SETS: dict[str, tuple[bytes | None, str, int]] = {
+    "nothing": (b"", "NONE", -1),
+    "a few bytes": (b"xx", "NONE", -1),
+    "a cut message": (FIRST[:-1], "NONE", -1),
+    "a cut second message": (FIRST + FIRST[:-1], "NONE", 0),
+    "offsets of its own": (message_set(3, base_offset=70), "NONE", 0),
+    "a wrapper with offsets": (message_set(3, base_offset=70, compression="gzip"), "NONE", 0),
+    "a wrapper of magic 0": (message_set(2, magic=0, compression="lz4"), "NONE", 0),
+    "log append time": (message_set(1, log_append_time=NOW), "NONE", 0),
+    "no timestamp": (message_set(1, timestamp=-1), "NONE", 0),
+    "more messages than one batch may have bytes": (message_set(80), "NONE", 0),
+    "a batch": (GOOD, "NONE", 0),
+    "two batches": (GOOD + GOOD, "INVALID_RECORD", -1),
+    "a wrong checksum": (FIRST[:-1] + b"?", "CORRUPT_MESSAGE", -1),
+    "a wrong checksum before a good message": (FIRST[:-1] + b"?" + FIRST, "CORRUPT_MESSAGE", -1),
+    "mixed magics": (FIRST + SECOND, "INVALID_RECORD", -1),
+    "two wrappers": (PACKED + PACKED, "INVALID_RECORD", -1),
+    "a message and a wrapper": (FIRST + PACKED, "INVALID_RECORD", -1),
+    "a wrapper and a message": (PACKED + FIRST, "INVALID_RECORD", -1),
+    "zstd": (message(codec=4), "INVALID_RECORD", -1),
+    "magic 7": (FIRST[:16] + b"\x07" + FIRST[17:], "CORRUPT_MESSAGE", -1),
+    "a wrapper in a wrapper": (wrapped(wrapped(FIRST)), "INVALID_RECORD", -1),
+    "magic 0 in magic 1": (wrapped(SECOND), "INVALID_RECORD", -1),
+    "magic 1 in magic 0": (wrapped(FIRST, magic=0), "INVALID_RECORD", -1),
+    "an empty wrapper": (wrapped(b""), "INVALID_RECORD", -1),
+    "a null wrapper": (message(codec=1, value=None), "INVALID_RECORD", -1),
+    "inner offsets that are all 0": (wrapped(FIRST + FIRST), "NONE", 0),
+    "a wrapper offset too small": (wrapped(message_set(5), offset=2), "INVALID_RECORD", -1),
+    "a large message": (message_set(1, value=bytes(LARGEST)), "MESSAGE_TOO_LARGE", -1),
+    "a large second message": (
+        FIRST + message_set(1, value=bytes(LARGEST)),
+        "MESSAGE_TOO_LARGE",
+        -1,
+    ),
+    # There the rest is stored, and what does not fit is left out.
+    "a cut message in a wrapper": (wrapped(FIRST + FIRST[:-1]), "INVALID_RECORD", -1),
+    "bytes behind the value": (message(more=b"xyz"), "INVALID_RECORD", -1),
+    "a length of -2": (message(key_length=-2), "INVALID_RECORD", -1),
+    # CORRUPT_MESSAGE there, which makes a producer send the same bytes again.
+    "a wrong checksum in a wrapper": (wrapped(FIRST[:-1] + b"?"), "INVALID_RECORD", -1),
+    # UNKNOWN_SERVER_ERROR there.
+    "an unknown codec": (message(codec=7), "CORRUPT_MESSAGE", -1),
+    "a negative time": (message(timestamp=-5), "INVALID_TIMESTAMP", -1),
+    "no gzip": (message(codec=1, value=b"xx"), "INVALID_RECORD", -1),
+    "a length beyond the message": (message(key_length=100), "INVALID_RECORD", -1),
+    # 3.9 takes any time by default, 4.x what is at most an hour ahead.
+    "the future": (message_set(1, timestamp=NOW + HOUR_MS + 1), "INVALID_TIMESTAMP", -1),
+}
+
+
 @pytest.mark.parametrize("version", range(3))
-def test_message_sets_are_not_taken(version: int) -> None:
-    with pytest.raises(BrokerResponseError, match="UNSUPPORTED_FOR_MESSAGE_FORMAT"):
-        append(GOOD, version=version)
+@pytest.mark.parametrize("what", MESSAGE_SETS)
+def test_message_sets(what: str, version: int) -> None:
+    records, name, offset = MESSAGE_SETS[what]
+    if name == "NONE":
+        assert append(records, version=version) == (offset, -1, 0)
+        return
+    with pytest.raises(BrokerResponseError) as caught:
+        append(records, version=version)
+    assert caught.value.name == name
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4"])
+def test_a_message_set_is_stored_as_one_batch_with_its_codec(magic: int, codec: str) -> None:
+    partition = Partition(0)
+    config = TopicConfig({}, LARGEST)
+    sent = message_set(3, magic=magic, compression=codec)
+    for offset in (0, 3):
+        assert append_records(partition, config, sent, 2, NOW).base_offset == offset
+    batches = list(partition.log)
+    assert [(batch.magic, batch.compression) for batch in batches] == [(2, codec)] * 2
+    stored = [record for batch in batches for record in batch.records()]
+    assert [(r.offset, r.key, r.value, r.headers) for r in stored] == [
+        (n, b"k", b"v", []) for n in range(6)
+    ]
+    times = [TIMESTAMP, TIMESTAMP + 1, TIMESTAMP + 2] if magic else [-1, -1, -1]
+    assert [record.timestamp for record in stored] == times + times
+
+
+def test_message_sets_and_log_append_time() -> None:
+    config = TopicConfig({"message.timestamp.type": "LogAppendTime"}, LARGEST)
+    for magic in (0, 1):
+        assert append(message_set(2, magic=magic), version=2, config=config) == (0, NOW, 0)
+    for version, records in (
+        (2, message_set(1, log_append_time=5)),
+        (9, patched(GOOD, 21, b"\0\x08")),
+    ):
+        with pytest.raises(BrokerResponseError, match="INVALID_TIMESTAMP"):
+            append(records, version=version, config=config)
 
 
 def test_log_append_time_takes_the_future_too() -> None:

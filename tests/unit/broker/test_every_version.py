@@ -36,10 +36,11 @@ from kproto.messages.produce_request import (
 )
 from kproto.messages.produce_response import PartitionProduceResponse
 from kproto.protocol.error_codes import error_code
-from kproto.records import read_records
+from kproto.records import read_batches, read_records
 from kproto.wire.uuid import ZERO_UUID, Uuid
 from tests.support.batches import TIMESTAMP, batch_bytes
 from tests.support.embedded import ThreadedBroker, threaded_broker
+from tests.support.message_sets import message_set
 from tests.support.raw_connection import RawConnection
 
 NOBODY = Uuid.parse("AAAAAAAAAAAAAAAAAAAAAQ")
@@ -363,13 +364,8 @@ def produce(
 @pytest.mark.parametrize("version", ProduceRequest.VALID_VERSIONS)
 def test_produce(broker: ThreadedBroker, connection: RawConnection, version: int) -> None:
     broker.call(lambda it: it.create_topic("t"))
-    answers = [produce(broker, connection, version, batch_bytes(3)) for _ in range(2)]
-    if version < 3:
-        assert {error_code(answer.error_code).name for answer in answers} == {
-            "UNSUPPORTED_FOR_MESSAGE_FORMAT"
-        }
-        assert broker.call(lambda it: it.end_offset("t")) == 0
-        return
+    records = batch_bytes(3) if version >= 3 else message_set(3, magic=min(version, 1))
+    answers = [produce(broker, connection, version, records) for _ in range(2)]
     assert [(answer.error_code, answer.base_offset) for answer in answers] == [(0, 0), (0, 3)]
     assert answers[0].log_append_time_ms == -1
     assert answers[0].log_start_offset == (0 if version >= 5 else -1)
@@ -378,20 +374,21 @@ def test_produce(broker: ThreadedBroker, connection: RawConnection, version: int
     assert [(record.offset, record.value) for record in stored] == [(n, b"v") for n in range(6)]
 
 
-@pytest.mark.parametrize("version", range(3, 14))
+@pytest.mark.parametrize("version", ProduceRequest.VALID_VERSIONS)
 def test_produce_that_fails(
     broker: ThreadedBroker, connection: RawConnection, version: int
 ) -> None:
     broker.call(lambda it: it.create_topic("t"))
     unknown = "UNKNOWN_TOPIC_ID" if version >= 13 else "UNKNOWN_TOPIC_OR_PARTITION"
-    good = batch_bytes()
+    good = batch_bytes() if version >= 3 else message_set()
+    empty = "INVALID_RECORD" if version >= 3 else "NONE"
     for expected, answer in (
         (unknown, produce(broker, connection, version, good, topic="nope")),
         ("UNKNOWN_TOPIC_OR_PARTITION", produce(broker, connection, version, good, partition=1)),
         ("UNKNOWN_TOPIC_OR_PARTITION", produce(broker, connection, version, good, partition=-1)),
         ("INVALID_REQUIRED_ACKS", produce(broker, connection, version, good, acks=2)),
         ("INVALID_REQUIRED_ACKS", produce(broker, connection, version, good, acks=-2)),
-        ("INVALID_RECORD", produce(broker, connection, version, None)),
+        (empty, produce(broker, connection, version, None)),
         ("CORRUPT_MESSAGE", produce(broker, connection, version, good[:-1] + b"?")),
     ):
         assert error_code(answer.error_code).name == expected
@@ -400,12 +397,13 @@ def test_produce_that_fails(
     assert broker.call(lambda it: it.end_offset("t")) == 0
 
 
-@pytest.mark.parametrize("version", range(3, 14))
+@pytest.mark.parametrize("version", range(2, 14))
 def test_produce_with_log_append_time(
     broker: ThreadedBroker, connection: RawConnection, version: int
 ) -> None:
     broker.call(lambda it: it.create_topic("t", 1, {"message.timestamp.type": "LogAppendTime"}))
-    answer = produce(broker, connection, version, batch_bytes(2))
+    records = batch_bytes(2) if version >= 3 else message_set(2)
+    answer = produce(broker, connection, version, records)
     assert answer.log_append_time_ms > TIMESTAMP
     stored = broker.call(lambda it: it.records("t"))
     assert {record.timestamp for record in stored} == {answer.log_append_time_ms}
@@ -471,18 +469,36 @@ def test_fetch(broker: ThreadedBroker, connection: RawConnection, version: int) 
     for _ in range(3):
         produce(broker, connection, 9, batch_bytes(2))
     data = fetch(broker, connection, version, 3)
-    if version < 4:
-        assert error_code(data.error_code).name == "UNSUPPORTED_VERSION"
-        assert data.records == b""
-        return
-    assert (data.error_code, data.high_watermark, data.last_stable_offset) == (0, 6, 6)
+    assert (data.error_code, data.high_watermark) == (0, 6)
+    assert data.last_stable_offset == (6 if version >= 4 else -1)
     assert data.log_start_offset == (0 if version >= 5 else -1)
-    assert data.aborted_transactions is None
-    assert offsets(data) == [2, 3, 4, 5], "from the batch that holds the offset on"
+    if version < 4:
+        assert offsets(data) == [3, 4, 5], "messages that are not compressed come one by one"
+        stored = read_batches(data.records or b"")
+        assert {batch.magic for batch in stored} == {0 if version < 2 else 1}
+    else:
+        assert data.aborted_transactions is None
+        assert offsets(data) == [2, 3, 4, 5], "from the batch that holds the offset on"
+        assert fetch(broker, connection, version, isolation_level=1).aborted_transactions == []
     assert offsets(fetch(broker, connection, version, 6)) == []
-    assert offsets(fetch(broker, connection, version, partition_max_bytes=1)) == [0, 1]
-    assert offsets(fetch(broker, connection, version, max_bytes=1)) == [0, 1]
-    assert fetch(broker, connection, version, isolation_level=1).aborted_transactions == []
+    first = [0, 1] if version >= 3 else []
+    assert offsets(fetch(broker, connection, version, partition_max_bytes=1)) == first
+    if version >= 3:
+        assert offsets(fetch(broker, connection, version, max_bytes=1)) == first
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_fetch_of_what_no_message_set_can_hold(
+    broker: ThreadedBroker, connection: RawConnection, version: int
+) -> None:
+    broker.call(lambda it: it.create_topic("t"))
+    for compression in ("gzip", "zstd", "snappy"):
+        produce(broker, connection, 9, batch_bytes(2, compression=compression))
+    assert offsets(fetch(broker, connection, version, 1)) == [0, 1], "up to the first such batch"
+    refused = fetch(broker, connection, version, 2)
+    assert error_code(refused.error_code).name == "UNSUPPORTED_COMPRESSION_TYPE"
+    assert (refused.high_watermark, refused.records) == (-1, b"")
+    assert offsets(fetch(broker, connection, version, 4)) == [4, 5]
 
 
 @pytest.mark.parametrize("version", FetchRequest.VALID_VERSIONS)

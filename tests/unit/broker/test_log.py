@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kproto import BrokerResponseError
 from kproto.broker.log import LEADER_EPOCH, PartitionLog
 from kproto.records import LOG_APPEND_TIME, RecordBatch, read_batches
-from tests.support.batches import TIMESTAMP, view
+from tests.support.batches import TIMESTAMP, batch_bytes, view
 
 
 def filled(*counts: int, value: bytes = b"v") -> PartitionLog:
@@ -82,6 +82,43 @@ def test_the_first_batch_comes_whole_however_small_the_limit() -> None:
     assert bases(log, 0, size, at_least_one=False) == [0]
     assert bases(log, 0, 2 * size - 1) == [0]
     assert bases(log, 0, 2 * size) == [0, 1]
+
+
+def test_a_read_as_a_message_set_takes_no_more_bytes_than_the_batches() -> None:
+    log = filled(*[20] * 5)
+    batch, *_ = log
+    found = log.read(0, 3 * batch.size_in_bytes, at_least_one=True)
+    for magic in (0, 1):
+        messages = list(read_batches(found.join_as_message_set(magic, 0)))
+        assert {message.magic for message in messages} == {magic}
+        assert sum(message.size_in_bytes for message in messages) <= found.size
+        assert [message.base_offset for message in messages] == list(range(len(messages)))
+        assert len(messages) in (20, 40), "whole batches"
+    small = log.read(25, 1, at_least_one=True)
+    rest = list(read_batches(small.join_as_message_set(1, 25)))
+    assert [message.base_offset for message in rest] == list(range(25, 40)), "the first comes"
+
+
+def test_a_read_of_nothing_but_control_records_as_a_message_set_says_that_more_would_come() -> None:
+    log = PartitionLog()
+    assert log.read(0, 1000, at_least_one=True).join_as_message_set(1, 0) == b""
+    control = RecordBatch(batch_bytes(1, is_control=True))
+    log.append(control, TIMESTAMP)
+    overflow = log.read(0, 1000, at_least_one=True).join_as_message_set(1, 0)
+    assert len(overflow) == 12, "what Kafka 3.9 sends then"
+    assert list(read_batches(overflow)) == []
+    log.append(view(1), TIMESTAMP)
+    found = log.read(0, 1000, at_least_one=True).join_as_message_set(1, 0)
+    assert [message.base_offset for message in read_batches(found)] == [1]
+
+
+def test_a_broken_batch_as_a_message_set() -> None:
+    log = PartitionLog()
+    broken = bytearray(view(1).raw)
+    broken[61] = 0x7F
+    log.append(RecordBatch(bytes(broken)), TIMESTAMP)
+    with pytest.raises(BrokerResponseError, match="CORRUPT_MESSAGE"):
+        log.read(0, 1000, at_least_one=True).join_as_message_set(0, 0)
 
 
 def test_delete_before() -> None:
