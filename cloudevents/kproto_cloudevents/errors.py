@@ -55,11 +55,15 @@ class CloudEventWarning(UserWarning):
 def quoted(value: str) -> str:
     """The value between double quotes, control characters escaped, cut at `MAX_SHOWN`."""
     shown = value if len(value) <= MAX_SHOWN else value[:MAX_SHOWN] + "…"
-    escaped = "".join(
-        c if c.isprintable() and c not in '"\\' else c.encode("unicode_escape").decode("ascii")
-        for c in shown
-    )
-    return f'"{escaped}"'
+    return f'"{"".join(map(_escaped, shown))}"'
+
+
+def _escaped(character: str) -> str:
+    if character in '"\\':
+        return f"\\{character}"
+    if character.isprintable():
+        return character
+    return character.encode("unicode_escape").decode("ascii")
 
 
 def _rebuild(

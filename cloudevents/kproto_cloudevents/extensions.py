@@ -61,10 +61,11 @@ class Extension:
         is not of its type or breaks its rule, and for a required attribute that is unset while
         another is set.
         """
+        extensions = event.extensions
         found = {
-            name: self._value(attribute, value)
+            name: self._value(attribute, extensions[name])
             for name, attribute in self.attributes.items()
-            if (value := event.get(name)) is not None
+            if name in extensions
         }
         if not found:
             return None

@@ -305,15 +305,15 @@ def _held_data(
 
 def _kind(value: Any) -> str:
     """What JSON calls the kind of a value; never the value itself."""
+    if isinstance(value, Pairs | JsonMap):
+        return "an object"
     if isinstance(value, bool):
         return "a boolean"
     if isinstance(value, int | float):
         return "a number" if isinstance(value, int) else "a number that is not whole"
     if isinstance(value, str):
         return "a string"
-    if value is None:
-        return "null"
-    return "an object" if isinstance(value, Pairs | JsonMap) else "an array"
+    return "null" if value is None else "an array"
 
 
 def _shown(name: str) -> str:
