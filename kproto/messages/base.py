@@ -14,7 +14,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, SupportsIndex, TypeVar
 
 from ..wire.errors import DecodeError, EncodeError
-from ..wire.faults import READ_FAULTS, WRITE_FAULTS, WireFault
+from ..wire.faults import READ_FAULTS, WRITE_FAULTS
 from ..wire.tags import MAX_SHOWN_BYTES, RawTaggedField
 from ..wire.writing import Append
 
@@ -174,6 +174,11 @@ class Message(Struct):
             return b"".join(pieces)
         except WRITE_FAULTS as fault:
             raise _why_not_written(self, version, fault) from None
+        except MemoryError:
+            raise
+        except Exception as fault:
+            # Not ours, and so kept as the cause: an object in a field raised it.
+            raise _why_not_written(self, version, fault) from fault
 
     @classmethod
     def decode(cls, data: bytes | bytearray | memoryview, version: int) -> Self:
@@ -300,6 +305,5 @@ def _why_not_written(message: Message, version: int, fault: Exception) -> Encode
     found = explain_encode(message._definition(), version, message)
     if found is not None:
         return found
-    reason = "" if isinstance(fault, WireFault) else f": {fault}"
-    name = type(message).__name__
-    return EncodeError(f"cannot be written{reason}", message=name, version=version)
+    reason = f"an object in it changes while it is written ({type(fault).__name__})"
+    return EncodeError(reason, message=type(message).__name__, version=version)

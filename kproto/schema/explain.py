@@ -7,8 +7,9 @@ the same bytes, or the same object, once more by the layout of the definition.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sized
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Sized
+from contextlib import contextmanager
+from typing import Any, Final, cast
 
 from ..wire.errors import DecodeError, EncodeError
 from ..wire.limits import (
@@ -23,8 +24,11 @@ from .specs import FieldSpec, MessageSpec
 
 __all__ = ["explain_decode", "explain_encode"]
 
-#: Where an explanation stops looking: at an element that no one would read on to.
+#: The width of each type of fixed width, in bytes.
 _SIZES: Final = {kind: struct.calcsize(">" + letter) for kind, letter in FORMATS.items()}
+
+#: Longer numbers are told by their length: Python turns none of thousands of digits into text.
+_SHOWN_BITS: Final = 128
 
 
 class _Fault(Exception):  # noqa: N818 - carries a finding up the walk, never leaves this module
@@ -180,7 +184,7 @@ class _Reader:
             reason = f"{count} tagged fields are announced; at most {MAX_TAGGED_FIELDS} are read"
             raise _Fault(reason, where, start)
         previous = -1
-        spans = []
+        spans: list[tuple[int, int, int]] = []
         for _ in range(count):
             start = pos
             tag, pos = self.uvarint(pos, where)
@@ -212,30 +216,47 @@ def explain_encode(message: MessageSpec, version: int, value: object) -> EncodeE
     return None
 
 
+@contextmanager
+def _looking_at(path: str) -> Iterator[None]:
+    """Whatever an object raises when it is looked at is a fault of the field that holds it."""
+    try:
+        yield
+    except (_Fault, MemoryError):
+        raise
+    except Exception as error:
+        kind = type(error).__name__
+        raise _Fault(f"an object that raises {kind} when it is looked at", path) from error
+
+
 def _check_struct(shape: StructLayout, value: object, path: str) -> None:
-    if all(base.__name__ != shape.class_name for base in type(value).__mro__):
-        raise _Fault(f"a {shape.class_name} is wanted, not {_kind(value)}", path)
+    is_one = any(base.__name__ == shape.class_name for base in type(value).__mro__)
+
+    def held(attribute: str, where: str) -> object:
+        try:
+            return getattr(value, attribute)
+        except AttributeError:
+            if is_one:
+                raise _Fault("the attribute was deleted, or never set", where) from None
+            raise _Fault(f"a {shape.class_name} is wanted, not {_kind(value)}", path) from None
+
     for spec in shape.absent:
         attribute = attribute_name(spec.name, of_message=shape.is_message)
         if not spec.ignorable:
-            _check_absent(spec, _held(value, attribute, path), _join(path, attribute))
+            where = _join(path, attribute)
+            with _looking_at(where):
+                _check_absent(spec, held(attribute, where), where)
     for field in shape.all_fields():
-        _check_field(field, _held(value, field.attribute, path), _join(path, field.attribute))
-    _check_unknown_tags(shape, value, path)
+        where = _join(path, field.attribute)
+        with _looking_at(where):
+            _check_field(field, held(field.attribute, where), where)
+    where = _join(path, "unknown_tagged_fields")
+    with _looking_at(where):
+        _check_unknown_tags(shape, held("_unknown_tags", where), where)
 
 
-def _held(value: object, attribute: str, path: str) -> object:
-    try:
-        return getattr(value, attribute)
-    except AttributeError:
-        raise _Fault("the attribute was deleted, or never set", _join(path, attribute)) from None
-
-
-def _check_unknown_tags(shape: StructLayout, value: object, path: str) -> None:
-    unknown: Any = _held(value, "_unknown_tags", path)
+def _check_unknown_tags(shape: StructLayout, unknown: Any, where: str) -> None:
     if not unknown:
         return
-    where = _join(path, "unknown_tagged_fields")
     if not shape.flexible:
         raise _Fault("tagged fields cannot be written: this version is not flexible", where)
     taken = {field.tag for field in shape.tagged}
@@ -343,10 +364,12 @@ def _range_of(kind: str) -> str:
 
 def _kind(value: object) -> str:
     """A value named for a message: numbers as they are, all else by its type and length."""
-    if value is None or isinstance(value, bool | int | float):
+    if type(value) is int and value.bit_length() > _SHOWN_BITS:
+        return f"an int of {value.bit_length()} bits"
+    if value is None or type(value) in (bool, int, float):
         return repr(value)
-    if isinstance(value, str | bytes | bytearray | list):
-        return f"{type(value).__name__} of length {len(value)}"
+    if type(value) in (str, bytes, bytearray, list):
+        return f"{type(value).__name__} of length {len(cast(Sized, value))}"
     return type(value).__name__
 
 

@@ -18,7 +18,7 @@ from ..wire.errors import ConfigurationError, DecodeError
 from ..wire.limits import MAX_STRING_BYTES
 from ..wire.uuid import Uuid
 from .explain import is_default
-from .layout import FORMATS, StructLayout, WireType, layout
+from .layout import FORMATS, StructLayout, WireType, absent_type, layout
 from .specs import FieldSpec, MessageSpec
 
 __all__ = ["from_json", "json_name", "to_json"]
@@ -58,10 +58,20 @@ def _value_to_json(kind: WireType, value: Any) -> Any:
             return str(Uuid(value))
         case "bytes" | "records":
             return base64.b64encode(value).decode("ascii")
-        case "float64" if not math.isfinite(value):
-            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-        case _:
+        case "bool":
+            return bool(value)
+        case "string":
             return value
+        case "float64":
+            return _float_to_json(float(value))
+        case _:
+            return int(value)
+
+
+def _float_to_json(value: float) -> float | str:
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def from_json(
@@ -96,10 +106,19 @@ class _Reader:
                 raise self.error("the field is missing", where)
         for spec in shape.absent:
             name = json_name(spec.name)
-            if name in node and not spec.ignorable and not _is_default_json(spec, node[name]):
-                where = f"{path}.{name}" if path else name
-                raise self.error("this version does not have the field", where)
+            if name in node:
+                self.absent(spec, node[name], f"{path}.{name}" if path else name)
         return self.classes[shape.class_name](**values)
+
+    def absent(self, spec: FieldSpec, node: object, path: str) -> None:
+        """Refuse a field that the version does not have, unless nothing is lost without it.
+
+        As in Kafka it must be well-formed even so.
+        """
+        value = self.value(absent_type(self.message, spec, self.version), node, path)
+        if not spec.ignorable and not is_default(spec, value):
+            reason = f"this version does not have the field (versions {spec.versions} do)"
+            raise self.error(f"{reason}; leave it out, or at its default", path)
 
     def value(self, kind: WireType, node: Any, path: str) -> Any:
         if node is None:
@@ -108,7 +127,9 @@ class _Reader:
             return None
         match kind.kind:
             case "struct":
-                assert kind.struct is not None
+                if kind.struct is None:
+                    reason = "this version has neither the field nor its struct; leave it out"
+                    raise self.error(reason, path)
                 return self.struct(kind.struct, node, path)
             case "array":
                 if not isinstance(node, list):
@@ -138,7 +159,7 @@ class _Reader:
         try:
             struct.pack(">" + FORMATS[kind], node)
         except struct.error:
-            raise self.error(f"{node} is no {kind}", path) from None
+            raise self.error(f"{_json_kind(node)} is no {kind}", path) from None
         return node
 
     def text(self, kind: str, node: str, path: str) -> str | bytes:
@@ -162,23 +183,10 @@ class _Reader:
             raise self.error("a string that is no base64", path) from None
 
 
-def _is_default_json(spec: FieldSpec, node: object) -> bool:
-    """True when the JSON value of a field that the version does not have says nothing."""
-    match spec.default_value():
-        case None:
-            return node is None
-        case bytes() as default if spec.type == "uuid":
-            return node == str(Uuid(default))
-        case bytes() | "":
-            return node in ("", [], {})
-        case bool() as default:
-            return node is default
-        case default:
-            return not isinstance(node, bool) and node == default
-
-
 def _json_kind(node: object) -> str:
     """A JSON value named for a message."""
+    if type(node) is int and node.bit_length() > 128:
+        return f"a number of {node.bit_length()} bits"
     if node is None or isinstance(node, bool | int | float):
         return repr(node)
     names: dict[type, str] = {str: "a string", list: "an array", dict: "an object"}

@@ -21,6 +21,7 @@ __all__ = [
     "Presence",
     "StructLayout",
     "WireType",
+    "absent_type",
     "field_form",
     "layout",
 ]
@@ -190,3 +191,22 @@ def _wire_type(
         if not field.is_array:
             return WireType("struct", form.compact, form.nullable, struct=nested)
     return WireType("array", form.compact, form.nullable, element=inner)
+
+
+def absent_type(message: MessageSpec, field: FieldSpec, version: int) -> WireType:
+    """The type of a field that `version` does not have, for forms that can hold it all the same.
+
+    It may be null where any version may have it so. The layout of its struct is None when the
+    version does not have that either.
+    """
+    structs = {struct.name: struct for struct in message.structs()}
+    nullable = bool(field.nullable_versions)
+    name = field.element_type
+    if name in PRIMITIVE_TYPES:
+        inner = WireType(name, nullable=nullable and not field.is_array)
+    else:
+        nested = None
+        if version in structs[name].versions:
+            nested = _struct_layout(structs[name], version, False, structs, is_message=False)
+        inner = WireType("struct", nullable=nullable and not field.is_array, struct=nested)
+    return WireType("array", nullable=nullable, element=inner) if field.is_array else inner

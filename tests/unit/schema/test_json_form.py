@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from enum import IntEnum
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from kproto.messages import (
     ProduceRequest,
     SaslAuthenticateRequest,
 )
+from kproto.messages.alter_client_quotas_request import EntryData, OpData
 from kproto.messages.base import Message
 from kproto.messages.fetch_request import ReplicaState
 from kproto.messages.metadata_request import MetadataRequestTopic
@@ -22,6 +24,13 @@ from kproto.messages.produce_request import PartitionProduceData, TopicProduceDa
 from kproto.wire.errors import DecodeError, EncodeError
 from kproto.wire.tags import RawTaggedField
 from kproto.wire.uuid import Uuid
+
+
+class IsolationLevel(IntEnum):
+    """A number that prints as something else."""
+
+    COMMITTED = 1
+
 
 TOPIC_ID = Uuid(bytes(15) + b"\5")
 
@@ -110,6 +119,7 @@ def refused(message: type[Message], version: int, node: Any, field: str) -> Deco
         ({"sessionId": 1.0}, "sessionId", "a whole number is wanted, not 1.0"),
         ({"sessionId": True}, "sessionId", "a whole number is wanted, not True"),
         ({"sessionId": 2**31}, "sessionId", "2147483648 is no int32"),
+        ({"sessionId": 10**9999}, "sessionId", "a number of 33216 bits is no int32"),
         ({"isolationLevel": -129}, "isolationLevel", "-129 is no int8"),
         ({"rackId": 5}, "rackId", "a JSON string is wanted, not 5"),
         ({"rackId": "x" * 32768}, "rackId", "a string of 32768 bytes; at most 32767"),
@@ -140,7 +150,8 @@ def test_what_is_no_object(node: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "AAAA", "AAAAAAAAAAAAAAAAAAAAA", "!" * 22, "AAAAAAAAAAAAAAAAAAAAAAA", "é" * 22]
+    "text",
+    ["", "AAAA", "AAAAAAAAAAAAAAAAAAAAA", "!" * 22, "AAAAAAAAAAAAAAAAAAAAAAA", "é" * 22, "+" * 22],
 )
 def test_a_uuid_has_16_bytes(text: str) -> None:
     node = {"topics": [{"topicId": text, "name": None}]}
@@ -163,12 +174,59 @@ def test_bytes_are_base64(text: str) -> None:
 
 def test_a_field_of_another_version_may_stand_at_its_default() -> None:
     node = FetchRequest().to_json(14)
-    extras: list[dict[str, Any]] = [{"replicaState": {}}, {"rackId": ""}, {"replicaId": -1}]
-    for extra in extras:
+    for extra in ({"rackId": ""}, {"replicaId": -1}):
         assert FetchRequest.from_json(node | extra, 14).encode(14) == FetchRequest().encode(14)
-    # replicaState is not ignorable: anything else would be lost.
-    refused(FetchRequest, 14, node | {"replicaState": {"replicaId": 1}}, "replicaState")
-    refused(FetchRequest, 14, node | {"replicaState": None}, "replicaState")
+
+
+# What FetchRequestDataJsonConverter and MetadataRequestDataJsonConverter of Kafka 4.4.0 say to a
+# field that the version does not have, with what the writer says to what they have read.
+@pytest.mark.parametrize(
+    ("message", "version", "extra", "taken"),
+    [
+        (FetchRequest, 15, {"replicaId": -1}, True),
+        (FetchRequest, 15, {"replicaId": 3}, False),  # not ignorable
+        (FetchRequest, 15, {"replicaId": "x"}, False),
+        (FetchRequest, 4, {"rackId": "r"}, True),  # ignorable, and so dropped
+        (FetchRequest, 4, {"rackId": 5}, False),  # but it must be well-formed
+        (FetchRequest, 4, {"rackId": None}, False),
+        (FetchRequest, 4, {"clusterId": None}, True),
+        (FetchRequest, 4, {"clusterId": 5}, False),
+        # The version has not even the struct, which therefore cannot be read.
+        (FetchRequest, 14, {"replicaState": {}}, False),
+        (FetchRequest, 14, {"replicaState": {"replicaId": -1, "replicaEpoch": -1}}, False),
+        (FetchRequest, 14, {"replicaState": None}, False),
+        (FetchRequest, 14, {"replicaState": []}, False),
+        (FetchRequest, 4, {"forgottenTopicsData": []}, True),
+        (FetchRequest, 4, {"forgottenTopicsData": [{}]}, False),
+        (MetadataRequest, 12, {"includeClusterAuthorizedOperations": False}, True),
+        (MetadataRequest, 12, {"includeClusterAuthorizedOperations": True}, False),
+        (MetadataRequest, 12, {"includeClusterAuthorizedOperations": "x"}, False),
+        (MetadataRequest, 12, {"neverHeardOf": "x"}, True),
+    ],
+)
+def test_fields_of_other_versions_as_kafka_takes_them(
+    message: type[Message], version: int, extra: dict[str, Any], taken: bool
+) -> None:
+    node = message().to_json(version)
+    if taken:
+        assert message.from_json(node | extra, version) == message.from_json(node, version)
+    else:
+        with pytest.raises(DecodeError) as caught:
+            message.from_json(node | extra, version)
+        assert (caught.value.field or "").startswith(next(iter(extra)))
+
+
+def test_numbers_are_written_as_the_type_of_their_field() -> None:
+    # Python takes True for 1 and 1 for 1.0; Kafka's converter does not.
+    request = FetchRequest(session_id=True, max_bytes=IsolationLevel.COMMITTED)
+    node = request.to_json(15)
+    assert json.dumps(node["sessionId"]) == json.dumps(node["maxBytes"]) == "1"
+    assert FetchRequest.from_json(node, 15) == request
+    quota = OpData(key="k", value=2)
+    made = AlterClientQuotasRequest(entries=[EntryData(ops=[quota])])
+    assert json.dumps(made.to_json(1)["entries"][0]["ops"][0]["value"]) == "2.0"
+    topics = MetadataRequest(allow_auto_topic_creation=1)  # type: ignore[arg-type]
+    assert topics.to_json(9)["allowAutoTopicCreation"] is True
 
 
 def test_an_ignorable_field_of_another_version_is_dropped() -> None:
