@@ -290,13 +290,12 @@ def is_default(spec: FieldSpec, value: object) -> bool:
         return type(value).__name__ == class_name(spec.type) and value == type(value)()
     if spec.is_array:
         return isinstance(value, Sized) and len(value) == 0
-    try:
-        return bool(value == default)
-    except (TypeError, ValueError):
-        return False
+    return bool(value == default)
 
 
 def _check_field(field: LayoutField, value: object, path: str) -> None:
+    if field.tag is not None and is_default(field.spec, value):
+        return  # It is left out.
     if value is None and field.type.kind not in FORMATS:
         if not field.type.nullable:
             raise _Fault("null, which this version does not allow", path)
@@ -328,11 +327,19 @@ def _check_array(kind: WireType, value: Any, path: str) -> None:
     text = isinstance(value, str) and kind.element.kind == "string"
     if text or not isinstance(value, Sized) or not isinstance(value, Iterable):
         raise _Fault(f"a list is wanted, not {_kind(value)}", path)
+    count = len(value)
+    seen = 0
     for index, element in enumerate(value):
+        seen += 1
+        if seen > count:
+            break
         where = f"{path}[{index}]"
         if element is None:
             raise _Fault("null, which an element may not be", where)
         _check_value(kind.element, element, where)
+    if seen != count:
+        more = "more" if seen > count else str(seen)
+        raise _Fault(f"{_kind(value)}, which says it has {count} elements and gives {more}", path)
 
 
 def _check_string(value: object, path: str) -> None:

@@ -1,0 +1,236 @@
+"""Objects that fight back when they are written: bytes or an EncodeError, and the place in it."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from kproto.messages import DescribeGroupsRequest, FetchRequest, MetadataRequest, ProduceRequest
+from kproto.messages.base import Message
+from kproto.messages.fetch_request import FetchTopic
+from kproto.messages.metadata_request import MetadataRequestTopic
+from kproto.messages.metadata_response import MetadataResponseTopic
+from kproto.messages.produce_request import TopicProduceData
+from kproto.testing.instances import Fill, instance
+from kproto.wire.errors import EncodeError
+
+from .catalogue import NAMES, Place, class_of, places, shape_of
+
+
+class OddError(Exception):
+    """No error that a codec could expect."""
+
+    def __str__(self) -> str:
+        raise OddError
+
+
+def raises(*_: Any, **__: Any) -> Any:
+    raise OddError
+
+
+class Hostile:
+    """Raises whenever anything is asked of it."""
+
+    __len__ = __iter__ = __index__ = __int__ = __float__ = __bool__ = raises
+    __str__ = __repr__ = __eq__ = __ne__ = __contains__ = __getitem__ = raises
+    __hash__ = None  # type: ignore[assignment]
+    __getattr__ = encode = raises
+
+
+class HostileText(str):
+    """A str that cannot be encoded."""
+
+    __slots__ = ()
+    encode = __len__ = __eq__ = raises
+    __hash__ = None  # type: ignore[assignment]
+
+
+class HostileBytes(bytes):
+    """Bytes that have no length."""
+
+    __slots__ = ()
+    __len__ = __iter__ = __eq__ = raises
+    __hash__ = None  # type: ignore[assignment]
+
+
+class HostileNumber(int):
+    """An int that is no number."""
+
+    __index__ = __int__ = __eq__ = __ne__ = __repr__ = raises
+    __hash__ = None  # type: ignore[assignment]
+
+
+class HostileList(list[Any]):
+    """A list that raises while it is gone through."""
+
+    def __len__(self) -> int:
+        return 1
+
+    def __iter__(self) -> Iterator[Any]:
+        raise OddError
+
+
+class Liar(list[Any]):
+    """A list that says it is longer than it is."""
+
+    def __len__(self) -> int:
+        return 3
+
+
+class Property:
+    """A struct whose fields raise when they are read."""
+
+    _unknown_tags = None
+
+    def __getattribute__(self, name: str) -> Any:
+        raise OddError
+
+
+class Endless:
+    """Says that it has one element, and never ends."""
+
+    def __len__(self) -> int:
+        return 1
+
+    def __iter__(self) -> Iterator[Any]:
+        raise RecursionError
+
+
+HOSTILE: tuple[Callable[[], Any], ...] = (
+    Hostile,
+    HostileText,
+    HostileBytes,
+    HostileNumber,
+    HostileList,
+    Liar,
+    Property,
+    Endless,
+    lambda: [Hostile()],
+    lambda: [Property()],
+    lambda: 10**5000,
+    lambda: -(10**5000),
+    lambda: 1e308 * 10,
+    lambda: 1j,
+    lambda: type,
+    lambda: NotImplemented,
+    lambda: ...,
+    lambda: array("i", range(16)),
+    lambda: memoryview(bytearray(16)).cast("H"),
+    lambda: range(3),
+    lambda: {"a": 1},
+    lambda: {1, 2},
+    lambda: (value for value in "ab"),
+    lambda: MetadataRequestTopic(name="a"),
+    lambda: [MetadataRequestTopic(name="a")],
+    lambda: MetadataRequest,
+)
+
+
+def one_of_each_kind(message: Message, version: int) -> list[Place]:
+    shape = shape_of(type(message)._definition().name, version)
+    return list({place.kind: place for place in places(shape, message)}.values())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_any_object_in_any_field_is_written_or_refused(name: str) -> None:
+    cls = class_of(name)
+    version = cls.VALID_VERSIONS[-1]
+    message = instance(cls, version, Fill.FULL)
+    data = message.encode(version)
+    found = one_of_each_kind(message, version)
+    # Each object goes to some field, and each field gets some of the objects.
+    step = min(len(found), 13)
+    for number, place in enumerate(found):
+        right = place.value
+        for make in HOSTILE[number % step :: step]:
+            setattr(place.owner, place.field.attribute, make())
+            fault: EncodeError | None = None
+            try:
+                assert type(message.encode(version)) is bytes
+            except EncodeError as error:
+                fault = error
+            if fault is not None:
+                assert (fault.message, fault.version) == (name, version)
+                # The walker does not compare all that the codec compares with defaults.
+                blind = make is HostileNumber and fault.field is None
+                assert blind or (fault.field or "").startswith(place.path), fault
+        setattr(place.owner, place.field.attribute, right)
+    assert message.encode(version) == data
+
+
+@pytest.mark.parametrize("make", HOSTILE)
+def test_any_object_in_a_field_of_another_version(make: Callable[[], Any]) -> None:
+    request = FetchRequest(topics=[FetchTopic()])
+    request.replica_state = make()
+    try:
+        assert type(request.encode(14)) is bytes
+    except EncodeError as error:
+        assert error.field == "replica_state"  # noqa: PT017 - either is right
+
+
+@pytest.mark.parametrize("make", HOSTILE)
+def test_any_object_among_the_unknown_tags(make: Callable[[], Any]) -> None:
+    wrong: list[Any] = [make(), [make()], [(9, make())], [(make(), b"")]]
+    for fields in wrong:
+        request = MetadataRequest()
+        request._unknown_tags = fields
+        try:
+            assert type(request.encode(9)) is bytes
+        except EncodeError as error:
+            assert error.message == "MetadataRequest"  # noqa: PT017 - either is right
+
+
+def test_what_an_object_raised_is_the_cause() -> None:
+    request = MetadataRequest()
+    request.topics = HostileList()
+    with pytest.raises(EncodeError, match="raises OddError when it is looked at") as caught:
+        request.encode(9)
+    assert isinstance(caught.value.__cause__, OddError)
+    assert caught.value.field == "topics"
+
+
+def test_memory_that_runs_out_is_no_fault_of_the_message() -> None:
+    class Full:
+        def __len__(self) -> int:
+            raise MemoryError
+
+    request = MetadataRequest()
+    request.topics = Full()  # type: ignore[assignment]
+    with pytest.raises(MemoryError):
+        request.encode(9)
+
+
+def test_a_struct_of_another_class_with_the_same_fields_is_written_as_what_it_holds() -> None:
+    # The class of an element is not looked at: that would cost more than it tells.
+    request = MetadataRequest(topics=[MetadataResponseTopic(name="a")])  # type: ignore[list-item]
+    assert request.encode(9) == MetadataRequest(topics=[MetadataRequestTopic(name="a")]).encode(9)
+    request.allow_auto_topic_creation = "no"  # type: ignore[assignment]
+    with pytest.raises(EncodeError) as caught:
+        request.encode(9)
+    assert caught.value.field == "allow_auto_topic_creation"
+
+
+def test_a_struct_of_another_class_without_the_fields() -> None:
+    request = ProduceRequest(topic_data=[TopicProduceData(), MetadataRequestTopic()])  # type: ignore[list-item]
+    with pytest.raises(EncodeError) as caught:
+        request.encode(9)
+    assert str(caught.value) == (
+        "ProduceRequest v9, field topic_data[1]: "
+        "a TopicProduceData is wanted, not MetadataRequestTopic"
+    )
+
+
+def test_numbers_that_are_of_other_types_and_mean_the_same() -> None:
+    request = FetchRequest(session_id=True, max_bytes=False)
+    assert request.encode(12) == FetchRequest(session_id=1, max_bytes=0).encode(12)
+    topics = MetadataRequest(allow_auto_topic_creation=0)  # type: ignore[arg-type]
+    assert topics.encode(9) == MetadataRequest(allow_auto_topic_creation=False).encode(9)
+
+
+def test_a_set_and_a_range_are_arrays() -> None:
+    request = DescribeGroupsRequest()
+    request.groups = {"a": 1}  # type: ignore[assignment]
+    assert request.encode(5) == DescribeGroupsRequest(groups=["a"]).encode(5)
