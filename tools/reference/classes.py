@@ -1,0 +1,115 @@
+"""Compiles the Java program in `java/` against the jars of one Kafka release, once.
+
+With `javac` where there is a JDK, else with the compiler of Eclipse, which is one jar that a bare
+Java runtime can run. Knows nothing of what the program does.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from tools.kafka.jars import KafkaJarsError, resolve_jars
+from tools.setup import java
+
+__all__ = ["ReferenceUnavailableError", "class_path"]
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = Path(__file__).with_name("java")
+CACHE = ROOT / ".cache" / "reference"
+
+COMPILER = "org.eclipse.jdt:ecj:3.45.0"
+"""It needs Java 17 to run, and reads the class files of Java 25."""
+
+COPY_GOAL = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
+
+FETCH_TIMEOUT_S = 300.0
+"""One jar of 3 MB, on a slow line."""
+
+COMPILE_TIMEOUT_S = 300.0
+"""It takes two seconds; a busy machine may need more."""
+
+
+class ReferenceUnavailableError(RuntimeError):
+    """There is no Java, no jar or no compiler here, and none can be fetched."""
+
+
+def class_path(release: str) -> str:
+    """The class path of the program on the jars of `release`, compiling it when it is not there.
+
+    Safe in several processes at once. Raises ReferenceUnavailableError.
+    """
+    try:
+        jars = resolve_jars(release)
+        home = java.java_home()
+    except (KafkaJarsError, java.JavaNotFoundError) as error:
+        raise ReferenceUnavailableError(str(error)) from error
+    libraries = os.pathsep.join(str(jar) for jar in sorted(jars.glob("*.jar")))
+    sources = sorted(SOURCES.glob("*.java"))
+    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
+    classes = CACHE / f"{release}-{digest}"
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not classes.is_dir():
+            _compile(_compiler(home), sources, libraries, classes)
+    return os.pathsep.join([str(classes), libraries])
+
+
+def _compile(compiler: list[str], sources: list[Path], libraries: str, classes: Path) -> None:
+    """Compile; the folder gets its final name only when all is there."""
+    unfinished = classes.with_suffix(".unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    command = [*compiler, "-classpath", libraries, "-d", str(unfinished), *map(str, sources)]
+    done = _run(command, COMPILE_TIMEOUT_S)
+    if done.returncode != 0:
+        raise ReferenceUnavailableError(f"{command[0]} cannot compile {SOURCES}: {_said(done)}")
+    unfinished.rename(classes)
+
+
+def _compiler(home: Path) -> list[str]:
+    """The beginning of a command that compiles Java, for a runtime of 17 or newer."""
+    javac = home / "bin" / "javac"
+    if javac.exists():
+        return [str(javac), "-proc:none"]
+    jar = CACHE / f"{'-'.join(COMPILER.split(':')[1:])}.jar"
+    if not jar.exists():
+        _fetch(jar)
+    return [str(home / "bin" / "java"), "-jar", str(jar), "-17", "-proc:none", "-nowarn"]
+
+
+def _fetch(jar: Path) -> None:
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise ReferenceUnavailableError(
+            "there is neither a JDK here nor Maven (mvn), which would fetch a compiler: install "
+            "one (Debian: apt-get install default-jdk-headless maven)"
+        )
+    command = [maven, "--batch-mode", "--quiet", "--non-recursive", COPY_GOAL]
+    done = _run([*command, f"-Dartifact={COMPILER}", f"-DoutputDirectory={CACHE}"], FETCH_TIMEOUT_S)
+    if done.returncode != 0 or not jar.exists():
+        raise ReferenceUnavailableError(f"Maven could not fetch {COMPILER}: {_said(done)}")
+
+
+def _run(command: list[str], limit: float) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            env=java.environment(),
+            cwd=CACHE,
+            timeout=limit,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ReferenceUnavailableError(f"{command[0]} did not run: {error}") from error
+
+
+def _said(done: subprocess.CompletedProcess[str]) -> str:
+    return "\n".join((done.stdout + done.stderr).strip().splitlines()[:10])

@@ -1,0 +1,232 @@
+"""Compares the codec of kproto with Kafka's classes: the same bytes, the same JSON, both ways.
+
+Every difference is found and named; those that the definitions themselves bring about stand in
+three tables, DIFFERENT, RENAMED and ADDED_LATER, and nothing else may differ.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from kproto.messages.base import Message
+from kproto.schema.definitions import union
+from kproto.schema.json_form import json_name
+from kproto.schema.layout import StructLayout, layout
+from kproto.wire.errors import KprotoError
+
+from .pairs import Form, Pair
+from .process import Answer, Operation, Outcome, Reference, question
+from .samples import samples
+
+__all__ = ["ADDED_LATER", "DIFFERENT", "RENAMED", "Compared", "Difference", "compare"]
+
+#: Pairs whose bytes are others in that release than in the newest, by (release, name, version).
+DIFFERENT: Final[Mapping[tuple[str, str, int], str]] = {
+    ("3.9.2", "ReadShareGroupStateSummaryResponse", 0): (
+        "unstable in 3.9; 4.0 put leaderEpoch in front of startOffset under the same version"
+    ),
+    ("3.9.2", "ShareGroupMetadataValue", 0): (
+        "unstable in 3.9; 4.0 added metadataHash under the same version"
+    ),
+}
+
+#: JSON fields that the release calls otherwise, by (release, name): its own name by the newest.
+RENAMED: Final[Mapping[tuple[str, str], Mapping[str, str]]] = {
+    ("3.9.2", "ListClientMetricsResourcesResponse"): {
+        "configResources": "clientMetricsResources",
+        "resourceName": "name",
+    },
+    ("3.9.2", "TxnOffsetCommitRequest"): {"generationIdOrMemberEpoch": "generationId"},
+    ("3.9.2", "VoteRequest"): {
+        "replicaEpoch": "candidateEpoch",
+        "replicaId": "candidateId",
+        "replicaDirectoryId": "candidateDirectoryId",
+    },
+}
+
+#: JSON fields, by (release, name), of tagged fields that came later without a new version. The
+#: release keeps their bytes, as it does of all unknown tagged fields, and its JSON lacks them.
+ADDED_LATER: Final[Mapping[tuple[str, str], frozenset[str]]] = {
+    ("3.9.2", "ConsumerGroupCurrentMemberAssignmentValue"): frozenset({"assignmentEpochs"}),
+    ("3.9.2", "ConsumerGroupMetadataValue"): frozenset({"metadataHash"}),
+    ("3.9.2", "ConsumerGroupTargetAssignmentMetadataValue"): frozenset({"assignmentTimestamp"}),
+    ("3.9.2", "OffsetCommitValue"): frozenset({"topicId"}),
+    ("3.9.2", "RemoteLogSegmentMetadataRecord"): frozenset({"txnIndexEmpty"}),
+    ("3.9.2", "RemoteLogSegmentMetadataSnapshotRecord"): frozenset({"txnIndexEmpty"}),
+    ("3.9.2", "TransactionLogValue"): frozenset(
+        {
+            "previousProducerId",
+            "nextProducerId",
+            "nextProducerEpoch",
+            "clientTransactionVersion",
+        }
+    ),
+}
+
+
+class Difference(NamedTuple):
+    """What kproto and Kafka's class do not agree on; `check` is bytes, JSON or reading JSON."""
+
+    pair: Pair
+    check: str
+    ours: str
+    theirs: str
+
+    def __str__(self) -> str:
+        return f"{self.pair}, {self.check}: kproto {self.ours!r}, Kafka {self.theirs!r}"
+
+
+class Compared(NamedTuple):
+    """What was compared of one pair."""
+
+    pair: Pair
+    instances: int
+    differences: tuple[Difference, ...]
+
+
+class _Sample(NamedTuple):
+    message: Message
+    data: bytes
+    json: dict[str, Any]
+
+
+SHOWN: Final = 300
+"""How much of a text a difference shows."""
+
+
+def compare(form: Form, pairs: Sequence[Pair], judges: Mapping[str, Reference]) -> list[Compared]:
+    """Compare the samples of `form` with the classes of each release that has it.
+
+    For each sample, Kafka's class must read our bytes and write the same ones; write the JSON that
+    we write; and make of our JSON, and of its own, the bytes that we make of it.
+    """
+    version = form.version
+    taken = [
+        _Sample(message, data, message.to_json(version)) for data, message in samples(form).items()
+    ]
+    read: dict[str, str] = {}
+    return [_Comparison(pair, judges[pair.release], read).run(taken) for pair in pairs]
+
+
+class _Comparison:
+    """One pair's samples before its judge; `read` remembers what we made of a JSON text."""
+
+    def __init__(self, pair: Pair, judge: Reference, read: dict[str, str]) -> None:
+        self.pair = pair
+        self.judge = judge
+        self.read = read
+        self.cls = pair.form.message
+        self.version = pair.form.version
+        self.shape = layout(union()[pair.form.name], self.version)
+        self.renamed = RENAMED.get((pair.release, pair.name), {})
+        self.names = {old: new for new, old in self.renamed.items()}
+        self.unknown = ADDED_LATER.get((pair.release, pair.name), frozenset())
+        self.differences: list[Difference] = []
+
+    def run(self, taken: list[_Sample]) -> Compared:
+        self.rewriting(taken)
+        theirs = self.writing_json(taken)
+        ours = [_dumps(self.as_release_names(sample.json)) for sample in taken]
+        self.reading_json(list(dict.fromkeys([*ours, *theirs])))
+        return Compared(self.pair, len(taken), tuple(self.differences))
+
+    def rewriting(self, taken: list[_Sample]) -> None:
+        answers = self.ask(Operation.REWRITE, [sample.data for sample in taken])
+        for sample, answer in zip(taken, answers, strict=True):
+            if answer != Answer(Outcome.DONE, sample.data, len(sample.data)):
+                self.differ("bytes", sample.data.hex(), _shown(answer, hexadecimal=True))
+
+    def writing_json(self, taken: list[_Sample]) -> list[str]:
+        """Compare the JSON that Kafka's class writes; return it as far as there is any."""
+        texts = []
+        answers = self.ask(Operation.TO_JSON, [sample.data for sample in taken])
+        for sample, answer in zip(taken, answers, strict=True):
+            if not answer.accepted:
+                self.differ("JSON", _dumps(sample.json), _shown(answer))
+                continue
+            theirs = answer.data.decode()
+            texts.append(theirs)
+            node = self.as_release_names(_without_records(self.shape, sample.json))
+            ours = _dumps(node)
+            # The order of the names in an object, and how a float is written, mean nothing.
+            if ours != theirs and _sorted(node) != _sorted(json.loads(theirs)):
+                self.differ("JSON", ours, theirs)
+        return texts
+
+    def reading_json(self, texts: list[str]) -> None:
+        """Both sides read the same JSON, and must make the same bytes of it."""
+        contents = [text.encode() for text in texts]
+        answers = self.ask(Operation.FROM_JSON, contents)
+        for text, content, answer in zip(texts, contents, answers, strict=True):
+            ours = self.read.get(text) or self.bytes_of_json(text)
+            self.read[text] = ours
+            if not answer.accepted or answer.data.hex() != ours or answer.taken != len(content):
+                self.differ("reading JSON", ours, _shown(answer, hexadecimal=True))
+
+    def bytes_of_json(self, text: str) -> str:
+        """What we make of JSON of the release, in hexadecimal, or why we refuse it."""
+        node = _rename(json.loads(text), self.names)
+        try:
+            return self.cls.from_json(node, self.version).encode(self.version).hex()
+        except KprotoError as error:
+            return f"refused: {error}"
+
+    def ask(self, operation: Operation, contents: list[bytes]) -> Iterator[Answer]:
+        name, version = self.pair.name, self.pair.version
+        return self.judge.ask(question(operation, name, version, data) for data in contents)
+
+    def differ(self, check: str, ours: str, theirs: str) -> None:
+        self.differences.append(Difference(self.pair, check, ours[:SHOWN], theirs[:SHOWN]))
+
+    def as_release_names(self, node: Any) -> Any:
+        """JSON of ours with the names of the release, and only with what it knows."""
+        if not self.renamed and not self.unknown:
+            return node
+        return _rename(node, self.renamed, self.unknown)
+
+
+def _without_records(shape: StructLayout, node: Any) -> Any:
+    """JSON of ours with `records` as Kafka's converter writes them: an empty string."""
+    made = dict(node)
+    for field in shape.all_fields():
+        name = json_name(field.name)
+        held = made.get(name)
+        inner = (field.type.element or field.type).struct
+        if held is None:
+            continue
+        if field.type.kind == "records":
+            made[name] = ""
+        elif inner is not None and field.type.kind == "array":
+            made[name] = [_without_records(inner, part) for part in held]
+        elif inner is not None:
+            made[name] = _without_records(inner, held)
+    return made
+
+
+def _rename(node: Any, names: Mapping[str, str], left_out: frozenset[str] = frozenset()) -> Any:
+    if isinstance(node, dict):
+        return {
+            names.get(key, key): _rename(value, names, left_out)
+            for key, value in node.items()
+            if key not in left_out
+        }
+    if isinstance(node, list):
+        return [_rename(element, names, left_out) for element in node]
+    return node
+
+
+def _sorted(node: Any) -> str:
+    return json.dumps(node, sort_keys=True)
+
+
+_dumps: Final[Callable[[Any], str]] = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":")
+).encode
+
+
+def _shown(answer: Answer, *, hexadecimal: bool = False) -> str:
+    if not answer.accepted:
+        return f"{answer.outcome.name.lower()}: {answer.data.decode(errors='replace')}"
+    return answer.data.hex() if hexadecimal else answer.data.decode(errors="replace")

@@ -1,0 +1,198 @@
+"""Writes docs/conformance.md: every message, its versions, and what was proven of them.
+
+Everything in it is what a run found, or is read from the vectors and from the second opinions;
+the same code and the same definitions give the same text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+from kproto.schema.definitions import union
+from kproto.schema.versions import Versions
+
+from .comparison import ADDED_LATER, DIFFERENT, RENAMED, Compared, Difference
+from .findings import FuzzResult
+from .hostile import Agreement
+from .lenient import Deviation
+from .pairs import RELEASES, Pair, all_pairs
+from .vectors import read
+
+__all__ = [
+    "MUTATIONS",
+    "PATH",
+    "SEED",
+    "comparison_summary",
+    "fuzz_table",
+    "render",
+    "unexpected",
+]
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+
+PATH: Final = ROOT / "docs" / "conformance.md"
+
+#: What kafka-python and kio have to say: peer -> message -> versions that agree with kproto.
+SECOND_OPINIONS: Final = ROOT / "tests" / "interop" / "second_opinions.json"
+
+#: The mutations that every full run judges, and their seed.
+MUTATIONS: Final = 1_000_000
+SEED: Final = 20260601
+
+INTRODUCTION: Final = """\
+# Conformance
+
+Every message of Kafka {releases}, at every version, against Kafka's own Java classes. This page is
+what a run found: `python -m tools.reference conformance` writes it, and a test fails when it says
+anything else.
+
+## What was compared
+
+{summary}
+
+For each instance (see `kproto.testing.instances`: defaults, zeroes, distinct values, bounds, nulls
+at every depth, lengths around 127 and 16,383, unknown tagged fields; then random ones), Kafka's
+class
+
+- reads the bytes that kproto writes, and writes the same bytes;
+- writes the JSON that kproto writes (`records` as an empty string, where kproto has base64);
+- makes of kproto's JSON, and of its own, the bytes that kproto makes of it.
+
+"""
+
+
+def render(compared: Mapping[Pair, Compared], fuzzed: FuzzResult) -> str:
+    """The page, of what the two runs found."""
+    releases = " and ".join(RELEASES)
+    parts = [
+        INTRODUCTION.format(releases=releases, summary=comparison_summary(compared)),
+        _definitional(),
+        _mutations(fuzzed),
+        _messages(compared, fuzzed),
+    ]
+    return "".join(parts)
+
+
+def unexpected(compared: Mapping[Pair, Compared]) -> list[Difference]:
+    """The differences that no table explains."""
+    return [
+        difference
+        for pair, found in compared.items()
+        if (pair.release, pair.name, pair.version) not in DIFFERENT
+        for difference in found.differences
+    ]
+
+
+def comparison_summary(compared: Mapping[Pair, Compared]) -> str:
+    """What was compared and how it came out, in a sentence or two."""
+    names = {(pair.name, pair.version) for pair in compared}
+    everything = {(pair.name, pair.version) for pair in all_pairs()}
+    instances = sum(found.instances for found in compared.values())
+    few = Counter(found.instances for found in compared.values() if found.instances < 50)
+    return (
+        f"{len(names)} of {len(everything)} messages and versions, {len(compared)} counted by "
+        f"release; {instances:,} instances, at least 50 of each but for {few.total()} that have "
+        f"fewer values; {len(unexpected(compared))} differences that the definitions do not "
+        "bring about."
+    )
+
+
+def _definitional() -> str:
+    rows = [
+        (f"{name} v{version} of {release}", f"other bytes: {reason}")
+        for (release, name, version), reason in DIFFERENT.items()
+    ]
+    rows += [
+        (f"{name} of {release}", "other names: " + ", ".join(_renaming(names)))
+        for (release, name), names in RENAMED.items()
+    ]
+    rows += [
+        (f"{name} of {release}", "later without a new version: " + ", ".join(sorted(fields)))
+        for (release, name), fields in ADDED_LATER.items()
+    ]
+    return (
+        "What the definitions themselves bring about, since kproto has each version as it was "
+        f"last released:\n\n{_table(('Message', 'Difference'), rows)}\n"
+    )
+
+
+def _renaming(names: Mapping[str, str]) -> Iterable[str]:
+    return (f"`{old}` is `{new}`" for new, old in names.items())
+
+
+def _mutations(fuzzed: FuzzResult) -> str:
+    return (
+        "## Mutated encodings\n\n"
+        f"{sum(fuzzed.by_pair.values()):,} mutated encodings, seed {fuzzed.seed}, judged by "
+        "Kafka's readers and ours; [Hostile bytes](hostile-bytes.md) says what the rows mean.\n\n"
+        f"{fuzz_table(fuzzed)}\n"
+    )
+
+
+def fuzz_table(fuzzed: FuzzResult) -> str:
+    """How kproto and Kafka's classes agreed on the mutations, a row a case."""
+    rows = [(case.value, f"{fuzzed.cases[case]:,}") for case in (*Agreement, *Deviation)]
+    rows.append(("they disagree, for no reason that is listed", f"{fuzzed.disagreed:,}"))
+    return _table(("Case", "Mutations"), rows)
+
+
+def _messages(compared: Mapping[Pair, Compared], fuzzed: FuzzResult) -> str:
+    """The table of all messages."""
+    proven: dict[tuple[str, str], set[int]] = {}
+    instances: Counter[str] = Counter()
+    mutations: Counter[str] = Counter()
+    for pair, found in compared.items():
+        instances[pair.form.name] += found.instances
+        if not found.differences:
+            proven.setdefault((pair.form.name, pair.release), set()).add(pair.form.version)
+    for pair, count in fuzzed.by_pair.items():
+        mutations[pair.form.name] += count
+    vectors = Counter(vector.form.name for vector in read())
+    opinions = _second_opinions()
+    rows = []
+    for name, spec in sorted(union().items()):
+        key = "" if spec.api_key is None else str(spec.api_key)
+        shown = [_ranges(proven.get((name, release), ())) for release in RELEASES]
+        counts = [f"{counter[name]:,}" for counter in (instances, mutations, vectors)]
+        peers = [_ranges(opinions[peer].get(name, ())) for peer in opinions]
+        rows.append((name, key, _versions(spec.valid_versions), *shown, *counts, *peers))
+    heads = ("Message", "Key", "Versions", *RELEASES, "Instances", "Mutations", "Vectors")
+    return (
+        "## Messages\n\n"
+        "Under each release stand the versions, by kproto's own numbers, that agree with its "
+        "classes in bytes and JSON; then how many instances, mutated encodings and golden vectors "
+        "of the message were judged by Kafka's classes"
+        f"{'; then the versions on which peers agree' if opinions else ''}.\n\n"
+        f"{_table((*heads, *opinions), rows)}"
+    )
+
+
+def _second_opinions() -> dict[str, dict[str, list[int]]]:
+    if not SECOND_OPINIONS.exists():
+        return {}
+    found: dict[str, dict[str, list[int]]] = json.loads(SECOND_OPINIONS.read_text("utf-8"))
+    return found
+
+
+def _versions(versions: Versions) -> str:
+    return _ranges(set(versions))
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    """Numbers as ranges: 0-3, 5."""
+    spans: list[list[int]] = []
+    for number in sorted(numbers):
+        if spans and spans[-1][-1] == number - 1:
+            spans[-1].append(number)
+        else:
+            spans.append([number])
+    return ", ".join(f"{s[0]}-{s[-1]}" if len(s) > 1 else f"{s[0]}" for s in spans)
+
+
+def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [heads, tuple("---" for _ in heads), *rows]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)

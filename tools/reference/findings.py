@@ -1,0 +1,110 @@
+"""The two great runs, over all pairs and all processors, and what they found.
+
+`compare_all` puts the samples of every pair to Kafka's classes, `fuzz` a given number of mutated
+encodings. Both give plain data, which tests judge and `conformance` prints.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final, NamedTuple
+
+from .comparison import Compared, compare
+from .hostile import Case, Disagreement, judge, judged_pairs, mutations, seeds
+from .pairs import RELEASES, Form, Pair, forms
+from .workers import in_parallel, reference
+
+__all__ = ["FuzzResult", "Progress", "compare_all", "fuzz"]
+
+#: Called with how many units of work are done, and how many there are.
+Progress = Callable[[int, int], None]
+
+#: How many disagreements of one pair are kept; the others are counted.
+KEPT: Final = 3
+
+
+def compare_all(
+    *, processes: int | None = None, progress: Progress | None = None
+) -> dict[Pair, Compared]:
+    """Compare the samples of every form with the classes of each release that has it."""
+    found: dict[Pair, Compared] = {}
+    tasks = list(forms().items())
+    for done, part in enumerate(in_parallel(_compare, tasks, processes=processes), 1):
+        found.update((compared.pair, compared) for compared in part)
+        if progress:
+            progress(done, len(tasks))
+    return {pair: found[pair] for pair in sorted(found)}
+
+
+def _compare(task: tuple[Form, tuple[Pair, ...]]) -> list[Compared]:
+    form, pairs = task
+    return compare(form, pairs, {release: reference(release) for release in RELEASES})
+
+
+class _FuzzTask(NamedTuple):
+    pair: Pair
+    mutations: int
+    seed: int
+
+
+class _FuzzPart(NamedTuple):
+    pair: Pair
+    cases: Counter[Case]
+    disagreements: list[Disagreement]
+    disagreed: int
+
+
+@dataclass(slots=True)
+class FuzzResult:
+    """What became of the mutations: by pair, and in sum by case.
+
+    `disagreements` holds a few of each pair; `disagreed` counts all.
+    """
+
+    seed: int
+    by_pair: dict[Pair, int] = field(default_factory=dict)
+    cases: Counter[Case] = field(default_factory=Counter)
+    disagreements: list[Disagreement] = field(default_factory=list)
+    disagreed: int = 0
+
+
+def fuzz(
+    count: int, seed: int, *, processes: int | None = None, progress: Progress | None = None
+) -> FuzzResult:
+    """Judge `count` mutations, spread evenly over all pairs; the same ones for the same seed."""
+    pairs = judged_pairs()
+    share, rest = divmod(count, len(pairs))
+    tasks = [_FuzzTask(pair, share + (at < rest), seed) for at, pair in enumerate(pairs)]
+    result = FuzzResult(seed)
+    done = 0
+    for part in in_parallel(_fuzz, tasks, processes=processes):
+        judged = part.cases.total() + part.disagreed
+        result.by_pair[part.pair] = judged
+        result.cases += part.cases
+        result.disagreements += part.disagreements
+        result.disagreed += part.disagreed
+        done += judged
+        if progress:
+            progress(done, count)
+    result.disagreements.sort()
+    return result
+
+
+def _fuzz(task: _FuzzTask) -> _FuzzPart:
+    pair = task.pair
+    source = random.Random(f"{pair} {task.seed}")
+    mutated = islice(mutations(seeds(pair.form), source), task.mutations)
+    part = _FuzzPart(pair, Counter(), [], 0)
+    disagreed = 0
+    for case in judge(pair, mutated, reference(pair.release)):
+        if not isinstance(case, Disagreement):
+            part.cases[case] += 1
+            continue
+        disagreed += 1
+        if disagreed <= KEPT:
+            part.disagreements.append(case)
+    return part._replace(disagreed=disagreed)

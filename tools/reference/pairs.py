@@ -1,0 +1,77 @@
+"""Which messages and versions a release has, and which class of kproto stands for each.
+
+A pair is a message and a version as the release itself names them; where a later release renamed
+or renumbered it, kproto has it under the new name.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from kproto_codegen.release import load_release
+
+from kproto import messages
+from kproto.messages.base import Message
+from kproto.schema.definitions import union
+from kproto.schema.naming import class_name
+
+__all__ = ["RELEASES", "Form", "Pair", "all_pairs", "forms", "pairs"]
+
+SCHEMAS: Final = Path(__file__).resolve().parents[2] / "schemas"
+
+#: The releases whose classes are asked, oldest first.
+RELEASES: Final = ("3.9.2", "4.4.0")
+
+
+class Form(NamedTuple):
+    """A message of the union and one of its versions: what one layout, and one codec, is."""
+
+    name: str
+    version: int
+
+    @property
+    def message(self) -> type[Message]:
+        """The class of kproto."""
+        found: type[Message] = getattr(messages, class_name(self.name))
+        return found
+
+    def __str__(self) -> str:
+        return f"{self.name} v{self.version}"
+
+
+class Pair(NamedTuple):
+    """A message and a version by the names of one release, and the form that they are in kproto."""
+
+    release: str
+    name: str
+    version: int
+    form: Form
+
+    def __str__(self) -> str:
+        return f"{self.name} v{self.version} of {self.release}"
+
+
+@cache
+def pairs(release: str) -> tuple[Pair, ...]:
+    """Every pair of `release`. Raises KeyError when kproto lacks one."""
+    found = []
+    for spec in load_release(SCHEMAS / release).messages:
+        for version in spec.valid_versions:
+            ours, our_version = union().resolve(spec.name, version)
+            found.append(Pair(release, spec.name, version, Form(ours.name, our_version)))
+    return tuple(found)
+
+
+def all_pairs() -> tuple[Pair, ...]:
+    """The pairs of all releases."""
+    return tuple(pair for release in RELEASES for pair in pairs(release))
+
+
+def forms() -> dict[Form, tuple[Pair, ...]]:
+    """Every form that a release has, and the pairs that it stands for, by name and version."""
+    found: dict[Form, list[Pair]] = {}
+    for pair in all_pairs():
+        found.setdefault(pair.form, []).append(pair)
+    return {form: tuple(found[form]) for form in sorted(found)}

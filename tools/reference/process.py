@@ -1,0 +1,221 @@
+"""Runs the Java program and asks it in bulk, with questions and answers under way at once.
+
+Owns the form of questions and answers on the pipes (see `java/Reference.java`); what an operation
+wants and gives is told at `Operation`.
+"""
+
+from __future__ import annotations
+
+import queue
+import struct
+import subprocess
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator
+from enum import IntEnum
+from itertools import islice
+from types import TracebackType
+from typing import Final, NamedTuple, Self
+
+from tools.setup import java
+
+from .classes import class_path
+
+__all__ = ["Answer", "Operation", "Outcome", "Reference", "ReferenceFailedError", "question"]
+
+
+class Operation(IntEnum):
+    """What the Java program can do, by the number that it knows; all want a message's name.
+
+    REWRITE reads a message from bytes and writes it again. TO_JSON reads bytes and writes JSON.
+    FROM_JSON reads JSON and writes bytes.
+    """
+
+    REWRITE = 0
+    TO_JSON = 1
+    FROM_JSON = 2
+
+
+class Outcome(IntEnum):
+    """How a question ended, by the number that the Java program sends.
+
+    DONE: read and written. REFUSED: Kafka's class does not read it. UNWRITABLE: it read it, and
+    then cannot write what it read. FAILED: the question or the program is at fault.
+    """
+
+    DONE = 0
+    REFUSED = 1
+    UNWRITABLE = 2
+    FAILED = 3
+
+
+class Answer(NamedTuple):
+    """What Kafka's class made of a question.
+
+    When it is DONE, `data` is what it wrote. Otherwise `data` is the reason in UTF-8. `taken` is
+    the number of bytes that it read: of bytes that go on behind the message, those up to its end;
+    0 when it refused them.
+    """
+
+    outcome: Outcome
+    data: bytes
+    taken: int = 0
+
+    @property
+    def accepted(self) -> bool:
+        """Whether it read what it was given, and wrote it."""
+        return self.outcome is Outcome.DONE
+
+
+class ReferenceFailedError(RuntimeError):
+    """The Java program ended, or could not do what it was asked for a reason of its own."""
+
+
+QUESTIONS_AT_ONCE: Final = 256
+"""How many questions are written before the answers to the ones before are read."""
+
+BATCHES_UNDER_WAY: Final = 3
+
+PIPE_BYTES: Final = 1 << 18
+
+MEMORY: Final = "512m"
+"""Heap of the JVM; the longest question is about 10 MB."""
+
+END_TIMEOUT_S: Final = 30.0
+"""The program ends as soon as its input does."""
+
+_OUTCOMES: Final = tuple(Outcome)
+_SIZE: Final = struct.Struct(">i")
+
+
+def question(operation: Operation, message: str, version: int, content: bytes) -> bytes:
+    """A question with its frame: `message` is a name in the release's own definitions."""
+    name = message.encode("ascii")
+    size = 4 + len(name) + len(content)
+    head = struct.pack(f">iBB{len(name)}sh", size, operation, len(name), name, version)
+    return head + content
+
+
+class Reference:
+    """The Java program on the jars of one release; a context manager.
+
+    Starting it raises ReferenceUnavailableError when there is no Java, no Maven or no compiler.
+    """
+
+    def __init__(self, release: str) -> None:
+        self.release = release
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - `close` closes it
+        try:
+            self._process = subprocess.Popen(
+                self._command(),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                bufsize=PIPE_BYTES,
+            )
+        except BaseException:
+            self._errors.close()
+            raise
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._input = self._process.stdin
+        self._output = self._process.stdout
+        self._outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._writer = threading.Thread(target=self._write, name="questions", daemon=True)
+        self._writer.start()
+
+    def _command(self) -> list[str]:
+        classes = class_path(self.release)
+        program = str(java.java_home() / "bin" / "java")
+        options = ["-XX:+UseSerialGC", "-XX:-UsePerfData", f"-Xmx{MEMORY}"]
+        return [program, *options, "-classpath", classes, "Reference"]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the program, and wait for it."""
+        if self._errors.closed:
+            return
+        self._outgoing.put(None)
+        if self._writer_stuck():
+            self._process.kill()  # its output is full, and no one reads it any more
+        self._writer.join()
+        self._output.close()
+        try:
+            self._process.wait(END_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._errors.close()
+
+    def _writer_stuck(self) -> bool:
+        self._writer.join(END_TIMEOUT_S)
+        return self._writer.is_alive()
+
+    def ask(self, questions: Iterable[bytes]) -> Iterator[Answer]:
+        """The answer to each question, in order; a few hundred questions are read ahead.
+
+        Raises ReferenceFailedError when the program fails, which a refusal by Kafka's class is
+        not. To stop early is safe: the answers that are under way are read then.
+        """
+        source = iter(questions)
+        under_way: deque[int] = deque()
+        try:
+            while True:
+                batch = list(islice(source, QUESTIONS_AT_ONCE))
+                if batch:
+                    self._outgoing.put(b"".join(batch))
+                    under_way.append(len(batch))
+                elif not under_way:
+                    return
+                if not batch or len(under_way) == BATCHES_UNDER_WAY:
+                    while under_way[0]:
+                        under_way[0] -= 1
+                        yield self._answer()
+                    under_way.popleft()
+        finally:
+            if self._process.poll() is None:
+                for _ in range(sum(under_way)):
+                    self._frame()
+
+    def _write(self) -> None:
+        """Write what comes, in a thread of its own: the program may wait for its reader first."""
+        try:
+            with self._input:
+                while (block := self._outgoing.get()) is not None:
+                    self._input.write(block)
+                    self._input.flush()
+        except BrokenPipeError:
+            pass  # the program ended, which whoever reads its answers finds
+
+    def _answer(self) -> Answer:
+        status, body = self._frame()
+        outcome = _OUTCOMES[status]
+        if outcome is Outcome.FAILED:
+            raise ReferenceFailedError(body.decode(errors="replace"))
+        if outcome is Outcome.REFUSED:
+            return Answer(outcome, body)
+        (taken,) = _SIZE.unpack_from(body)
+        return Answer(outcome, body[4:], taken)
+
+    def _frame(self) -> tuple[int, bytes]:
+        head = self._output.read(5)
+        if len(head) == 5:
+            size, status = struct.unpack(">iB", head)
+            body = self._output.read(size - 1)
+            if len(body) == size - 1:
+                return status, body
+        self._process.wait()
+        self._errors.seek(0)
+        said = self._errors.read().decode(errors="replace").strip()
+        raise ReferenceFailedError(f"the Java program ended early: {said or 'without a word'}")

@@ -1,0 +1,117 @@
+"""Golden vectors: messages as JSON and as bytes, for whoever writes a codec in any language.
+
+Owns their choice and their form (see tests/vectors/README.md). The values are those of
+`kproto.testing.instances`; that the bytes are right, Kafka's own classes say.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from kproto.messages.base import Message
+from kproto.schema.definitions import union
+from kproto.testing.instances import Fill, instance, instances
+
+from .pairs import Form, Pair, forms
+
+__all__ = ["FOLDER", "Vector", "lines", "pair_of", "read", "vectors", "write"]
+
+FOLDER: Final = Path(__file__).resolve().parents[2] / "tests" / "vectors"
+
+#: How a vector's values are chosen, beside the instances with nulls.
+_FILLS: Final = (Fill.LEAST, Fill.FULL, Fill.LOW)
+
+
+class Vector(NamedTuple):
+    """One message at one version: its names, its JSON and its bytes.
+
+    `releases` are the releases that have it, with the name and version that each gives it.
+    """
+
+    form: Form
+    api_key: int | None
+    releases: dict[str, tuple[str, int]]
+    json: dict[str, Any]
+    data: bytes
+
+    def line(self) -> str:
+        """The vector as a line of its file."""
+        content = {
+            "message": self.form.name,
+            "version": self.form.version,
+            "apiKey": self.api_key,
+            "releases": {
+                release: {"message": name, "version": version}
+                for release, (name, version) in self.releases.items()
+            },
+            "json": self.json,
+            "hex": self.data.hex(),
+        }
+        return json.dumps(content, separators=(",", ":"))
+
+
+def vectors() -> Iterator[Vector]:
+    """Every vector, by message, version and choice of values; no two of the same bytes."""
+    for form, pairs in forms().items():
+        names = {pair.release: (pair.name, pair.version) for pair in pairs}
+        found: dict[bytes, Message] = {}
+        for made in _chosen(form):
+            found.setdefault(made.encode(form.version), made)
+        for data, made in found.items():
+            yield Vector(form, form.message.API_KEY, names, made.to_json(form.version), data)
+
+
+def _chosen(form: Form) -> Iterator[Message]:
+    for fill in _FILLS:
+        yield instance(form.message, form.version, fill, unknown_tags=False)
+    # Those behind one of each fill have nulls, one instance a depth of nesting.
+    built = instances(form.message, form.version, unknown_tags=False)
+    yield from built[len(Fill) - 1 :]
+
+
+def lines() -> dict[str, list[str]]:
+    """The lines of every file, by the file's name: a file a module of Kafka."""
+    found: dict[str, list[str]] = {}
+    for vector in vectors():
+        module = union()[vector.form.name].module
+        found.setdefault(f"{module}.jsonl", []).append(vector.line())
+    return found
+
+
+def write() -> str:
+    """Write the files anew; return a line that says what they are."""
+    count = size = 0
+    for old in FOLDER.glob("*.jsonl"):
+        old.unlink()
+    for name, content in lines().items():
+        text = "".join(f"{line}\n" for line in content)
+        (FOLDER / name).write_text(text, encoding="utf-8")
+        count += len(content)
+        size += len(text)
+    return f"{count} vectors, {size} bytes, in {FOLDER}"
+
+
+def read() -> list[Vector]:
+    """The vectors as they stand in the files."""
+    found = []
+    for path in sorted(FOLDER.glob("*.jsonl")):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            node = json.loads(line)
+            releases = {
+                release: (entry["message"], entry["version"])
+                for release, entry in node["releases"].items()
+            }
+            form = Form(node["message"], node["version"])
+            data = bytes.fromhex(node["hex"])
+            found.append(Vector(form, node["apiKey"], releases, node["json"], data))
+    return found
+
+
+def pair_of(vector: Vector) -> Pair:
+    """The pair of the newest release that has the vector's message."""
+    release = max(vector.releases)
+    name, version = vector.releases[release]
+    return Pair(release, name, version, vector.form)
