@@ -1,0 +1,161 @@
+"""What coordinators keep in their topics: the key and value of a record as generated messages.
+
+Owns the framing of `__consumer_offsets`, `__transaction_state` and `__share_group_state`: an int16
+in front of the key, which Kafka 4 calls the record type and 3.9 the version of the key, the number
+being the same; and an int16 version in front of the value, which is null in a tombstone. As Kafka's
+CoordinatorRecordSerde and MessageUtil write them. Knows no batch, no socket and no topic's meaning.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final, NamedTuple
+
+from .. import messages as generated
+from ..messages.base import Message
+from ..wire.errors import ConfigurationError, DecodeError, EncodeError
+from .record import Record
+
+__all__ = [
+    "TOPICS",
+    "CoordinatorRecord",
+    "UnknownCoordinatorRecord",
+    "decode_record",
+    "encode_record",
+]
+
+_INT16: Final = Struct(">h")
+
+#: By topic, then by the number in front of the key, what the record holds: the key's class is that
+#: name with `Key` behind it, the value's with `Value`. Number 9 was given up after Kafka 3.9.
+TOPICS: Final[dict[str, dict[int, str]]] = {
+    "__consumer_offsets": {
+        0: "LegacyOffsetCommit",
+        1: "OffsetCommit",
+        2: "GroupMetadata",
+        3: "ConsumerGroupMetadata",
+        4: "ConsumerGroupPartitionMetadata",
+        5: "ConsumerGroupMemberMetadata",
+        6: "ConsumerGroupTargetAssignmentMetadata",
+        7: "ConsumerGroupTargetAssignmentMember",
+        8: "ConsumerGroupCurrentMemberAssignment",
+        9: "ShareGroupPartitionMetadata",
+        10: "ShareGroupMemberMetadata",
+        11: "ShareGroupMetadata",
+        12: "ShareGroupTargetAssignmentMetadata",
+        13: "ShareGroupTargetAssignmentMember",
+        14: "ShareGroupCurrentMemberAssignment",
+        15: "ShareGroupStatePartitionMetadata",
+        16: "ConsumerGroupRegularExpression",
+        17: "StreamsGroupMetadata",
+        19: "StreamsGroupMemberMetadata",
+        20: "StreamsGroupTargetAssignmentMetadata",
+        21: "StreamsGroupTargetAssignmentMember",
+        22: "StreamsGroupCurrentMemberAssignment",
+        23: "StreamsGroupTopology",
+    },
+    "__transaction_state": {0: "TransactionLog"},
+    "__share_group_state": {0: "ShareSnapshot", 1: "ShareUpdate"},
+}
+
+#: The number in front of each key, by the name of what the record holds.
+_NUMBERS: Final = {name: number for types in TOPICS.values() for number, name in types.items()}
+
+
+class CoordinatorRecord(NamedTuple):
+    """A record of a coordinator; `value` is None in a tombstone.
+
+    `version` is that of the value; None, where there is no value, and to have the latest stable
+    one written.
+    """
+
+    key: Message
+    value: Message | None = None
+    version: int | None = None
+
+
+class UnknownCoordinatorRecord(NamedTuple):
+    """A record of a type that no known release has; key and value are the bytes as they came."""
+
+    api_key: int
+    key: bytes
+    value: bytes | None
+
+
+def decode_record(
+    record: Record, *, topic: str | None = None
+) -> CoordinatorRecord | UnknownCoordinatorRecord:
+    """The key and value of a record of `topic`, by default the one that the record was read from.
+
+    A type that is not known is no error, as Kafka's coordinators pass over it: it comes back as
+    an UnknownCoordinatorRecord. Raises DecodeError on anything else that is wrong with the bytes:
+    no key, a version that the value's class does not have, bytes missing or left over;
+    ConfigurationError on a topic that no coordinator keeps.
+    """
+    types = _types_of(topic or record.topic)
+    number = _leading_int16(record.key, record, "key")
+    assert record.key is not None
+    name = types.get(number)
+    if name is None:
+        return UnknownCoordinatorRecord(number, record.key, record.value)
+    key_class = _class_called(f"{name}Key")
+    key = key_class.decode(record.key[_INT16.size :], key_class.LATEST_STABLE)
+    if record.value is None:
+        return CoordinatorRecord(key)
+    version = _leading_int16(record.value, record, "value")
+    value = _class_called(f"{name}Value").decode(record.value[_INT16.size :], version)
+    return CoordinatorRecord(key, value, version)
+
+
+def encode_record(
+    record: CoordinatorRecord | UnknownCoordinatorRecord,
+) -> tuple[bytes, bytes | None]:
+    """The key and value to be stored; the value of a tombstone is None.
+
+    Raises EncodeError when a message cannot be written, is not the key of such a record, or when
+    key and value do not belong together.
+    """
+    if isinstance(record, UnknownCoordinatorRecord):
+        return record.key, record.value
+    key_name = _name_of(record.key)
+    name = key_name.removesuffix("Key")
+    if name == key_name or name not in _NUMBERS:
+        raise EncodeError(f"{key_name} is not the key of a coordinator's record")
+    key = _INT16.pack(_NUMBERS[name]) + record.key.encode(record.key.LATEST_STABLE)
+    if record.value is None:
+        return key, None
+    if _name_of(record.value) != f"{name}Value":
+        raise EncodeError(f"{key_name} goes with {name}Value, not with {_name_of(record.value)}")
+    version = record.value.LATEST_STABLE if record.version is None else record.version
+    body = record.value.encode(version)
+    return key, _INT16.pack(version) + body
+
+
+def _types_of(topic: str) -> dict[int, str]:
+    if topic not in TOPICS:
+        raise ConfigurationError(
+            f"{topic!r} is no coordinator's topic: pass topic= one of {', '.join(TOPICS)}"
+        )
+    return TOPICS[topic]
+
+
+def _leading_int16(data: bytes | None, record: Record, what: str) -> int:
+    if data is None or len(data) < _INT16.size:
+        held = "is null" if data is None else f"has {len(data)} bytes"
+        raise DecodeError(
+            f"the {what} of the coordinator record at offset {record.offset} {held}; "
+            "it begins with an int16"
+        )
+    number: int = _INT16.unpack_from(data)[0]
+    return number
+
+
+def _class_called(name: str) -> type[Message]:
+    found: type[Message] = getattr(generated, name)
+    return found
+
+
+def _name_of(message: object) -> str:
+    if not isinstance(message, Message):
+        raise EncodeError(f"a message is wanted, not {type(message).__name__}")
+    return message._generated().__name__
