@@ -1,0 +1,173 @@
+"""Batches that real brokers store: our bytes come back, and what Java compressed is read."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from kproto.messages import CreateTopicsRequest, FetchRequest, ProduceRequest
+from kproto.messages.create_topics_request import CreatableTopic, CreatableTopicConfig
+from kproto.messages.fetch_request import FetchPartition, FetchTopic
+from kproto.messages.fetch_response import PartitionData
+from kproto.messages.produce_request import PartitionProduceData, TopicProduceData
+from kproto.records import (
+    LOG_APPEND_TIME,
+    NewRecord,
+    RecordBatch,
+    encode_batch,
+    read_batches,
+    read_records,
+    restamp,
+)
+from tests.support.brokers import RunningKafka
+from tests.support.raw_connection import RawConnection
+
+PATIENCE_S = 20.0
+PRODUCE_VERSION = 9
+FETCH_VERSION = 12
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+NOW = int(time.time() * 1000)
+
+FEW: list[NewRecord] = [
+    (b"k1", b"v1", (), NOW),
+    (None, b"null key", [("a", b"1"), ("a", b"2"), ("null", None), ("", b""), ("é√", b"\0")], NOW),
+    (b"", None, [("", b"")], NOW - 7),
+    (None, None, (), NOW + 1000),
+    (b"k", b"", (), NOW + 1),
+]
+MANY: list[NewRecord] = [
+    (b"key-%d" % i, b"value " * (1 + i % 5) + b"%d" % i, [("n", b"%d" % i)], NOW + i)
+    for i in range(500)
+]
+LARGE: list[NewRecord] = [(b"large", bytes(range(256)) * 1500, (), NOW)]
+
+
+@pytest.fixture
+def connection(kafka: RunningKafka) -> Iterator[RawConnection]:
+    """A connection to a real broker."""
+    with RawConnection(kafka.bootstrap) as connection:
+        yield connection
+
+
+def create(connection: RawConnection, name: str, **configs: str) -> str:
+    """Create a topic, and wait until it can be read."""
+    wanted = CreatableTopic(
+        name=name,
+        num_partitions=1,
+        replication_factor=1,
+        configs=[
+            CreatableTopicConfig(name=key.replace("_", "."), value=value)
+            for key, value in configs.items()
+        ],
+    )
+    (made,) = connection.exchange(CreateTopicsRequest(topics=[wanted]), 4).topics
+    assert made.error_code == 0, made
+    deadline = time.monotonic() + PATIENCE_S
+    while fetch(connection, name, 0).error_code:
+        assert time.monotonic() < deadline, f"topic {name} does not become readable"
+        time.sleep(0.05)
+    return name
+
+
+def produce(connection: RawConnection, topic: str, records: bytes) -> int:
+    """Append; the base offset."""
+    data = PartitionProduceData(index=0, records=records)
+    request = ProduceRequest(
+        acks=-1,
+        timeout_ms=10_000,
+        topic_data=[TopicProduceData(name=topic, partition_data=[data])],
+    )
+    (answer,) = connection.exchange(request, PRODUCE_VERSION).responses[0].partition_responses
+    assert answer.error_code == 0, answer
+    return answer.base_offset
+
+
+def fetch(
+    connection: RawConnection, topic: str, offset: int, max_bytes: int = 4 << 20
+) -> PartitionData:
+    """One partition of a fetch."""
+    wanted = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=max_bytes)
+    request = FetchRequest(
+        max_wait_ms=0, max_bytes=4 << 20, topics=[FetchTopic(topic=topic, partitions=[wanted])]
+    )
+    (answer,) = connection.exchange(request, FETCH_VERSION).responses[0].partitions
+    return answer
+
+
+def contents(data: bytes, from_offset: int = 0) -> list[NewRecord]:
+    return [
+        (record.key, record.value, tuple(record.headers), record.timestamp)
+        for record in read_records(data, from_offset=from_offset)
+    ]
+
+
+def comparable(records: list[NewRecord]) -> list[NewRecord]:
+    return [(key, value, tuple(headers), time_ms) for key, value, headers, time_ms in records]
+
+
+def test_our_batches_come_back_as_they_were_sent(
+    connection: RawConnection, topic_name: str
+) -> None:
+    topic = create(connection, topic_name)
+    expected = b""
+    everything: list[NewRecord] = []
+    for codec in CODECS:
+        for records in (FEW, MANY, LARGE):
+            sent = encode_batch(records, compression=codec)
+            offset = produce(connection, topic, sent)
+            assert offset == len(everything)
+            everything += records
+            expected += restamp(RecordBatch(sent), base_offset=offset, partition_leader_epoch=0)
+    stored = fetch(connection, topic, 0).records
+    assert stored == expected, "a broker re-stamps a batch as `restamp` does"
+    assert contents(expected) == comparable(everything)
+    for offset in (3, 5, 250, 505, 506, 1011, len(everything) - 1):
+        data = fetch(connection, topic, offset).records or b""
+        assert contents(data, from_offset=offset) == comparable(everything)[offset:]
+
+
+@pytest.mark.parametrize("codec", CODECS[1:])
+def test_what_the_broker_compressed_is_read(
+    connection: RawConnection, topic_name: str, codec: str
+) -> None:
+    topic = create(connection, topic_name, compression_type=codec)
+    everything: list[NewRecord] = []
+    for sent in ("none", "gzip", "snappy"):
+        for records in (FEW, MANY, LARGE):
+            produce(connection, topic, encode_batch(records, compression=sent))
+            everything += records
+    data = fetch(connection, topic, 0).records or b""
+    batches = list(read_batches(data, allow_partial=False))
+    assert {batch.compression for batch in batches} == {codec}
+    assert contents(data) == comparable(everything)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_what_the_broker_stamps_is_what_restamp_writes(
+    connection: RawConnection, topic_name: str, codec: str
+) -> None:
+    topic = create(connection, topic_name, message_timestamp_type="LogAppendTime")
+    sent = encode_batch(FEW, compression=codec)
+    produce(connection, topic, sent)
+    [batch] = read_batches(fetch(connection, topic, 0).records or b"")
+    assert batch.timestamp_type == LOG_APPEND_TIME
+    assert {record.timestamp for record in batch.records()} == {batch.max_timestamp}
+    assert batch.raw == restamp(
+        RecordBatch(sent),
+        base_offset=0,
+        partition_leader_epoch=0,
+        log_append_time=batch.max_timestamp,
+    )
+
+
+def test_a_small_limit_cuts_the_last_batch(connection: RawConnection, topic_name: str) -> None:
+    topic = create(connection, topic_name)
+    size = len(encode_batch(FEW))
+    for _ in range(3):
+        produce(connection, topic, encode_batch(FEW))
+    for limit, count in ((1, 5), (size, 5), (2 * size - 1, 5), (2 * size + 20, 10), (9 * size, 15)):
+        data = fetch(connection, topic, 0, limit).records or b""
+        assert contents(data) == comparable(FEW * 3)[:count]
+        assert list(read_batches(data))[-1].next_offset == count
