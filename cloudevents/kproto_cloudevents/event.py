@@ -70,8 +70,8 @@ class CloudEvent:
         version = _version_of(given)
         self._version = version
         self._attributes = _checked(given, version)
-        if isinstance(data, str) and version.data_encoding in self._attributes:
-            data = event_data.from_base64(data, where="data")
+        if version.data_encoding in self._attributes and data is not None:
+            data = _said_to_be_base64(data, version)
         self._data = event_data.from_value(data, self.datacontenttype)
         self._document = None
         self._message = None
@@ -284,6 +284,19 @@ class CloudEvent:
 
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (self._attributes, self._data, self._document, self._message)
+
+
+def _said_to_be_base64(data: Any, version: SpecVersion) -> bytes:
+    """The bytes of data whose attributes say that it is Base64."""
+    if isinstance(data, str):
+        return event_data.from_base64(data, where="data")
+    if isinstance(data, bytes | bytearray | memoryview):
+        return bytes(data)
+    raise CloudEventError(
+        f"{version.data_encoding} says Base64: pass bytes, or unset the attribute",
+        where="data",
+        clauses=(version.clause(version.data_encoding or ""),),
+    )
 
 
 def _version_of(given: Mapping[str, AttributeInput]) -> SpecVersion:

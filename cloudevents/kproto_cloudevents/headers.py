@@ -301,7 +301,7 @@ def write_headers(event: CloudEvent) -> list[Header]:
             (names.get(name) or _extension_header(name, names), canonical(value).encode())
             for name, value in attributes.items()
         ]
-    if version.data_encoding is not None and version.data_encoding in attributes:
+    if version.data_encoding in attributes and event._data is not None:
         # The value of a record is the data as it is: never encoded, so never said to be.
         written = [each for each in written if each[0] != names[version.data_encoding or ""]]
     if type(event._data) is JsonText and version.content_type not in attributes:

@@ -339,7 +339,6 @@ def to_json(event: CloudEvent) -> bytes:
     parts = [
         f'"{name}":{encode_basestring(value) if type(value) is str else _attribute_json(value)}'
         for name, value in event._attributes.items()
-        if name != version.data_encoding
     ]
     if isinstance(data, JsonText):
         parts.append(f'"data":{data.text}')
@@ -348,23 +347,28 @@ def to_json(event: CloudEvent) -> bytes:
             raise unmarked_error()
         parts.append(f'"data":{dump_json(data)}')
     elif data is not None:
-        as_json = as_json_text(data, event.datacontenttype)
-        parts.append(_bytes_member(data, event) if as_json is None else f'"data":{as_json}')
+        parts.append(_bytes_member(data, event))
     return f"{{{','.join(parts)}}}".encode()
 
 
 def _bytes_member(data: bytes, event: CloudEvent) -> str:
-    """Binary data: in a member of its own, with an attribute that says so, or before 0.3 plain.
+    """The member for bytes: JSON as it is, else Base64, in the way of the version.
 
-    A version that does not mark Base64 has text as text, and other bytes in Base64. Bytes that
-    would be read again as something else are refused.
+    That is a member of its own, an attribute that says so, or before 0.3 nothing: then text is a
+    string, and bytes that would be read again as something else are refused.
     """
     version = event._version
+    encoding_said = version.data_encoding in event._attributes
+    as_json = None if encoding_said else as_json_text(data, event.datacontenttype)
+    if as_json is not None:
+        return f'"data":{as_json}'
     encoded = binascii.b2a_base64(data, newline=False).decode()
     if version.base64_member:
         return f'"data_base64":"{encoded}"'
-    if version.data_encoding is not None:
+    if version.data_encoding is not None and not encoding_said:
         return f'"{version.data_encoding}":"base64","data":"{encoded}"'
+    if encoding_said:
+        return f'"data":"{encoded}"'
     content_type = event.datacontenttype
     text = None if content_type is None else as_text(data, content_type)
     if text is not None:

@@ -103,3 +103,35 @@ def test_records_and_outcomes_show_no_content() -> None:
     assert repr(KafkaRecord(None, b"ab", (("x", None),))) == (
         "KafkaRecord(key=null, value=<2 bytes>, headers=[x])"
     )
+
+
+def test_an_empty_version_is_no_version() -> None:
+    with pytest.raises(CloudEventError, match='ce_specversion: "" must not be empty') as caught:
+        from_kafka(None, b"x", [("ce_specversion", b"")])
+    assert not isinstance(caught.value, UnknownVersionError)
+    with pytest.raises(CloudEventError, match='specversion: "" must not be empty'):
+        from_kafka(None, b'{"specversion":""}', STRUCTURED.headers)
+
+
+@pytest.mark.parametrize("second", [b"text/plain", b"text/xml", b"\xff", None])
+def test_a_content_type_twice_is_none_of_our_business_where_nothing_is_an_event(
+    second: bytes | None,
+) -> None:
+    record = KafkaRecord(None, b"x", (("content-type", b"text/plain"), ("content-type", second)))
+    outcome = from_kafka(*record)
+    assert isinstance(outcome, NotAnEvent)
+    assert to_kafka(outcome) == record
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [("content-type", b"text/plain"), ("content-type", b"application/cloudevents+json")],
+        [("content-type", b"application/cloudevents+json"), ("content-type", b"text/plain")],
+        [("content-type", b"text/plain"), ("content-type", b"a/b"), ("ce_specversion", b"1.0")],
+        [("content-type", b"a/b"), ("content-type", b"application/cloudevents-batch+json")],
+    ],
+)
+def test_a_content_type_twice_in_an_event_is_an_error(headers: list[tuple[str, bytes]]) -> None:
+    with pytest.raises(CloudEventError, match="content-type: the header appears twice"):
+        from_kafka(None, STRUCTURED.value, headers)

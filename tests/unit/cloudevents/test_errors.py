@@ -1,0 +1,70 @@
+"""Errors: every one names its clause, its place, and nothing of the data."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import kproto_cloudevents
+import pytest
+from kproto_cloudevents import CloudEvent, CloudEventError
+from kproto_cloudevents.errors import quoted
+
+PACKAGE = Path(kproto_cloudevents.__file__).parent
+
+#: What no specification speaks of: parts of a record, or settings, of the wrong Python type.
+WITHOUT_CLAUSE = {
+    ("extensions.py", "register"),
+    ("json_format.py", "_text"),
+    ("kafka.py", "from_kafka"),
+    ("lazy.py", "lazy_from_kafka"),
+}
+
+
+def raised() -> Iterator[tuple[str, str, bool]]:
+    """Every making of an error in the package: file, function, whether it names clauses."""
+    for path in sorted(PACKAGE.glob("*.py")):
+        tree = ast.parse(path.read_text())
+        for function in ast.walk(tree):
+            if not isinstance(function, ast.FunctionDef):
+                continue
+            for node in ast.walk(function):
+                if isinstance(node, ast.Call) and getattr(node.func, "id", "") in (
+                    "CloudEventError",
+                    "UnknownVersionError",
+                    "_UnknownFormatError",
+                ):
+                    named = any(keyword.arg == "clauses" for keyword in node.keywords)
+                    yield path.name, function.name, named
+
+
+def test_every_error_names_its_clause() -> None:
+    found = list(raised())
+    assert len(found) > 40
+    without = {(file, function) for file, function, named in found if not named}
+    assert without == WITHOUT_CLAUSE
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ('a"b\\', '"a\\"b\\\\"'),
+        ("ü\u00a0", '"ü\\xa0"'),
+        ("\n\x00\ud800", '"\\n\\x00\\ud800"'),
+        ("x" * 100, f'"{"x" * 48}…"'),
+    ],
+)
+def test_what_is_shown_of_a_value(text: str, shown: str) -> None:
+    assert quoted(text) == shown
+
+
+def test_an_error_has_parts() -> None:
+    with pytest.raises(CloudEventError) as caught:
+        CloudEvent(id="1", source="/s", type="t", time="tomorrow")
+    error = caught.value
+    assert (error.where, error.reason, error.clauses) == (
+        "time",
+        '"tomorrow" is not RFC 3339',
+        ('CloudEvents 1.0 "Timestamp"',),
+    )
