@@ -7,7 +7,9 @@ from kproto.schema.specs import PRIMITIVE_TYPES
 
 from .imports import Imports
 from .plan import FieldPlan, Form, Run, StructPlan, TagsForm
+from .read_values import nested_value, primitive_elements, reading_function
 from .source import chain, indent, version_test
+from .straight_read import straight_read_block
 
 __all__ = ["read_functions", "read_method", "read_tags_function"]
 
@@ -29,12 +31,13 @@ def read_functions(plan: StructPlan, imports: Imports, *, straight: bool) -> lis
     if plan.keys:
         made, kind = (f"{name}Collection()", f"{name}Collection")
     body = [f"entries = {made}" if plan.keys else f"entries: {kind} = []"]
-    entry = [f"entry = {name}.__new__({name})"]
+    body.append(f"new = {name}.__new__")
+    entry = [f"entry = new({name})"]
     if straight and len(plan.runs) == 1:
         (run,) = plan.runs
         blocks = []
         for versions, forms in run.segments:
-            lines = _block(plan, run, forms, "entry", imports, straight=True)
+            lines = straight_read_block(plan, run, forms, "entry", imports)
             inner = indent([*entry, *lines, "entries.append(entry)"])
             blocks.append((versions, ["for _ in range(count):", *inner]))
         body += chain(blocks, plan.versions)
@@ -84,32 +87,26 @@ def _tagged_value(plan: StructPlan, field: FieldPlan, target: str, imports: Impo
     blocks = []
     for version in versions:
         form = field_form(field.spec, version, flexible=True)
-        lines = _value(field, form, f"{target}.{field.slot}", imports, straight=False)
+        lines = _value(field, form, f"{target}.{field.slot}", imports)
         blocks.append((type(versions).single(version), lines))
     return chain(blocks, versions)
 
 
 def _struct_body(plan: StructPlan, target: str, imports: Imports, *, straight: bool) -> list[str]:
+    block = straight_read_block if straight else _block
     lines: list[str] = []
     for run in plan.runs:
         blocks = [
-            (versions, _block(plan, run, forms, target, imports, straight=straight))
-            for versions, forms in run.segments
+            (versions, block(plan, run, forms, target, imports)) for versions, forms in run.segments
         ]
         lines += chain(blocks, plan.versions)
     return lines
 
 
 def _block(
-    plan: StructPlan,
-    run: Run,
-    forms: tuple[Form, ...],
-    target: str,
-    imports: Imports,
-    *,
-    straight: bool,
+    plan: StructPlan, run: Run, forms: tuple[Form, ...], target: str, imports: Imports
 ) -> list[str]:
-    """Straight-line code for one segment: numbers of neighbouring fields are read together."""
+    """The code for one segment: numbers of neighbouring fields are read together."""
     lines: list[str] = []
     numbers: list[FieldPlan] = []
 
@@ -131,7 +128,7 @@ def _block(
             numbers.append(item)
         else:
             flush()
-            lines += _value(item, form, place, imports, straight=straight)
+            lines += _value(item, form, place, imports)
     flush()
     return lines
 
@@ -170,104 +167,34 @@ def _tags(plan: StructPlan, form: TagsForm, target: str, imports: Imports) -> li
     ]
 
 
-def _value(
-    field: FieldPlan, form: FieldForm, place: str, imports: Imports, *, straight: bool
-) -> list[str]:
+def _value(field: FieldPlan, form: FieldForm, place: str, imports: Imports) -> list[str]:
     """Reads one value at `pos` into `place`."""
     spec = field.spec
     if spec.is_array:
-        return _array(field, form, place, imports, straight=straight)
+        return _array(field, form, place, imports)
     if spec.is_struct:
-        return _nested(field, form, place, imports)
+        return nested_value(field, form, place, imports)
     if spec.type == "uuid":
         imports.wire("uuid", "Uuid")
         return [f"{place} = Uuid(data[pos : pos + 16])", "pos += 16"]
     if spec.type in FORMATS:
         name, size = imports.shape([spec.type])
         return [f"({place},) = {name}.unpack_from(data, pos)", f"pos += {size}"]
-    kind = "string" if spec.type == "string" else "bytes"
-    function = _function("read", kind, form)
+    function = reading_function("string" if spec.type == "string" else "bytes", form)
     imports.wire("reading", function)
-    slow = f"{place}, pos = {function}(data, pos)"
-    if not straight or not form.compact:
-        return [slow]
-    decoded = "data[pos + 1 : end]" + (".decode()" if kind == "string" else "")
-    return [
-        "size = data[pos]",
-        "if 0 < size < 128:",
-        "    end = pos + size",
-        f"    {place} = {decoded}",
-        "    pos = end",
-        "else:",
-        f"    {slow}",
-    ]
+    return [f"{place}, pos = {function}(data, pos)"]
 
 
-def _nested(field: FieldPlan, form: FieldForm, place: str, imports: Imports) -> list[str]:
-    function = f"_read_{imports.struct_snake(field.spec.type)}"
-    read = f"({place},), pos = {function}(data, pos, 1, version)"
-    if not form.nullable:
-        return [read]
-    if form.compact:
-        imports.wire("reading", "read_struct_mark")
-        return [
-            "present, pos = read_struct_mark(data, pos)",
-            "if present:",
-            f"    {read}",
-            "else:",
-            f"    {place} = None",
-        ]
-    return [
-        "if data[pos] > 127:",
-        f"    {place} = None",
-        "    pos += 1",
-        "else:",
-        f"    ({place},), pos = {function}(data, pos + 1, 1, version)",
-    ]
-
-
-def _array(
-    field: FieldPlan, form: FieldForm, place: str, imports: Imports, *, straight: bool
-) -> list[str]:
-    function = _function("read", "array_length", form)
+def _array(field: FieldPlan, form: FieldForm, place: str, imports: Imports) -> list[str]:
+    function = reading_function("array_length", form)
     imports.wire("reading", function)
     lines = [f"length, pos = {function}(data, pos)"]
-    if straight and form.compact:
-        lines = [
-            "length = data[pos]",
-            "if 0 < length < 128:",
-            "    length -= 1",
-            "    pos += 1",
-            "else:",
-            *indent(lines),
-        ]
-    reading = _elements(field, form, place, imports)
+    element = field.spec.element_type
+    if element in PRIMITIVE_TYPES:
+        reading = primitive_elements(element, form, place, imports)
+    else:
+        reader = f"_read_{imports.struct_snake(element)}"
+        reading = [f"{place}, pos = {reader}(data, pos, length, version)"]
     if form.nullable:
         return [*lines, "if length < 0:", f"    {place} = None", "else:", *indent(reading)]
     return lines + reading
-
-
-def _elements(field: FieldPlan, form: FieldForm, place: str, imports: Imports) -> list[str]:
-    element = field.spec.element_type
-    if element not in PRIMITIVE_TYPES:
-        function = f"_read_{imports.struct_snake(element)}"
-        return [f"{place}, pos = {function}(data, pos, length, version)"]
-    if element == "string":
-        function = "read_compact_strings" if form.compact else "read_strings"
-        extra: list[str] = []
-    elif element == "uuid":
-        function, extra = "read_uuids", []
-    elif element in FORMATS:
-        function, extra = "read_numbers", [f'"{FORMATS[element]}"']
-    else:
-        raise ValueError(f"arrays of {element} are not generated")
-    imports.wire("reading", function)
-    arguments = ", ".join(["data", "pos", "length", *extra])
-    return [f"{place}, pos = {function}({arguments})"]
-
-
-def _function(verb: str, kind: str, form: FieldForm) -> str:
-    """`read_compact_nullable_string` and its like."""
-    compact = "compact_" if form.compact else ""
-    nullable = "nullable_" if form.nullable else ""
-    return f"{verb}_{compact}{nullable}{kind}"

@@ -22,6 +22,7 @@ class Imports:
     def __init__(self) -> None:
         self._wire: dict[str, set[str]] = {}
         self._shapes: dict[str, str] = {}
+        self._tables: dict[str, str] = {}
 
     def wire(self, module: str, name: str) -> None:
         """A name of `kproto.wire`."""
@@ -46,14 +47,22 @@ class Imports:
         self._shapes[name] = letters
         return name, struct.calcsize(letters)
 
+    def array_shapes(self, element: str) -> str:
+        """The name of the table of the Structs of 0 to 127 numbers, by their count."""
+        name = f"_{element.upper()}_ARRAYS"
+        self.wire("reading", "ARRAY_STRUCTS")
+        self._tables[name] = f'ARRAY_STRUCTS["{_LETTERS[element]}"]'
+        return name
+
     @staticmethod
     def struct_snake(name: str) -> str:
         """The name of a struct inside function names."""
         return snake_case(name)
 
     def shapes(self) -> list[tuple[str, str]]:
-        """The Structs to define, by name."""
-        return sorted(self._shapes.items())
+        """The Structs to define, and the tables of them: name and source."""
+        made = {name: f'struct.Struct("{letters}")' for name, letters in self._shapes.items()}
+        return sorted({**made, **self._tables}.items())
 
     def wire_imports(self) -> list[tuple[str, list[str]]]:
         """The modules of `kproto.wire` and the names to import of each."""

@@ -264,8 +264,9 @@ def _read_add_partitions_to_txn_topic(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[AddPartitionsToTxnTopicCollection, int]:
     entries = AddPartitionsToTxnTopicCollection()
+    new = AddPartitionsToTxnTopic.__new__
     for _ in range(count):
-        entry = AddPartitionsToTxnTopic.__new__(AddPartitionsToTxnTopic)
+        entry = new(AddPartitionsToTxnTopic)
         if version >= 3:
             entry.name, pos = read_compact_string(data, pos)
             length, pos = read_compact_array_length(data, pos)
@@ -308,8 +309,9 @@ def _read_add_partitions_to_txn_transaction(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[AddPartitionsToTxnTransactionCollection, int]:
     entries = AddPartitionsToTxnTransactionCollection()
+    new = AddPartitionsToTxnTransaction.__new__
     for _ in range(count):
-        entry = AddPartitionsToTxnTransaction.__new__(AddPartitionsToTxnTransaction)
+        entry = new(AddPartitionsToTxnTransaction)
         entry.transactional_id, pos = read_compact_string(data, pos)
         (
             entry.producer_id,

@@ -270,8 +270,9 @@ def _read_add_partitions_to_txn_partition_result(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[AddPartitionsToTxnPartitionResultCollection, int]:
     entries = AddPartitionsToTxnPartitionResultCollection()
+    new = AddPartitionsToTxnPartitionResult.__new__
     for _ in range(count):
-        entry = AddPartitionsToTxnPartitionResult.__new__(AddPartitionsToTxnPartitionResult)
+        entry = new(AddPartitionsToTxnPartitionResult)
         entry.partition_index, entry.partition_error_code = _INT32_INT16.unpack_from(data, pos)
         pos += 6
         if version >= 3:
@@ -305,8 +306,9 @@ def _read_add_partitions_to_txn_topic_result(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[AddPartitionsToTxnTopicResultCollection, int]:
     entries = AddPartitionsToTxnTopicResultCollection()
+    new = AddPartitionsToTxnTopicResult.__new__
     for _ in range(count):
-        entry = AddPartitionsToTxnTopicResult.__new__(AddPartitionsToTxnTopicResult)
+        entry = new(AddPartitionsToTxnTopicResult)
         if version >= 3:
             entry.name, pos = read_compact_string(data, pos)
             length, pos = read_compact_array_length(data, pos)
@@ -357,8 +359,9 @@ def _read_add_partitions_to_txn_result(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[AddPartitionsToTxnResultCollection, int]:
     entries = AddPartitionsToTxnResultCollection()
+    new = AddPartitionsToTxnResult.__new__
     for _ in range(count):
-        entry = AddPartitionsToTxnResult.__new__(AddPartitionsToTxnResult)
+        entry = new(AddPartitionsToTxnResult)
         entry.transactional_id, pos = read_compact_string(data, pos)
         length, pos = read_compact_array_length(data, pos)
         entry.topic_results, pos = _read_add_partitions_to_txn_topic_result(

@@ -172,8 +172,9 @@ def _read_listener(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[ListenerCollection, int]:
     entries = ListenerCollection()
+    new = Listener.__new__
     for _ in range(count):
-        entry = Listener.__new__(Listener)
+        entry = new(Listener)
         entry.name, pos = read_compact_string(data, pos)
         entry.host, pos = read_compact_string(data, pos)
         (entry.port,) = _UINT16.unpack_from(data, pos)

@@ -184,8 +184,9 @@ def _read_entity_data(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[EntityData], int]:
     entries: list[EntityData] = []
+    new = EntityData.__new__
     for _ in range(count):
-        entry = EntityData.__new__(EntityData)
+        entry = new(EntityData)
         if version >= 1:
             entry.entity_type, pos = read_compact_string(data, pos)
             entry.entity_name, pos = read_compact_nullable_string(data, pos)
@@ -220,8 +221,9 @@ def _write_entity_data(append: Append, entries: Iterable[EntityData], version: i
 
 def _read_op_data(data: bytes, pos: int, count: int, version: int) -> tuple[list[OpData], int]:
     entries: list[OpData] = []
+    new = OpData.__new__
     for _ in range(count):
-        entry = OpData.__new__(OpData)
+        entry = new(OpData)
         if version >= 1:
             entry.key, pos = read_compact_string(data, pos)
         else:
@@ -261,8 +263,9 @@ def _read_entry_data(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[EntryData], int]:
     entries: list[EntryData] = []
+    new = EntryData.__new__
     for _ in range(count):
-        entry = EntryData.__new__(EntryData)
+        entry = new(EntryData)
         if version >= 1:
             length, pos = read_compact_array_length(data, pos)
             entry.entity, pos = _read_entity_data(data, pos, length, version)

@@ -153,8 +153,9 @@ def _read_entity_data(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[EntityData], int]:
     entries: list[EntityData] = []
+    new = EntityData.__new__
     for _ in range(count):
-        entry = EntityData.__new__(EntityData)
+        entry = new(EntityData)
         if version >= 1:
             entry.entity_type, pos = read_compact_string(data, pos)
             entry.entity_name, pos = read_compact_nullable_string(data, pos)
@@ -191,8 +192,9 @@ def _read_entry_data(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[EntryData], int]:
     entries: list[EntryData] = []
+    new = EntryData.__new__
     for _ in range(count):
-        entry = EntryData.__new__(EntryData)
+        entry = new(EntryData)
         (entry.error_code,) = _INT16.unpack_from(data, pos)
         pos += 2
         if version >= 1:

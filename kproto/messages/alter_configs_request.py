@@ -200,8 +200,9 @@ def _read_alterable_config(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[AlterableConfigCollection, int]:
     entries = AlterableConfigCollection()
+    new = AlterableConfig.__new__
     for _ in range(count):
-        entry = AlterableConfig.__new__(AlterableConfig)
+        entry = new(AlterableConfig)
         if version >= 2:
             entry.name, pos = read_compact_string(data, pos)
             entry.value, pos = read_compact_nullable_string(data, pos)
@@ -240,8 +241,9 @@ def _read_alter_configs_resource(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[AlterConfigsResourceCollection, int]:
     entries = AlterConfigsResourceCollection()
+    new = AlterConfigsResource.__new__
     for _ in range(count):
-        entry = AlterConfigsResource.__new__(AlterConfigsResource)
+        entry = new(AlterConfigsResource)
         (entry.resource_type,) = _INT8.unpack_from(data, pos)
         pos += 1
         if version >= 2:

@@ -139,8 +139,9 @@ def _read_alter_configs_resource_response(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[AlterConfigsResourceResponse], int]:
     entries: list[AlterConfigsResourceResponse] = []
+    new = AlterConfigsResourceResponse.__new__
     for _ in range(count):
-        entry = AlterConfigsResourceResponse.__new__(AlterConfigsResourceResponse)
+        entry = new(AlterConfigsResourceResponse)
         (entry.error_code,) = _INT16.unpack_from(data, pos)
         pos += 2
         if version >= 2:

@@ -152,8 +152,9 @@ def _read_reassignable_partition(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[ReassignablePartition], int]:
     entries: list[ReassignablePartition] = []
+    new = ReassignablePartition.__new__
     for _ in range(count):
-        entry = ReassignablePartition.__new__(ReassignablePartition)
+        entry = new(ReassignablePartition)
         (entry.partition_index,) = _INT32.unpack_from(data, pos)
         pos += 4
         length, pos = read_compact_nullable_array_length(data, pos)
@@ -190,8 +191,9 @@ def _read_reassignable_topic(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[ReassignableTopic], int]:
     entries: list[ReassignableTopic] = []
+    new = ReassignableTopic.__new__
     for _ in range(count):
-        entry = ReassignableTopic.__new__(ReassignableTopic)
+        entry = new(ReassignableTopic)
         entry.name, pos = read_compact_string(data, pos)
         length, pos = read_compact_array_length(data, pos)
         entry.partitions, pos = _read_reassignable_partition(data, pos, length, version)

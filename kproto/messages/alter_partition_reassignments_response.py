@@ -165,8 +165,9 @@ def _read_reassignable_partition_response(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[ReassignablePartitionResponse], int]:
     entries: list[ReassignablePartitionResponse] = []
+    new = ReassignablePartitionResponse.__new__
     for _ in range(count):
-        entry = ReassignablePartitionResponse.__new__(ReassignablePartitionResponse)
+        entry = new(ReassignablePartitionResponse)
         entry.partition_index, entry.error_code = _INT32_INT16.unpack_from(data, pos)
         pos += 6
         entry.error_message, pos = read_compact_nullable_string(data, pos)
@@ -195,8 +196,9 @@ def _read_reassignable_topic_response(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[ReassignableTopicResponse], int]:
     entries: list[ReassignableTopicResponse] = []
+    new = ReassignableTopicResponse.__new__
     for _ in range(count):
-        entry = ReassignableTopicResponse.__new__(ReassignableTopicResponse)
+        entry = new(ReassignableTopicResponse)
         entry.name, pos = read_compact_string(data, pos)
         length, pos = read_compact_array_length(data, pos)
         entry.partitions, pos = _read_reassignable_partition_response(data, pos, length, version)

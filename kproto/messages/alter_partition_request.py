@@ -191,8 +191,9 @@ def _read_broker_state(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[BrokerState], int]:
     entries: list[BrokerState] = []
+    new = BrokerState.__new__
     for _ in range(count):
-        entry = BrokerState.__new__(BrokerState)
+        entry = new(BrokerState)
         entry.broker_id, entry.broker_epoch = _INT32_INT64.unpack_from(data, pos)
         pos += 12
         if data[pos]:
@@ -217,8 +218,9 @@ def _read_partition_data(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[PartitionData], int]:
     entries: list[PartitionData] = []
+    new = PartitionData.__new__
     for _ in range(count):
-        entry = PartitionData.__new__(PartitionData)
+        entry = new(PartitionData)
         entry.partition_index, entry.leader_epoch = _INT32X2.unpack_from(data, pos)
         pos += 8
         if version >= 3:
@@ -274,8 +276,9 @@ def _read_topic_data(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TopicData], int]:
     entries: list[TopicData] = []
+    new = TopicData.__new__
     for _ in range(count):
-        entry = TopicData.__new__(TopicData)
+        entry = new(TopicData)
         if version >= 2:
             entry.topic_name = ""
             entry.topic_id = Uuid(data[pos : pos + 16])

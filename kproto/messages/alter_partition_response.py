@@ -166,8 +166,9 @@ def _read_partition_data(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[PartitionData], int]:
     entries: list[PartitionData] = []
+    new = PartitionData.__new__
     for _ in range(count):
-        entry = PartitionData.__new__(PartitionData)
+        entry = new(PartitionData)
         (
             entry.partition_index,
             entry.error_code,
@@ -215,8 +216,9 @@ def _read_topic_data(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TopicData], int]:
     entries: list[TopicData] = []
+    new = TopicData.__new__
     for _ in range(count):
-        entry = TopicData.__new__(TopicData)
+        entry = new(TopicData)
         if version >= 2:
             entry.topic_name = ""
             entry.topic_id = Uuid(data[pos : pos + 16])

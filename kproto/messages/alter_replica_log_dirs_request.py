@@ -175,8 +175,9 @@ def _read_alter_replica_log_dir_topic(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[AlterReplicaLogDirTopicCollection, int]:
     entries = AlterReplicaLogDirTopicCollection()
+    new = AlterReplicaLogDirTopic.__new__
     for _ in range(count):
-        entry = AlterReplicaLogDirTopic.__new__(AlterReplicaLogDirTopic)
+        entry = new(AlterReplicaLogDirTopic)
         if version >= 2:
             entry.name, pos = read_compact_string(data, pos)
             length, pos = read_compact_array_length(data, pos)
@@ -219,8 +220,9 @@ def _read_alter_replica_log_dir(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[AlterReplicaLogDirCollection, int]:
     entries = AlterReplicaLogDirCollection()
+    new = AlterReplicaLogDir.__new__
     for _ in range(count):
-        entry = AlterReplicaLogDir.__new__(AlterReplicaLogDir)
+        entry = new(AlterReplicaLogDir)
         if version >= 2:
             entry.path, pos = read_compact_string(data, pos)
             length, pos = read_compact_array_length(data, pos)

@@ -150,8 +150,9 @@ def _read_alter_replica_log_dir_partition_result(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[AlterReplicaLogDirPartitionResult], int]:
     entries: list[AlterReplicaLogDirPartitionResult] = []
+    new = AlterReplicaLogDirPartitionResult.__new__
     for _ in range(count):
-        entry = AlterReplicaLogDirPartitionResult.__new__(AlterReplicaLogDirPartitionResult)
+        entry = new(AlterReplicaLogDirPartitionResult)
         entry.partition_index, entry.error_code = _INT32_INT16.unpack_from(data, pos)
         pos += 6
         if version >= 2:
@@ -185,8 +186,9 @@ def _read_alter_replica_log_dir_topic_result(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[AlterReplicaLogDirTopicResult], int]:
     entries: list[AlterReplicaLogDirTopicResult] = []
+    new = AlterReplicaLogDirTopicResult.__new__
     for _ in range(count):
-        entry = AlterReplicaLogDirTopicResult.__new__(AlterReplicaLogDirTopicResult)
+        entry = new(AlterReplicaLogDirTopicResult)
         if version >= 2:
             entry.topic_name, pos = read_compact_string(data, pos)
             length, pos = read_compact_array_length(data, pos)

@@ -141,10 +141,9 @@ def _read_alter_share_group_offsets_request_partition(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[AlterShareGroupOffsetsRequestPartition], int]:
     entries: list[AlterShareGroupOffsetsRequestPartition] = []
+    new = AlterShareGroupOffsetsRequestPartition.__new__
     for _ in range(count):
-        entry = AlterShareGroupOffsetsRequestPartition.__new__(
-            AlterShareGroupOffsetsRequestPartition
-        )
+        entry = new(AlterShareGroupOffsetsRequestPartition)
         entry.partition_index, entry.start_offset = _INT32_INT64.unpack_from(data, pos)
         pos += 12
         if data[pos]:
@@ -171,8 +170,9 @@ def _read_alter_share_group_offsets_request_topic(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[AlterShareGroupOffsetsRequestTopicCollection, int]:
     entries = AlterShareGroupOffsetsRequestTopicCollection()
+    new = AlterShareGroupOffsetsRequestTopic.__new__
     for _ in range(count):
-        entry = AlterShareGroupOffsetsRequestTopic.__new__(AlterShareGroupOffsetsRequestTopic)
+        entry = new(AlterShareGroupOffsetsRequestTopic)
         entry.topic_name, pos = read_compact_string(data, pos)
         length, pos = read_compact_array_length(data, pos)
         entry.partitions, pos = _read_alter_share_group_offsets_request_partition(

@@ -166,10 +166,9 @@ def _read_alter_share_group_offsets_response_partition(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[AlterShareGroupOffsetsResponsePartition], int]:
     entries: list[AlterShareGroupOffsetsResponsePartition] = []
+    new = AlterShareGroupOffsetsResponsePartition.__new__
     for _ in range(count):
-        entry = AlterShareGroupOffsetsResponsePartition.__new__(
-            AlterShareGroupOffsetsResponsePartition
-        )
+        entry = new(AlterShareGroupOffsetsResponsePartition)
         entry.partition_index, entry.error_code = _INT32_INT16.unpack_from(data, pos)
         pos += 6
         entry.error_message, pos = read_compact_nullable_string(data, pos)
@@ -198,8 +197,9 @@ def _read_alter_share_group_offsets_response_topic(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[AlterShareGroupOffsetsResponseTopicCollection, int]:
     entries = AlterShareGroupOffsetsResponseTopicCollection()
+    new = AlterShareGroupOffsetsResponseTopic.__new__
     for _ in range(count):
-        entry = AlterShareGroupOffsetsResponseTopic.__new__(AlterShareGroupOffsetsResponseTopic)
+        entry = new(AlterShareGroupOffsetsResponseTopic)
         entry.topic_name, pos = read_compact_string(data, pos)
         entry.topic_id = Uuid(data[pos : pos + 16])
         pos += 16

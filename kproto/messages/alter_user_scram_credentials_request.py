@@ -146,8 +146,9 @@ def _read_scram_credential_deletion(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[ScramCredentialDeletion], int]:
     entries: list[ScramCredentialDeletion] = []
+    new = ScramCredentialDeletion.__new__
     for _ in range(count):
-        entry = ScramCredentialDeletion.__new__(ScramCredentialDeletion)
+        entry = new(ScramCredentialDeletion)
         entry.name, pos = read_compact_string(data, pos)
         (entry.mechanism,) = _INT8.unpack_from(data, pos)
         pos += 1
@@ -176,8 +177,9 @@ def _read_scram_credential_upsertion(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[ScramCredentialUpsertion], int]:
     entries: list[ScramCredentialUpsertion] = []
+    new = ScramCredentialUpsertion.__new__
     for _ in range(count):
-        entry = ScramCredentialUpsertion.__new__(ScramCredentialUpsertion)
+        entry = new(ScramCredentialUpsertion)
         entry.name, pos = read_compact_string(data, pos)
         entry.mechanism, entry.iterations = _INT8_INT32.unpack_from(data, pos)
         pos += 5

@@ -112,8 +112,9 @@ def _read_alter_user_scram_credentials_result(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[AlterUserScramCredentialsResult], int]:
     entries: list[AlterUserScramCredentialsResult] = []
+    new = AlterUserScramCredentialsResult.__new__
     for _ in range(count):
-        entry = AlterUserScramCredentialsResult.__new__(AlterUserScramCredentialsResult)
+        entry = new(AlterUserScramCredentialsResult)
         entry.user, pos = read_compact_string(data, pos)
         (entry.error_code,) = _INT16.unpack_from(data, pos)
         pos += 2

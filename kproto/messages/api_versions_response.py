@@ -40,8 +40,13 @@ __all__ = [
 _BOOL = struct.Struct(">?")
 _INT16 = struct.Struct(">h")
 _INT16X2 = struct.Struct(">hh")
+_INT16X2_UINT8 = struct.Struct(">hhB")
 _INT16X3 = struct.Struct(">hhh")
+_INT16X3_UINT8 = struct.Struct(">hhhB")
+_INT16_INT32 = struct.Struct(">hi")
+_INT16_UINT8 = struct.Struct(">hB")
 _INT32 = struct.Struct(">i")
+_INT32_UINT8 = struct.Struct(">iB")
 _INT64 = struct.Struct(">q")
 _UINT8 = struct.Struct(">B")
 
@@ -227,30 +232,28 @@ class ApiVersionsResponse(Response):
     def _read_fields(cls, data: bytes, pos: int, version: int) -> tuple[Self, int]:
         message = cls.__new__(cls)
         if version >= 3:
-            (message.error_code,) = _INT16.unpack_from(data, pos)
-            pos += 2
-            length = data[pos]
+            message.error_code, length = _INT16_UINT8.unpack_from(data, pos)
+            pos += 3
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             message.api_keys, pos = _read_api_version(data, pos, length, version)
             message.supported_features = SupportedFeatureKeyCollection()
             message.finalized_features_epoch = -1
             message.finalized_features = FinalizedFeatureKeyCollection()
             message.zk_migration_ready = False
-            (message.throttle_time_ms,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            if data[pos]:
-                pos = _read_api_versions_response_tags(message, data, pos, version)
+            message.throttle_time_ms, tags = _INT32_UINT8.unpack_from(data, pos)
+            pos += 5
+            if tags:
+                pos = _read_api_versions_response_tags(message, data, pos - 1, version)
             else:
                 message._unknown_tags = None
-                pos += 1
         elif version >= 1:
-            (message.error_code,) = _INT16.unpack_from(data, pos)
-            pos += 2
-            length, pos = read_array_length(data, pos)
+            message.error_code, length = _INT16_INT32.unpack_from(data, pos)
+            pos += 6
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.api_keys, pos = _read_api_version(data, pos, length, version)
             message.supported_features = SupportedFeatureKeyCollection()
             message.finalized_features_epoch = -1
@@ -260,9 +263,10 @@ class ApiVersionsResponse(Response):
             pos += 4
             message._unknown_tags = None
         else:
-            (message.error_code,) = _INT16.unpack_from(data, pos)
-            pos += 2
-            length, pos = read_array_length(data, pos)
+            message.error_code, length = _INT16_INT32.unpack_from(data, pos)
+            pos += 6
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.api_keys, pos = _read_api_version(data, pos, length, version)
             message.throttle_time_ms = 0
             message.supported_features = SupportedFeatureKeyCollection()
@@ -298,20 +302,25 @@ def _read_api_version(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[ApiVersionCollection, int]:
     entries = ApiVersionCollection()
+    new = ApiVersion.__new__
     if version >= 3:
         for _ in range(count):
-            entry = ApiVersion.__new__(ApiVersion)
-            entry.api_key, entry.min_version, entry.max_version = _INT16X3.unpack_from(data, pos)
-            pos += 6
-            if data[pos]:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+            entry = new(ApiVersion)
+            (
+                entry.api_key,
+                entry.min_version,
+                entry.max_version,
+                tags,
+            ) = _INT16X3_UINT8.unpack_from(data, pos)
+            pos += 7
+            if tags:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 entry._unknown_tags = None
-                pos += 1
             entries.append(entry)
     else:
         for _ in range(count):
-            entry = ApiVersion.__new__(ApiVersion)
+            entry = new(ApiVersion)
             entry.api_key, entry.min_version, entry.max_version = _INT16X3.unpack_from(data, pos)
             pos += 6
             entry._unknown_tags = None
@@ -338,22 +347,23 @@ def _read_supported_feature_key(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[SupportedFeatureKeyCollection, int]:
     entries = SupportedFeatureKeyCollection()
+    new = SupportedFeatureKey.__new__
     for _ in range(count):
-        entry = SupportedFeatureKey.__new__(SupportedFeatureKey)
+        entry = new(SupportedFeatureKey)
         size = data[pos]
+        pos += 1
         if 0 < size < 128:
-            end = pos + size
-            entry.name = data[pos + 1 : end].decode()
+            end = pos + size - 1
+            entry.name = data[pos:end].decode()
             pos = end
         else:
-            entry.name, pos = read_compact_string(data, pos)
-        entry.min_version, entry.max_version = _INT16X2.unpack_from(data, pos)
-        pos += 4
-        if data[pos]:
-            entry._unknown_tags, pos = read_unknown_tags(data, pos)
+            entry.name, pos = read_compact_string(data, pos - 1)
+        entry.min_version, entry.max_version, tags = _INT16X2_UINT8.unpack_from(data, pos)
+        pos += 5
+        if tags:
+            entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
         else:
             entry._unknown_tags = None
-            pos += 1
         entries.append(entry)
     return entries, pos
 
@@ -377,22 +387,27 @@ def _read_finalized_feature_key(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[FinalizedFeatureKeyCollection, int]:
     entries = FinalizedFeatureKeyCollection()
+    new = FinalizedFeatureKey.__new__
     for _ in range(count):
-        entry = FinalizedFeatureKey.__new__(FinalizedFeatureKey)
+        entry = new(FinalizedFeatureKey)
         size = data[pos]
+        pos += 1
         if 0 < size < 128:
-            end = pos + size
-            entry.name = data[pos + 1 : end].decode()
+            end = pos + size - 1
+            entry.name = data[pos:end].decode()
             pos = end
         else:
-            entry.name, pos = read_compact_string(data, pos)
-        entry.max_version_level, entry.min_version_level = _INT16X2.unpack_from(data, pos)
-        pos += 4
-        if data[pos]:
-            entry._unknown_tags, pos = read_unknown_tags(data, pos)
+            entry.name, pos = read_compact_string(data, pos - 1)
+        (
+            entry.max_version_level,
+            entry.min_version_level,
+            tags,
+        ) = _INT16X2_UINT8.unpack_from(data, pos)
+        pos += 5
+        if tags:
+            entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
         else:
             entry._unknown_tags = None
-            pos += 1
         entries.append(entry)
     return entries, pos
 

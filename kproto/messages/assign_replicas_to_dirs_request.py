@@ -149,8 +149,9 @@ def _read_partition_data(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[PartitionData], int]:
     entries: list[PartitionData] = []
+    new = PartitionData.__new__
     for _ in range(count):
-        entry = PartitionData.__new__(PartitionData)
+        entry = new(PartitionData)
         (entry.partition_index,) = _INT32.unpack_from(data, pos)
         pos += 4
         if data[pos]:
@@ -175,8 +176,9 @@ def _read_topic_data(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TopicData], int]:
     entries: list[TopicData] = []
+    new = TopicData.__new__
     for _ in range(count):
-        entry = TopicData.__new__(TopicData)
+        entry = new(TopicData)
         entry.topic_id = Uuid(data[pos : pos + 16])
         pos += 16
         length, pos = read_compact_array_length(data, pos)
@@ -207,8 +209,9 @@ def _read_directory_data(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[DirectoryData], int]:
     entries: list[DirectoryData] = []
+    new = DirectoryData.__new__
     for _ in range(count):
-        entry = DirectoryData.__new__(DirectoryData)
+        entry = new(DirectoryData)
         entry.id = Uuid(data[pos : pos + 16])
         pos += 16
         length, pos = read_compact_array_length(data, pos)

@@ -220,8 +220,9 @@ def _read_partition_data(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[PartitionData], int]:
     entries: list[PartitionData] = []
+    new = PartitionData.__new__
     for _ in range(count):
-        entry = PartitionData.__new__(PartitionData)
+        entry = new(PartitionData)
         (entry.partition_index,) = _INT32.unpack_from(data, pos)
         pos += 4
         if version >= 1:
@@ -265,8 +266,9 @@ def _read_topic_data(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TopicData], int]:
     entries: list[TopicData] = []
+    new = TopicData.__new__
     for _ in range(count):
-        entry = TopicData.__new__(TopicData)
+        entry = new(TopicData)
         if version >= 1:
             entry.topic_name, pos = read_compact_string(data, pos)
             length, pos = read_compact_array_length(data, pos)
@@ -307,8 +309,9 @@ def _read_leader_endpoint(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[LeaderEndpointCollection, int]:
     entries = LeaderEndpointCollection()
+    new = LeaderEndpoint.__new__
     for _ in range(count):
-        entry = LeaderEndpoint.__new__(LeaderEndpoint)
+        entry = new(LeaderEndpoint)
         entry.name, pos = read_compact_string(data, pos)
         entry.host, pos = read_compact_string(data, pos)
         (entry.port,) = _UINT16.unpack_from(data, pos)

@@ -202,8 +202,9 @@ def _read_partition_data(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[PartitionData], int]:
     entries: list[PartitionData] = []
+    new = PartitionData.__new__
     for _ in range(count):
-        entry = PartitionData.__new__(PartitionData)
+        entry = new(PartitionData)
         (
             entry.partition_index,
             entry.error_code,
@@ -244,8 +245,9 @@ def _read_topic_data(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TopicData], int]:
     entries: list[TopicData] = []
+    new = TopicData.__new__
     for _ in range(count):
-        entry = TopicData.__new__(TopicData)
+        entry = new(TopicData)
         if version >= 1:
             entry.topic_name, pos = read_compact_string(data, pos)
             length, pos = read_compact_array_length(data, pos)
@@ -286,8 +288,9 @@ def _read_node_endpoint(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[NodeEndpointCollection, int]:
     entries = NodeEndpointCollection()
+    new = NodeEndpoint.__new__
     for _ in range(count):
-        entry = NodeEndpoint.__new__(NodeEndpoint)
+        entry = new(NodeEndpoint)
         (entry.node_id,) = _INT32.unpack_from(data, pos)
         pos += 4
         entry.host, pos = read_compact_string(data, pos)

@@ -256,8 +256,9 @@ def _read_listener(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[ListenerCollection, int]:
     entries = ListenerCollection()
+    new = Listener.__new__
     for _ in range(count):
-        entry = Listener.__new__(Listener)
+        entry = new(Listener)
         entry.name, pos = read_compact_string(data, pos)
         entry.host, pos = read_compact_string(data, pos)
         entry.port, entry.security_protocol = _UINT16_INT16.unpack_from(data, pos)
@@ -284,8 +285,9 @@ def _write_listener(append: Append, entries: Iterable[Listener], version: int) -
 
 def _read_feature(data: bytes, pos: int, count: int, version: int) -> tuple[FeatureCollection, int]:
     entries = FeatureCollection()
+    new = Feature.__new__
     for _ in range(count):
-        entry = Feature.__new__(Feature)
+        entry = new(Feature)
         entry.name, pos = read_compact_string(data, pos)
         entry.min_supported_version, entry.max_supported_version = _INT16X2.unpack_from(data, pos)
         pos += 4

@@ -116,8 +116,9 @@ def _read_entity_data(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[EntityData], int]:
     entries: list[EntityData] = []
+    new = EntityData.__new__
     for _ in range(count):
-        entry = EntityData.__new__(EntityData)
+        entry = new(EntityData)
         entry.entity_type, pos = read_compact_string(data, pos)
         entry.entity_name, pos = read_compact_nullable_string(data, pos)
         if data[pos]:

@@ -200,8 +200,9 @@ def _read_topic_partitions(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TopicPartitions], int]:
     entries: list[TopicPartitions] = []
+    new = TopicPartitions.__new__
     for _ in range(count):
-        entry = TopicPartitions.__new__(TopicPartitions)
+        entry = new(TopicPartitions)
         entry.topic_id = Uuid(data[pos : pos + 16])
         pos += 16
         length, pos = read_compact_array_length(data, pos)

@@ -167,8 +167,9 @@ def _read_topic_partitions(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TopicPartitions], int]:
     entries: list[TopicPartitions] = []
+    new = TopicPartitions.__new__
     for _ in range(count):
-        entry = TopicPartitions.__new__(TopicPartitions)
+        entry = new(TopicPartitions)
         entry.topic_id = Uuid(data[pos : pos + 16])
         pos += 16
         length, pos = read_compact_array_length(data, pos)
@@ -201,8 +202,9 @@ def _read_assignment(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[Assignment], int]:
     entries: list[Assignment] = []
+    new = Assignment.__new__
     for _ in range(count):
-        entry = Assignment.__new__(Assignment)
+        entry = new(Assignment)
         length, pos = read_compact_array_length(data, pos)
         entry.topic_partitions, pos = _read_topic_partitions(data, pos, length, version)
         if data[pos]:

@@ -187,8 +187,9 @@ def _read_classic_protocol(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[ClassicProtocol], int]:
     entries: list[ClassicProtocol] = []
+    new = ClassicProtocol.__new__
     for _ in range(count):
-        entry = ClassicProtocol.__new__(ClassicProtocol)
+        entry = new(ClassicProtocol)
         entry.name, pos = read_compact_string(data, pos)
         entry.metadata, pos = read_compact_bytes(data, pos)
         if data[pos]:
@@ -216,8 +217,9 @@ def _read_classic_member_metadata(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[ClassicMemberMetadata], int]:
     entries: list[ClassicMemberMetadata] = []
+    new = ClassicMemberMetadata.__new__
     for _ in range(count):
-        entry = ClassicMemberMetadata.__new__(ClassicMemberMetadata)
+        entry = new(ClassicMemberMetadata)
         (entry.session_timeout_ms,) = _INT32.unpack_from(data, pos)
         pos += 4
         length, pos = read_compact_array_length(data, pos)

@@ -132,8 +132,9 @@ def _read_partition_metadata(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[PartitionMetadata], int]:
     entries: list[PartitionMetadata] = []
+    new = PartitionMetadata.__new__
     for _ in range(count):
-        entry = PartitionMetadata.__new__(PartitionMetadata)
+        entry = new(PartitionMetadata)
         (entry.partition,) = _INT32.unpack_from(data, pos)
         pos += 4
         length, pos = read_compact_array_length(data, pos)
@@ -164,8 +165,9 @@ def _read_topic_metadata(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TopicMetadata], int]:
     entries: list[TopicMetadata] = []
+    new = TopicMetadata.__new__
     for _ in range(count):
-        entry = TopicMetadata.__new__(TopicMetadata)
+        entry = new(TopicMetadata)
         entry.topic_id = Uuid(data[pos : pos + 16])
         pos += 16
         entry.topic_name, pos = read_compact_string(data, pos)

@@ -89,8 +89,9 @@ def _read_topic_partition(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TopicPartition], int]:
     entries: list[TopicPartition] = []
+    new = TopicPartition.__new__
     for _ in range(count):
-        entry = TopicPartition.__new__(TopicPartition)
+        entry = new(TopicPartition)
         entry.topic_id = Uuid(data[pos : pos + 16])
         pos += 16
         length, pos = read_compact_array_length(data, pos)

@@ -153,8 +153,9 @@ def _read_topic_partition(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[TopicPartitionCollection, int]:
     entries = TopicPartitionCollection()
+    new = TopicPartition.__new__
     for _ in range(count):
-        entry = TopicPartition.__new__(TopicPartition)
+        entry = new(TopicPartition)
         entry.topic, pos = read_string(data, pos)
         length, pos = read_array_length(data, pos)
         entry.partitions, pos = read_numbers(data, pos, length, "i")

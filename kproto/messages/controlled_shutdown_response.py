@@ -145,8 +145,9 @@ def _read_remaining_partition(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[RemainingPartitionCollection, int]:
     entries = RemainingPartitionCollection()
+    new = RemainingPartition.__new__
     for _ in range(count):
-        entry = RemainingPartition.__new__(RemainingPartition)
+        entry = new(RemainingPartition)
         if version >= 3:
             entry.topic_name, pos = read_compact_string(data, pos)
         else:

@@ -145,8 +145,9 @@ def _read_acl_creation(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[AclCreation], int]:
     entries: list[AclCreation] = []
+    new = AclCreation.__new__
     for _ in range(count):
-        entry = AclCreation.__new__(AclCreation)
+        entry = new(AclCreation)
         (entry.resource_type,) = _INT8.unpack_from(data, pos)
         pos += 1
         if version >= 2:

@@ -123,8 +123,9 @@ def _read_acl_creation_result(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[AclCreationResult], int]:
     entries: list[AclCreationResult] = []
+    new = AclCreationResult.__new__
     for _ in range(count):
-        entry = AclCreationResult.__new__(AclCreationResult)
+        entry = new(AclCreationResult)
         (entry.error_code,) = _INT16.unpack_from(data, pos)
         pos += 2
         if version >= 2:

@@ -154,8 +154,9 @@ def _read_creatable_renewers(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[CreatableRenewers], int]:
     entries: list[CreatableRenewers] = []
+    new = CreatableRenewers.__new__
     for _ in range(count):
-        entry = CreatableRenewers.__new__(CreatableRenewers)
+        entry = new(CreatableRenewers)
         if version >= 2:
             entry.principal_type, pos = read_compact_string(data, pos)
             entry.principal_name, pos = read_compact_string(data, pos)

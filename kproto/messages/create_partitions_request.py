@@ -178,8 +178,9 @@ def _read_create_partitions_assignment(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[CreatePartitionsAssignment], int]:
     entries: list[CreatePartitionsAssignment] = []
+    new = CreatePartitionsAssignment.__new__
     for _ in range(count):
-        entry = CreatePartitionsAssignment.__new__(CreatePartitionsAssignment)
+        entry = new(CreatePartitionsAssignment)
         if version >= 2:
             length, pos = read_compact_array_length(data, pos)
             entry.broker_ids, pos = read_numbers(data, pos, length, "i")
@@ -218,8 +219,9 @@ def _read_create_partitions_topic(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[CreatePartitionsTopicCollection, int]:
     entries = CreatePartitionsTopicCollection()
+    new = CreatePartitionsTopic.__new__
     for _ in range(count):
-        entry = CreatePartitionsTopic.__new__(CreatePartitionsTopic)
+        entry = new(CreatePartitionsTopic)
         if version >= 2:
             entry.name, pos = read_compact_string(data, pos)
         else:

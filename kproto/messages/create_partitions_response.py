@@ -130,8 +130,9 @@ def _read_create_partitions_topic_result(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[CreatePartitionsTopicResult], int]:
     entries: list[CreatePartitionsTopicResult] = []
+    new = CreatePartitionsTopicResult.__new__
     for _ in range(count):
-        entry = CreatePartitionsTopicResult.__new__(CreatePartitionsTopicResult)
+        entry = new(CreatePartitionsTopicResult)
         if version >= 2:
             entry.name, pos = read_compact_string(data, pos)
         else:

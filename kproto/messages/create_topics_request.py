@@ -257,8 +257,9 @@ def _read_creatable_replica_assignment(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[CreatableReplicaAssignmentCollection, int]:
     entries = CreatableReplicaAssignmentCollection()
+    new = CreatableReplicaAssignment.__new__
     for _ in range(count):
-        entry = CreatableReplicaAssignment.__new__(CreatableReplicaAssignment)
+        entry = new(CreatableReplicaAssignment)
         (entry.partition_index,) = _INT32.unpack_from(data, pos)
         pos += 4
         if version >= 5:
@@ -300,8 +301,9 @@ def _read_creatable_topic_config(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[CreatableTopicConfigCollection, int]:
     entries = CreatableTopicConfigCollection()
+    new = CreatableTopicConfig.__new__
     for _ in range(count):
-        entry = CreatableTopicConfig.__new__(CreatableTopicConfig)
+        entry = new(CreatableTopicConfig)
         if version >= 5:
             entry.name, pos = read_compact_string(data, pos)
             entry.value, pos = read_compact_nullable_string(data, pos)
@@ -340,8 +342,9 @@ def _read_creatable_topic(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[CreatableTopicCollection, int]:
     entries = CreatableTopicCollection()
+    new = CreatableTopic.__new__
     for _ in range(count):
-        entry = CreatableTopic.__new__(CreatableTopic)
+        entry = new(CreatableTopic)
         if version >= 5:
             entry.name, pos = read_compact_string(data, pos)
         else:

@@ -220,8 +220,9 @@ def _read_creatable_topic_configs(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[CreatableTopicConfigs], int]:
     entries: list[CreatableTopicConfigs] = []
+    new = CreatableTopicConfigs.__new__
     for _ in range(count):
-        entry = CreatableTopicConfigs.__new__(CreatableTopicConfigs)
+        entry = new(CreatableTopicConfigs)
         entry.name, pos = read_compact_string(data, pos)
         entry.value, pos = read_compact_nullable_string(data, pos)
         (
@@ -256,8 +257,9 @@ def _read_creatable_topic_result(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[CreatableTopicResultCollection, int]:
     entries = CreatableTopicResultCollection()
+    new = CreatableTopicResult.__new__
     for _ in range(count):
-        entry = CreatableTopicResult.__new__(CreatableTopicResult)
+        entry = new(CreatableTopicResult)
         if version >= 5:
             entry.name, pos = read_compact_string(data, pos)
         else:

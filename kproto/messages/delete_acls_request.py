@@ -146,8 +146,9 @@ def _read_delete_acls_filter(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[DeleteAclsFilter], int]:
     entries: list[DeleteAclsFilter] = []
+    new = DeleteAclsFilter.__new__
     for _ in range(count):
-        entry = DeleteAclsFilter.__new__(DeleteAclsFilter)
+        entry = new(DeleteAclsFilter)
         (entry.resource_type_filter,) = _INT8.unpack_from(data, pos)
         pos += 1
         if version >= 2:

@@ -192,8 +192,9 @@ def _read_delete_acls_matching_acl(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[DeleteAclsMatchingAcl], int]:
     entries: list[DeleteAclsMatchingAcl] = []
+    new = DeleteAclsMatchingAcl.__new__
     for _ in range(count):
-        entry = DeleteAclsMatchingAcl.__new__(DeleteAclsMatchingAcl)
+        entry = new(DeleteAclsMatchingAcl)
         (entry.error_code,) = _INT16.unpack_from(data, pos)
         pos += 2
         if version >= 2:
@@ -271,8 +272,9 @@ def _read_delete_acls_filter_result(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[DeleteAclsFilterResult], int]:
     entries: list[DeleteAclsFilterResult] = []
+    new = DeleteAclsFilterResult.__new__
     for _ in range(count):
-        entry = DeleteAclsFilterResult.__new__(DeleteAclsFilterResult)
+        entry = new(DeleteAclsFilterResult)
         (entry.error_code,) = _INT16.unpack_from(data, pos)
         pos += 2
         if version >= 2:

@@ -146,8 +146,9 @@ def _read_deletable_group_result(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[DeletableGroupResultCollection, int]:
     entries = DeletableGroupResultCollection()
+    new = DeletableGroupResult.__new__
     for _ in range(count):
-        entry = DeletableGroupResult.__new__(DeletableGroupResult)
+        entry = new(DeletableGroupResult)
         if version >= 2:
             entry.group_id, pos = read_compact_string(data, pos)
         else:

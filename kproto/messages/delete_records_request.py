@@ -153,8 +153,9 @@ def _read_delete_records_partition(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[DeleteRecordsPartition], int]:
     entries: list[DeleteRecordsPartition] = []
+    new = DeleteRecordsPartition.__new__
     for _ in range(count):
-        entry = DeleteRecordsPartition.__new__(DeleteRecordsPartition)
+        entry = new(DeleteRecordsPartition)
         entry.partition_index, entry.offset = _INT32_INT64.unpack_from(data, pos)
         pos += 12
         if version >= 2:
@@ -188,8 +189,9 @@ def _read_delete_records_topic(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[DeleteRecordsTopic], int]:
     entries: list[DeleteRecordsTopic] = []
+    new = DeleteRecordsTopic.__new__
     for _ in range(count):
-        entry = DeleteRecordsTopic.__new__(DeleteRecordsTopic)
+        entry = new(DeleteRecordsTopic)
         if version >= 2:
             entry.name, pos = read_compact_string(data, pos)
             length, pos = read_compact_array_length(data, pos)

@@ -183,8 +183,9 @@ def _read_delete_records_partition_result(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[DeleteRecordsPartitionResultCollection, int]:
     entries = DeleteRecordsPartitionResultCollection()
+    new = DeleteRecordsPartitionResult.__new__
     for _ in range(count):
-        entry = DeleteRecordsPartitionResult.__new__(DeleteRecordsPartitionResult)
+        entry = new(DeleteRecordsPartitionResult)
         (
             entry.partition_index,
             entry.low_watermark,
@@ -224,8 +225,9 @@ def _read_delete_records_topic_result(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[DeleteRecordsTopicResultCollection, int]:
     entries = DeleteRecordsTopicResultCollection()
+    new = DeleteRecordsTopicResult.__new__
     for _ in range(count):
-        entry = DeleteRecordsTopicResult.__new__(DeleteRecordsTopicResult)
+        entry = new(DeleteRecordsTopicResult)
         if version >= 2:
             entry.name, pos = read_compact_string(data, pos)
             length, pos = read_compact_array_length(data, pos)

@@ -95,8 +95,9 @@ def _read_delete_share_group_offsets_request_topic(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[DeleteShareGroupOffsetsRequestTopic], int]:
     entries: list[DeleteShareGroupOffsetsRequestTopic] = []
+    new = DeleteShareGroupOffsetsRequestTopic.__new__
     for _ in range(count):
-        entry = DeleteShareGroupOffsetsRequestTopic.__new__(DeleteShareGroupOffsetsRequestTopic)
+        entry = new(DeleteShareGroupOffsetsRequestTopic)
         entry.topic_name, pos = read_compact_string(data, pos)
         if data[pos]:
             entry._unknown_tags, pos = read_unknown_tags(data, pos)

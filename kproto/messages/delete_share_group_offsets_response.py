@@ -127,8 +127,9 @@ def _read_delete_share_group_offsets_response_topic(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[DeleteShareGroupOffsetsResponseTopic], int]:
     entries: list[DeleteShareGroupOffsetsResponseTopic] = []
+    new = DeleteShareGroupOffsetsResponseTopic.__new__
     for _ in range(count):
-        entry = DeleteShareGroupOffsetsResponseTopic.__new__(DeleteShareGroupOffsetsResponseTopic)
+        entry = new(DeleteShareGroupOffsetsResponseTopic)
         entry.topic_name, pos = read_compact_string(data, pos)
         entry.topic_id = Uuid(data[pos : pos + 16])
         pos += 16

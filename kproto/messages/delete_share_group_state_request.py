@@ -121,8 +121,9 @@ def _read_partition_data(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[PartitionData], int]:
     entries: list[PartitionData] = []
+    new = PartitionData.__new__
     for _ in range(count):
-        entry = PartitionData.__new__(PartitionData)
+        entry = new(PartitionData)
         (entry.partition,) = _INT32.unpack_from(data, pos)
         pos += 4
         if data[pos]:
@@ -147,8 +148,9 @@ def _read_delete_state_data(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[DeleteStateData], int]:
     entries: list[DeleteStateData] = []
+    new = DeleteStateData.__new__
     for _ in range(count):
-        entry = DeleteStateData.__new__(DeleteStateData)
+        entry = new(DeleteStateData)
         entry.topic_id = Uuid(data[pos : pos + 16])
         pos += 16
         length, pos = read_compact_array_length(data, pos)

@@ -148,8 +148,9 @@ def _read_delete_topic_state(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[DeleteTopicState], int]:
     entries: list[DeleteTopicState] = []
+    new = DeleteTopicState.__new__
     for _ in range(count):
-        entry = DeleteTopicState.__new__(DeleteTopicState)
+        entry = new(DeleteTopicState)
         entry.name, pos = read_compact_nullable_string(data, pos)
         entry.topic_id = Uuid(data[pos : pos + 16])
         pos += 16

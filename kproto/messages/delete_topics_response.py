@@ -155,8 +155,9 @@ def _read_deletable_topic_result(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[DeletableTopicResultCollection, int]:
     entries = DeletableTopicResultCollection()
+    new = DeletableTopicResult.__new__
     for _ in range(count):
-        entry = DeletableTopicResult.__new__(DeletableTopicResult)
+        entry = new(DeletableTopicResult)
         if version >= 6:
             entry.name, pos = read_compact_nullable_string(data, pos)
         elif version >= 4:

@@ -175,8 +175,9 @@ def _read_acl_description(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[AclDescription], int]:
     entries: list[AclDescription] = []
+    new = AclDescription.__new__
     for _ in range(count):
-        entry = AclDescription.__new__(AclDescription)
+        entry = new(AclDescription)
         if version >= 2:
             entry.principal, pos = read_compact_string(data, pos)
             entry.host, pos = read_compact_string(data, pos)
@@ -220,8 +221,9 @@ def _read_describe_acls_resource(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[DescribeAclsResource], int]:
     entries: list[DescribeAclsResource] = []
+    new = DescribeAclsResource.__new__
     for _ in range(count):
-        entry = DescribeAclsResource.__new__(DescribeAclsResource)
+        entry = new(DescribeAclsResource)
         (entry.resource_type,) = _INT8.unpack_from(data, pos)
         pos += 1
         if version >= 2:

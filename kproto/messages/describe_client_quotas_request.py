@@ -137,8 +137,9 @@ def _read_component_data(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[ComponentData], int]:
     entries: list[ComponentData] = []
+    new = ComponentData.__new__
     for _ in range(count):
-        entry = ComponentData.__new__(ComponentData)
+        entry = new(ComponentData)
         if version >= 1:
             entry.entity_type, pos = read_compact_string(data, pos)
         else:

@@ -197,8 +197,9 @@ def _read_entity_data(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[EntityData], int]:
     entries: list[EntityData] = []
+    new = EntityData.__new__
     for _ in range(count):
-        entry = EntityData.__new__(EntityData)
+        entry = new(EntityData)
         if version >= 1:
             entry.entity_type, pos = read_compact_string(data, pos)
             entry.entity_name, pos = read_compact_nullable_string(data, pos)
@@ -235,8 +236,9 @@ def _read_value_data(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[ValueData], int]:
     entries: list[ValueData] = []
+    new = ValueData.__new__
     for _ in range(count):
-        entry = ValueData.__new__(ValueData)
+        entry = new(ValueData)
         if version >= 1:
             entry.key, pos = read_compact_string(data, pos)
         else:
@@ -276,8 +278,9 @@ def _read_entry_data(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[EntryData], int]:
     entries: list[EntryData] = []
+    new = EntryData.__new__
     for _ in range(count):
-        entry = EntryData.__new__(EntryData)
+        entry = new(EntryData)
         if version >= 1:
             length, pos = read_compact_array_length(data, pos)
             entry.entity, pos = _read_entity_data(data, pos, length, version)

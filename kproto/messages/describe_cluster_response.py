@@ -187,8 +187,9 @@ def _read_describe_cluster_broker(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[DescribeClusterBrokerCollection, int]:
     entries = DescribeClusterBrokerCollection()
+    new = DescribeClusterBroker.__new__
     for _ in range(count):
-        entry = DescribeClusterBroker.__new__(DescribeClusterBroker)
+        entry = new(DescribeClusterBroker)
         (entry.broker_id,) = _INT32.unpack_from(data, pos)
         pos += 4
         entry.host, pos = read_compact_string(data, pos)

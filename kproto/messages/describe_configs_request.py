@@ -161,8 +161,9 @@ def _read_describe_configs_resource(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[DescribeConfigsResource], int]:
     entries: list[DescribeConfigsResource] = []
+    new = DescribeConfigsResource.__new__
     for _ in range(count):
-        entry = DescribeConfigsResource.__new__(DescribeConfigsResource)
+        entry = new(DescribeConfigsResource)
         (entry.resource_type,) = _INT8.unpack_from(data, pos)
         pos += 1
         if version >= 4:

@@ -223,8 +223,9 @@ def _read_describe_configs_synonym(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[DescribeConfigsSynonym], int]:
     entries: list[DescribeConfigsSynonym] = []
+    new = DescribeConfigsSynonym.__new__
     for _ in range(count):
-        entry = DescribeConfigsSynonym.__new__(DescribeConfigsSynonym)
+        entry = new(DescribeConfigsSynonym)
         if version >= 4:
             entry.name, pos = read_compact_string(data, pos)
             entry.value, pos = read_compact_nullable_string(data, pos)
@@ -270,8 +271,9 @@ def _read_describe_configs_resource_result(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[DescribeConfigsResourceResult], int]:
     entries: list[DescribeConfigsResourceResult] = []
+    new = DescribeConfigsResourceResult.__new__
     for _ in range(count):
-        entry = DescribeConfigsResourceResult.__new__(DescribeConfigsResourceResult)
+        entry = new(DescribeConfigsResourceResult)
         if version >= 4:
             entry.name, pos = read_compact_string(data, pos)
             entry.value, pos = read_compact_nullable_string(data, pos)
@@ -365,8 +367,9 @@ def _read_describe_configs_result(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[DescribeConfigsResult], int]:
     entries: list[DescribeConfigsResult] = []
+    new = DescribeConfigsResult.__new__
     for _ in range(count):
-        entry = DescribeConfigsResult.__new__(DescribeConfigsResult)
+        entry = new(DescribeConfigsResult)
         (entry.error_code,) = _INT16.unpack_from(data, pos)
         pos += 2
         if version >= 4:

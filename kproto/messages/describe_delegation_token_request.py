@@ -132,8 +132,9 @@ def _read_describe_delegation_token_owner(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[DescribeDelegationTokenOwner], int]:
     entries: list[DescribeDelegationTokenOwner] = []
+    new = DescribeDelegationTokenOwner.__new__
     for _ in range(count):
-        entry = DescribeDelegationTokenOwner.__new__(DescribeDelegationTokenOwner)
+        entry = new(DescribeDelegationTokenOwner)
         if version >= 2:
             entry.principal_type, pos = read_compact_string(data, pos)
             entry.principal_name, pos = read_compact_string(data, pos)

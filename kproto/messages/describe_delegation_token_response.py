@@ -197,8 +197,9 @@ def _read_described_delegation_token_renewer(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[DescribedDelegationTokenRenewer], int]:
     entries: list[DescribedDelegationTokenRenewer] = []
+    new = DescribedDelegationTokenRenewer.__new__
     for _ in range(count):
-        entry = DescribedDelegationTokenRenewer.__new__(DescribedDelegationTokenRenewer)
+        entry = new(DescribedDelegationTokenRenewer)
         if version >= 2:
             entry.principal_type, pos = read_compact_string(data, pos)
             entry.principal_name, pos = read_compact_string(data, pos)
@@ -237,8 +238,9 @@ def _read_described_delegation_token(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[DescribedDelegationToken], int]:
     entries: list[DescribedDelegationToken] = []
+    new = DescribedDelegationToken.__new__
     for _ in range(count):
-        entry = DescribedDelegationToken.__new__(DescribedDelegationToken)
+        entry = new(DescribedDelegationToken)
         if version >= 2:
             entry.principal_type, pos = read_compact_string(data, pos)
             entry.principal_name, pos = read_compact_string(data, pos)

@@ -207,8 +207,9 @@ def _read_described_group_member(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[DescribedGroupMember], int]:
     entries: list[DescribedGroupMember] = []
+    new = DescribedGroupMember.__new__
     for _ in range(count):
-        entry = DescribedGroupMember.__new__(DescribedGroupMember)
+        entry = new(DescribedGroupMember)
         if version >= 5:
             entry.member_id, pos = read_compact_string(data, pos)
         else:
@@ -273,8 +274,9 @@ def _read_described_group(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[DescribedGroup], int]:
     entries: list[DescribedGroup] = []
+    new = DescribedGroup.__new__
     for _ in range(count):
-        entry = DescribedGroup.__new__(DescribedGroup)
+        entry = new(DescribedGroup)
         (entry.error_code,) = _INT16.unpack_from(data, pos)
         pos += 2
         if version >= 6:

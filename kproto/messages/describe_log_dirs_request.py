@@ -149,8 +149,9 @@ def _read_describable_log_dir_topic(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[DescribableLogDirTopicCollection, int]:
     entries = DescribableLogDirTopicCollection()
+    new = DescribableLogDirTopic.__new__
     for _ in range(count):
-        entry = DescribableLogDirTopic.__new__(DescribableLogDirTopic)
+        entry = new(DescribableLogDirTopic)
         if version >= 2:
             entry.topic, pos = read_compact_string(data, pos)
             length, pos = read_compact_array_length(data, pos)

@@ -204,8 +204,9 @@ def _read_describe_log_dirs_partition(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[DescribeLogDirsPartition], int]:
     entries: list[DescribeLogDirsPartition] = []
+    new = DescribeLogDirsPartition.__new__
     for _ in range(count):
-        entry = DescribeLogDirsPartition.__new__(DescribeLogDirsPartition)
+        entry = new(DescribeLogDirsPartition)
         (
             entry.partition_index,
             entry.partition_size,
@@ -248,8 +249,9 @@ def _read_describe_log_dirs_topic(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[DescribeLogDirsTopic], int]:
     entries: list[DescribeLogDirsTopic] = []
+    new = DescribeLogDirsTopic.__new__
     for _ in range(count):
-        entry = DescribeLogDirsTopic.__new__(DescribeLogDirsTopic)
+        entry = new(DescribeLogDirsTopic)
         if version >= 2:
             entry.name, pos = read_compact_string(data, pos)
             length, pos = read_compact_array_length(data, pos)
@@ -292,8 +294,9 @@ def _read_describe_log_dirs_result(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[DescribeLogDirsResult], int]:
     entries: list[DescribeLogDirsResult] = []
+    new = DescribeLogDirsResult.__new__
     for _ in range(count):
-        entry = DescribeLogDirsResult.__new__(DescribeLogDirsResult)
+        entry = new(DescribeLogDirsResult)
         (entry.error_code,) = _INT16.unpack_from(data, pos)
         pos += 2
         if version >= 2:

@@ -119,8 +119,9 @@ def _read_topic_request(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[TopicRequestCollection, int]:
     entries = TopicRequestCollection()
+    new = TopicRequest.__new__
     for _ in range(count):
-        entry = TopicRequest.__new__(TopicRequest)
+        entry = new(TopicRequest)
         entry.name, pos = read_compact_string(data, pos)
         length, pos = read_compact_array_length(data, pos)
         entry.partition_indexes, pos = read_numbers(data, pos, length, "i")

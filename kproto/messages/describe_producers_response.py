@@ -183,8 +183,9 @@ def _read_producer_state(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[ProducerState], int]:
     entries: list[ProducerState] = []
+    new = ProducerState.__new__
     for _ in range(count):
-        entry = ProducerState.__new__(ProducerState)
+        entry = new(ProducerState)
         (
             entry.producer_id,
             entry.producer_epoch,
@@ -225,8 +226,9 @@ def _read_partition_response(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[PartitionResponse], int]:
     entries: list[PartitionResponse] = []
+    new = PartitionResponse.__new__
     for _ in range(count):
-        entry = PartitionResponse.__new__(PartitionResponse)
+        entry = new(PartitionResponse)
         entry.partition_index, entry.error_code = _INT32_INT16.unpack_from(data, pos)
         pos += 6
         entry.error_message, pos = read_compact_nullable_string(data, pos)
@@ -259,8 +261,9 @@ def _read_topic_response(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TopicResponse], int]:
     entries: list[TopicResponse] = []
+    new = TopicResponse.__new__
     for _ in range(count):
-        entry = TopicResponse.__new__(TopicResponse)
+        entry = new(TopicResponse)
         entry.name, pos = read_compact_string(data, pos)
         length, pos = read_compact_array_length(data, pos)
         entry.partitions, pos = _read_partition_response(data, pos, length, version)

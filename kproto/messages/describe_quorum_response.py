@@ -313,8 +313,9 @@ def _read_replica_state(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[ReplicaState], int]:
     entries: list[ReplicaState] = []
+    new = ReplicaState.__new__
     for _ in range(count):
-        entry = ReplicaState.__new__(ReplicaState)
+        entry = new(ReplicaState)
         (entry.replica_id,) = _INT32.unpack_from(data, pos)
         pos += 4
         if version >= 2:
@@ -365,8 +366,9 @@ def _read_partition_data(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[PartitionData], int]:
     entries: list[PartitionData] = []
+    new = PartitionData.__new__
     for _ in range(count):
-        entry = PartitionData.__new__(PartitionData)
+        entry = new(PartitionData)
         entry.partition_index, entry.error_code = _INT32_INT16.unpack_from(data, pos)
         pos += 6
         if version >= 2:
@@ -412,8 +414,9 @@ def _read_topic_data(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TopicData], int]:
     entries: list[TopicData] = []
+    new = TopicData.__new__
     for _ in range(count):
-        entry = TopicData.__new__(TopicData)
+        entry = new(TopicData)
         entry.topic_name, pos = read_compact_string(data, pos)
         length, pos = read_compact_array_length(data, pos)
         entry.partitions, pos = _read_partition_data(data, pos, length, version)
@@ -441,8 +444,9 @@ def _read_listener(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[ListenerCollection, int]:
     entries = ListenerCollection()
+    new = Listener.__new__
     for _ in range(count):
-        entry = Listener.__new__(Listener)
+        entry = new(Listener)
         entry.name, pos = read_compact_string(data, pos)
         entry.host, pos = read_compact_string(data, pos)
         (entry.port,) = _UINT16.unpack_from(data, pos)
@@ -469,8 +473,9 @@ def _write_listener(append: Append, entries: Iterable[Listener], version: int) -
 
 def _read_node(data: bytes, pos: int, count: int, version: int) -> tuple[NodeCollection, int]:
     entries = NodeCollection()
+    new = Node.__new__
     for _ in range(count):
-        entry = Node.__new__(Node)
+        entry = new(Node)
         (entry.node_id,) = _INT32.unpack_from(data, pos)
         pos += 4
         length, pos = read_compact_array_length(data, pos)

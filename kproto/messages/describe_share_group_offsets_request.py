@@ -129,8 +129,9 @@ def _read_describe_share_group_offsets_request_topic(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[DescribeShareGroupOffsetsRequestTopic], int]:
     entries: list[DescribeShareGroupOffsetsRequestTopic] = []
+    new = DescribeShareGroupOffsetsRequestTopic.__new__
     for _ in range(count):
-        entry = DescribeShareGroupOffsetsRequestTopic.__new__(DescribeShareGroupOffsetsRequestTopic)
+        entry = new(DescribeShareGroupOffsetsRequestTopic)
         entry.topic_name, pos = read_compact_string(data, pos)
         length, pos = read_compact_array_length(data, pos)
         entry.partitions, pos = read_numbers(data, pos, length, "i")
@@ -160,8 +161,9 @@ def _read_describe_share_group_offsets_request_group(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[DescribeShareGroupOffsetsRequestGroup], int]:
     entries: list[DescribeShareGroupOffsetsRequestGroup] = []
+    new = DescribeShareGroupOffsetsRequestGroup.__new__
     for _ in range(count):
-        entry = DescribeShareGroupOffsetsRequestGroup.__new__(DescribeShareGroupOffsetsRequestGroup)
+        entry = new(DescribeShareGroupOffsetsRequestGroup)
         entry.group_id, pos = read_compact_string(data, pos)
         length, pos = read_compact_nullable_array_length(data, pos)
         if length < 0:

@@ -189,10 +189,9 @@ def _read_describe_share_group_offsets_response_partition(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[DescribeShareGroupOffsetsResponsePartition], int]:
     entries: list[DescribeShareGroupOffsetsResponsePartition] = []
+    new = DescribeShareGroupOffsetsResponsePartition.__new__
     for _ in range(count):
-        entry = DescribeShareGroupOffsetsResponsePartition.__new__(
-            DescribeShareGroupOffsetsResponsePartition
-        )
+        entry = new(DescribeShareGroupOffsetsResponsePartition)
         (
             entry.partition_index,
             entry.start_offset,
@@ -237,10 +236,9 @@ def _read_describe_share_group_offsets_response_topic(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[DescribeShareGroupOffsetsResponseTopic], int]:
     entries: list[DescribeShareGroupOffsetsResponseTopic] = []
+    new = DescribeShareGroupOffsetsResponseTopic.__new__
     for _ in range(count):
-        entry = DescribeShareGroupOffsetsResponseTopic.__new__(
-            DescribeShareGroupOffsetsResponseTopic
-        )
+        entry = new(DescribeShareGroupOffsetsResponseTopic)
         entry.topic_name, pos = read_compact_string(data, pos)
         entry.topic_id = Uuid(data[pos : pos + 16])
         pos += 16
@@ -277,10 +275,9 @@ def _read_describe_share_group_offsets_response_group(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[DescribeShareGroupOffsetsResponseGroup], int]:
     entries: list[DescribeShareGroupOffsetsResponseGroup] = []
+    new = DescribeShareGroupOffsetsResponseGroup.__new__
     for _ in range(count):
-        entry = DescribeShareGroupOffsetsResponseGroup.__new__(
-            DescribeShareGroupOffsetsResponseGroup
-        )
+        entry = new(DescribeShareGroupOffsetsResponseGroup)
         entry.group_id, pos = read_compact_string(data, pos)
         length, pos = read_compact_array_length(data, pos)
         entry.topics, pos = _read_describe_share_group_offsets_response_topic(

@@ -133,8 +133,9 @@ def _read_topic_request(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TopicRequest], int]:
     entries: list[TopicRequest] = []
+    new = TopicRequest.__new__
     for _ in range(count):
-        entry = TopicRequest.__new__(TopicRequest)
+        entry = new(TopicRequest)
         entry.name, pos = read_compact_string(data, pos)
         if data[pos]:
             entry._unknown_tags, pos = read_unknown_tags(data, pos)
@@ -156,8 +157,9 @@ def _write_topic_request(append: Append, entries: Iterable[TopicRequest], versio
 
 def _read_cursor(data: bytes, pos: int, count: int, version: int) -> tuple[list[Cursor], int]:
     entries: list[Cursor] = []
+    new = Cursor.__new__
     for _ in range(count):
-        entry = Cursor.__new__(Cursor)
+        entry = new(Cursor)
         entry.topic_name, pos = read_compact_string(data, pos)
         (entry.partition_index,) = _INT32.unpack_from(data, pos)
         pos += 4

@@ -251,10 +251,9 @@ def _read_describe_topic_partitions_response_partition(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[DescribeTopicPartitionsResponsePartition], int]:
     entries: list[DescribeTopicPartitionsResponsePartition] = []
+    new = DescribeTopicPartitionsResponsePartition.__new__
     for _ in range(count):
-        entry = DescribeTopicPartitionsResponsePartition.__new__(
-            DescribeTopicPartitionsResponsePartition
-        )
+        entry = new(DescribeTopicPartitionsResponsePartition)
         (
             entry.error_code,
             entry.partition_index,
@@ -322,8 +321,9 @@ def _read_describe_topic_partitions_response_topic(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[DescribeTopicPartitionsResponseTopicCollection, int]:
     entries = DescribeTopicPartitionsResponseTopicCollection()
+    new = DescribeTopicPartitionsResponseTopic.__new__
     for _ in range(count):
-        entry = DescribeTopicPartitionsResponseTopic.__new__(DescribeTopicPartitionsResponseTopic)
+        entry = new(DescribeTopicPartitionsResponseTopic)
         (entry.error_code,) = _INT16.unpack_from(data, pos)
         pos += 2
         entry.name, pos = read_compact_nullable_string(data, pos)
@@ -367,8 +367,9 @@ def _write_describe_topic_partitions_response_topic(
 
 def _read_cursor(data: bytes, pos: int, count: int, version: int) -> tuple[list[Cursor], int]:
     entries: list[Cursor] = []
+    new = Cursor.__new__
     for _ in range(count):
-        entry = Cursor.__new__(Cursor)
+        entry = new(Cursor)
         entry.topic_name, pos = read_compact_string(data, pos)
         (entry.partition_index,) = _INT32.unpack_from(data, pos)
         pos += 4

@@ -179,8 +179,9 @@ def _read_topic_data(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[TopicDataCollection, int]:
     entries = TopicDataCollection()
+    new = TopicData.__new__
     for _ in range(count):
-        entry = TopicData.__new__(TopicData)
+        entry = new(TopicData)
         entry.topic, pos = read_compact_string(data, pos)
         length, pos = read_compact_array_length(data, pos)
         entry.partitions, pos = read_numbers(data, pos, length, "i")
@@ -208,8 +209,9 @@ def _read_transaction_state(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TransactionState], int]:
     entries: list[TransactionState] = []
+    new = TransactionState.__new__
     for _ in range(count):
-        entry = TransactionState.__new__(TransactionState)
+        entry = new(TransactionState)
         (entry.error_code,) = _INT16.unpack_from(data, pos)
         pos += 2
         entry.transactional_id, pos = read_compact_string(data, pos)

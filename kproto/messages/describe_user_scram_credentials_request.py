@@ -96,8 +96,9 @@ class DescribeUserScramCredentialsRequest(Request["DescribeUserScramCredentialsR
 
 def _read_user_name(data: bytes, pos: int, count: int, version: int) -> tuple[list[UserName], int]:
     entries: list[UserName] = []
+    new = UserName.__new__
     for _ in range(count):
-        entry = UserName.__new__(UserName)
+        entry = new(UserName)
         entry.name, pos = read_compact_string(data, pos)
         if data[pos]:
             entry._unknown_tags, pos = read_unknown_tags(data, pos)

@@ -149,8 +149,9 @@ def _read_credential_info(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[CredentialInfo], int]:
     entries: list[CredentialInfo] = []
+    new = CredentialInfo.__new__
     for _ in range(count):
-        entry = CredentialInfo.__new__(CredentialInfo)
+        entry = new(CredentialInfo)
         entry.mechanism, entry.iterations = _INT8_INT32.unpack_from(data, pos)
         pos += 5
         if data[pos]:
@@ -175,8 +176,9 @@ def _read_describe_user_scram_credentials_result(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[DescribeUserScramCredentialsResult], int]:
     entries: list[DescribeUserScramCredentialsResult] = []
+    new = DescribeUserScramCredentialsResult.__new__
     for _ in range(count):
-        entry = DescribeUserScramCredentialsResult.__new__(DescribeUserScramCredentialsResult)
+        entry = new(DescribeUserScramCredentialsResult)
         entry.user, pos = read_compact_string(data, pos)
         (entry.error_code,) = _INT16.unpack_from(data, pos)
         pos += 2

@@ -179,8 +179,9 @@ def _read_topic_partitions(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[TopicPartitionsCollection, int]:
     entries = TopicPartitionsCollection()
+    new = TopicPartitions.__new__
     for _ in range(count):
-        entry = TopicPartitions.__new__(TopicPartitions)
+        entry = new(TopicPartitions)
         if version >= 2:
             entry.topic, pos = read_compact_string(data, pos)
             length, pos = read_compact_array_length(data, pos)

@@ -172,8 +172,9 @@ def _read_partition_result(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[PartitionResult], int]:
     entries: list[PartitionResult] = []
+    new = PartitionResult.__new__
     for _ in range(count):
-        entry = PartitionResult.__new__(PartitionResult)
+        entry = new(PartitionResult)
         entry.partition_id, entry.error_code = _INT32_INT16.unpack_from(data, pos)
         pos += 6
         if version >= 2:
@@ -211,8 +212,9 @@ def _read_replica_election_result(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[ReplicaElectionResult], int]:
     entries: list[ReplicaElectionResult] = []
+    new = ReplicaElectionResult.__new__
     for _ in range(count):
-        entry = ReplicaElectionResult.__new__(ReplicaElectionResult)
+        entry = new(ReplicaElectionResult)
         if version >= 2:
             entry.topic, pos = read_compact_string(data, pos)
             length, pos = read_compact_array_length(data, pos)

@@ -249,8 +249,9 @@ def _read_replica_info(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[ReplicaInfo], int]:
     entries: list[ReplicaInfo] = []
+    new = ReplicaInfo.__new__
     for _ in range(count):
-        entry = ReplicaInfo.__new__(ReplicaInfo)
+        entry = new(ReplicaInfo)
         (entry.candidate_id,) = _INT32.unpack_from(data, pos)
         pos += 4
         entry.candidate_directory_id = Uuid(data[pos : pos + 16])
@@ -280,8 +281,9 @@ def _read_partition_data(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[PartitionData], int]:
     entries: list[PartitionData] = []
+    new = PartitionData.__new__
     for _ in range(count):
-        entry = PartitionData.__new__(PartitionData)
+        entry = new(PartitionData)
         entry.partition_index, entry.leader_id, entry.leader_epoch = _INT32X3.unpack_from(data, pos)
         pos += 12
         if version >= 1:
@@ -323,8 +325,9 @@ def _read_topic_data(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TopicData], int]:
     entries: list[TopicData] = []
+    new = TopicData.__new__
     for _ in range(count):
-        entry = TopicData.__new__(TopicData)
+        entry = new(TopicData)
         if version >= 1:
             entry.topic_name, pos = read_compact_string(data, pos)
             length, pos = read_compact_array_length(data, pos)
@@ -365,8 +368,9 @@ def _read_leader_endpoint(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[LeaderEndpointCollection, int]:
     entries = LeaderEndpointCollection()
+    new = LeaderEndpoint.__new__
     for _ in range(count):
-        entry = LeaderEndpoint.__new__(LeaderEndpoint)
+        entry = new(LeaderEndpoint)
         entry.name, pos = read_compact_string(data, pos)
         entry.host, pos = read_compact_string(data, pos)
         (entry.port,) = _UINT16.unpack_from(data, pos)

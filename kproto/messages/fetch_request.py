@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
 from ..wire.reading import (
+    ARRAY_STRUCTS,
     read_array_length,
     read_compact_array_length,
     read_compact_nullable_string,
     read_compact_string,
     read_numbers,
-    read_string,
     read_tags,
     read_unknown_tags,
 )
@@ -45,17 +45,28 @@ __all__ = [
     "ReplicaState",
 ]
 
+_INT16 = struct.Struct(">h")
+_INT32 = struct.Struct(">i")
 _INT32X2_INT64X2_INT32 = struct.Struct(">iiqqi")
 _INT32X2_INT64_INT32_INT64_INT32 = struct.Struct(">iiqiqi")
+_INT32X2_INT64_INT32_INT64_INT32_UINT8 = struct.Struct(">iiqiqiB")
 _INT32X3 = struct.Struct(">iii")
 _INT32X3_INT8_INT32X2 = struct.Struct(">iiibii")
+_INT32X3_INT8_INT32X2_UINT8 = struct.Struct(">iiibiiB")
 _INT32X4 = struct.Struct(">iiii")
 _INT32X4_INT8 = struct.Struct(">iiiib")
+_INT32X4_INT8_INT32 = struct.Struct(">iiiibi")
 _INT32X4_INT8_INT32X2 = struct.Struct(">iiiibii")
+_INT32X4_INT8_INT32X2_UINT8 = struct.Struct(">iiiibiiB")
+_INT32X4_INT8_INT32X3 = struct.Struct(">iiiibiii")
+_INT32X5 = struct.Struct(">iiiii")
+_INT32_ARRAYS = ARRAY_STRUCTS["i"]
 _INT32_INT64 = struct.Struct(">iq")
 _INT32_INT64X2_INT32 = struct.Struct(">iqqi")
 _INT32_INT64_INT32 = struct.Struct(">iqi")
+_INT32_INT64_UINT8 = struct.Struct(">iqB")
 _INT64 = struct.Struct(">q")
+_UUID_UINT8 = struct.Struct(">16sB")
 
 
 class ReplicaState(Struct):
@@ -284,34 +295,35 @@ class FetchRequest(Request["FetchResponse"]):
                 message.isolation_level,
                 message.session_id,
                 message.session_epoch,
-            ) = _INT32X3_INT8_INT32X2.unpack_from(data, pos)
-            pos += 21
-            length = data[pos]
+                length,
+            ) = _INT32X3_INT8_INT32X2_UINT8.unpack_from(data, pos)
+            pos += 22
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             message.topics, pos = _read_fetch_topic(data, pos, length, version)
             length = data[pos]
+            pos += 1
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             message.forgotten_topics_data, pos = _read_forgotten_topic(data, pos, length, version)
             size = data[pos]
+            pos += 1
             if 0 < size < 128:
-                end = pos + size
-                message.rack_id = data[pos + 1 : end].decode()
+                end = pos + size - 1
+                message.rack_id = data[pos:end].decode()
                 pos = end
             else:
-                message.rack_id, pos = read_compact_string(data, pos)
-            if data[pos]:
-                pos = _read_fetch_request_tags(message, data, pos, version)
+                message.rack_id, pos = read_compact_string(data, pos - 1)
+            tags = data[pos]
+            pos += 1
+            if tags:
+                pos = _read_fetch_request_tags(message, data, pos - 1, version)
             else:
                 message._unknown_tags = None
-                pos += 1
         elif version >= 12:
             message.cluster_id = None
             message._replica_state = DEFAULT
@@ -323,34 +335,35 @@ class FetchRequest(Request["FetchResponse"]):
                 message.isolation_level,
                 message.session_id,
                 message.session_epoch,
-            ) = _INT32X4_INT8_INT32X2.unpack_from(data, pos)
-            pos += 25
-            length = data[pos]
+                length,
+            ) = _INT32X4_INT8_INT32X2_UINT8.unpack_from(data, pos)
+            pos += 26
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             message.topics, pos = _read_fetch_topic(data, pos, length, version)
             length = data[pos]
+            pos += 1
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             message.forgotten_topics_data, pos = _read_forgotten_topic(data, pos, length, version)
             size = data[pos]
+            pos += 1
             if 0 < size < 128:
-                end = pos + size
-                message.rack_id = data[pos + 1 : end].decode()
+                end = pos + size - 1
+                message.rack_id = data[pos:end].decode()
                 pos = end
             else:
-                message.rack_id, pos = read_compact_string(data, pos)
-            if data[pos]:
-                pos = _read_fetch_request_tags(message, data, pos, version)
+                message.rack_id, pos = read_compact_string(data, pos - 1)
+            tags = data[pos]
+            pos += 1
+            if tags:
+                pos = _read_fetch_request_tags(message, data, pos - 1, version)
             else:
                 message._unknown_tags = None
-                pos += 1
         elif version >= 11:
             message.cluster_id = None
             message._replica_state = DEFAULT
@@ -362,13 +375,25 @@ class FetchRequest(Request["FetchResponse"]):
                 message.isolation_level,
                 message.session_id,
                 message.session_epoch,
-            ) = _INT32X4_INT8_INT32X2.unpack_from(data, pos)
-            pos += 25
-            length, pos = read_array_length(data, pos)
+                length,
+            ) = _INT32X4_INT8_INT32X3.unpack_from(data, pos)
+            pos += 29
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.topics, pos = _read_fetch_topic(data, pos, length, version)
-            length, pos = read_array_length(data, pos)
+            (length,) = _INT32.unpack_from(data, pos)
+            pos += 4
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.forgotten_topics_data, pos = _read_forgotten_topic(data, pos, length, version)
-            message.rack_id, pos = read_string(data, pos)
+            (size,) = _INT16.unpack_from(data, pos)
+            pos += 2
+            if size >= 0:
+                end = pos + size
+                message.rack_id = data[pos:end].decode()
+                pos = end
+            else:
+                raise WireFault
             message._unknown_tags = None
         elif version >= 7:
             message.cluster_id = None
@@ -381,11 +406,16 @@ class FetchRequest(Request["FetchResponse"]):
                 message.isolation_level,
                 message.session_id,
                 message.session_epoch,
-            ) = _INT32X4_INT8_INT32X2.unpack_from(data, pos)
-            pos += 25
-            length, pos = read_array_length(data, pos)
+                length,
+            ) = _INT32X4_INT8_INT32X3.unpack_from(data, pos)
+            pos += 29
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.topics, pos = _read_fetch_topic(data, pos, length, version)
-            length, pos = read_array_length(data, pos)
+            (length,) = _INT32.unpack_from(data, pos)
+            pos += 4
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.forgotten_topics_data, pos = _read_forgotten_topic(data, pos, length, version)
             message.rack_id = ""
             message._unknown_tags = None
@@ -400,9 +430,11 @@ class FetchRequest(Request["FetchResponse"]):
                 message.min_bytes,
                 message.max_bytes,
                 message.isolation_level,
-            ) = _INT32X4_INT8.unpack_from(data, pos)
-            pos += 17
-            length, pos = read_array_length(data, pos)
+                length,
+            ) = _INT32X4_INT8_INT32.unpack_from(data, pos)
+            pos += 21
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.topics, pos = _read_fetch_topic(data, pos, length, version)
             message.forgotten_topics_data = []
             message.rack_id = ""
@@ -418,9 +450,11 @@ class FetchRequest(Request["FetchResponse"]):
                 message.max_wait_ms,
                 message.min_bytes,
                 message.max_bytes,
-            ) = _INT32X4.unpack_from(data, pos)
-            pos += 16
-            length, pos = read_array_length(data, pos)
+                length,
+            ) = _INT32X5.unpack_from(data, pos)
+            pos += 20
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.topics, pos = _read_fetch_topic(data, pos, length, version)
             message.forgotten_topics_data = []
             message.rack_id = ""
@@ -436,9 +470,11 @@ class FetchRequest(Request["FetchResponse"]):
                 message.replica_id,
                 message.max_wait_ms,
                 message.min_bytes,
-            ) = _INT32X3.unpack_from(data, pos)
-            pos += 12
-            length, pos = read_array_length(data, pos)
+                length,
+            ) = _INT32X4.unpack_from(data, pos)
+            pos += 16
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.topics, pos = _read_fetch_topic(data, pos, length, version)
             message.forgotten_topics_data = []
             message.rack_id = ""
@@ -588,15 +624,15 @@ def _read_replica_state(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[ReplicaState], int]:
     entries: list[ReplicaState] = []
+    new = ReplicaState.__new__
     for _ in range(count):
-        entry = ReplicaState.__new__(ReplicaState)
-        entry.replica_id, entry.replica_epoch = _INT32_INT64.unpack_from(data, pos)
-        pos += 12
-        if data[pos]:
-            entry._unknown_tags, pos = read_unknown_tags(data, pos)
+        entry = new(ReplicaState)
+        entry.replica_id, entry.replica_epoch, tags = _INT32_INT64_UINT8.unpack_from(data, pos)
+        pos += 13
+        if tags:
+            entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
         else:
             entry._unknown_tags = None
-            pos += 1
         entries.append(entry)
     return entries, pos
 
@@ -614,9 +650,10 @@ def _read_fetch_partition(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[FetchPartition], int]:
     entries: list[FetchPartition] = []
+    new = FetchPartition.__new__
     if version >= 17:
         for _ in range(count):
-            entry = FetchPartition.__new__(FetchPartition)
+            entry = new(FetchPartition)
             entry.replica_directory_id = ZERO_UUID
             entry.high_watermark = 9223372036854775807
             (
@@ -626,17 +663,17 @@ def _read_fetch_partition(
                 entry.last_fetched_epoch,
                 entry.log_start_offset,
                 entry.partition_max_bytes,
-            ) = _INT32X2_INT64_INT32_INT64_INT32.unpack_from(data, pos)
-            pos += 32
-            if data[pos]:
-                pos = _read_fetch_partition_tags(entry, data, pos, version)
+                tags,
+            ) = _INT32X2_INT64_INT32_INT64_INT32_UINT8.unpack_from(data, pos)
+            pos += 33
+            if tags:
+                pos = _read_fetch_partition_tags(entry, data, pos - 1, version)
             else:
                 entry._unknown_tags = None
-                pos += 1
             entries.append(entry)
     elif version >= 12:
         for _ in range(count):
-            entry = FetchPartition.__new__(FetchPartition)
+            entry = new(FetchPartition)
             entry.replica_directory_id = ZERO_UUID
             entry.high_watermark = 9223372036854775807
             (
@@ -646,17 +683,17 @@ def _read_fetch_partition(
                 entry.last_fetched_epoch,
                 entry.log_start_offset,
                 entry.partition_max_bytes,
-            ) = _INT32X2_INT64_INT32_INT64_INT32.unpack_from(data, pos)
-            pos += 32
-            if data[pos]:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+                tags,
+            ) = _INT32X2_INT64_INT32_INT64_INT32_UINT8.unpack_from(data, pos)
+            pos += 33
+            if tags:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 entry._unknown_tags = None
-                pos += 1
             entries.append(entry)
     elif version >= 9:
         for _ in range(count):
-            entry = FetchPartition.__new__(FetchPartition)
+            entry = new(FetchPartition)
             entry.last_fetched_epoch = -1
             entry.replica_directory_id = ZERO_UUID
             entry.high_watermark = 9223372036854775807
@@ -672,7 +709,7 @@ def _read_fetch_partition(
             entries.append(entry)
     elif version >= 5:
         for _ in range(count):
-            entry = FetchPartition.__new__(FetchPartition)
+            entry = new(FetchPartition)
             entry.current_leader_epoch = -1
             entry.last_fetched_epoch = -1
             entry.replica_directory_id = ZERO_UUID
@@ -688,7 +725,7 @@ def _read_fetch_partition(
             entries.append(entry)
     else:
         for _ in range(count):
-            entry = FetchPartition.__new__(FetchPartition)
+            entry = new(FetchPartition)
             entry.current_leader_epoch = -1
             entry.last_fetched_epoch = -1
             entry.log_start_offset = -1
@@ -822,55 +859,68 @@ def _read_fetch_topic(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[FetchTopic], int]:
     entries: list[FetchTopic] = []
+    new = FetchTopic.__new__
     if version >= 13:
         for _ in range(count):
-            entry = FetchTopic.__new__(FetchTopic)
+            entry = new(FetchTopic)
             entry.topic = ""
-            entry.topic_id = Uuid(data[pos : pos + 16])
-            pos += 16
-            length = data[pos]
+            topic_id, length = _UUID_UINT8.unpack_from(data, pos)
+            pos += 17
+            entry.topic_id = Uuid(topic_id)
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             entry.partitions, pos = _read_fetch_partition(data, pos, length, version)
-            if data[pos]:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+            tags = data[pos]
+            pos += 1
+            if tags:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 entry._unknown_tags = None
-                pos += 1
             entries.append(entry)
     elif version >= 12:
         for _ in range(count):
-            entry = FetchTopic.__new__(FetchTopic)
+            entry = new(FetchTopic)
             size = data[pos]
+            pos += 1
             if 0 < size < 128:
-                end = pos + size
-                entry.topic = data[pos + 1 : end].decode()
+                end = pos + size - 1
+                entry.topic = data[pos:end].decode()
                 pos = end
             else:
-                entry.topic, pos = read_compact_string(data, pos)
+                entry.topic, pos = read_compact_string(data, pos - 1)
             entry.topic_id = ZERO_UUID
             length = data[pos]
+            pos += 1
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             entry.partitions, pos = _read_fetch_partition(data, pos, length, version)
-            if data[pos]:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+            tags = data[pos]
+            pos += 1
+            if tags:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 entry._unknown_tags = None
-                pos += 1
             entries.append(entry)
     else:
         for _ in range(count):
-            entry = FetchTopic.__new__(FetchTopic)
-            entry.topic, pos = read_string(data, pos)
+            entry = new(FetchTopic)
+            (size,) = _INT16.unpack_from(data, pos)
+            pos += 2
+            if size >= 0:
+                end = pos + size
+                entry.topic = data[pos:end].decode()
+                pos = end
+            else:
+                raise WireFault
             entry.topic_id = ZERO_UUID
-            length, pos = read_array_length(data, pos)
+            (length,) = _INT32.unpack_from(data, pos)
+            pos += 4
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             entry.partitions, pos = _read_fetch_partition(data, pos, length, version)
             entry._unknown_tags = None
             entries.append(entry)
@@ -914,56 +964,83 @@ def _read_forgotten_topic(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[ForgottenTopic], int]:
     entries: list[ForgottenTopic] = []
+    new = ForgottenTopic.__new__
     if version >= 13:
         for _ in range(count):
-            entry = ForgottenTopic.__new__(ForgottenTopic)
+            entry = new(ForgottenTopic)
             entry.topic = ""
-            entry.topic_id = Uuid(data[pos : pos + 16])
-            pos += 16
-            length = data[pos]
-            if 0 < length < 128:
-                length -= 1
-                pos += 1
+            topic_id, length = _UUID_UINT8.unpack_from(data, pos)
+            pos += 17
+            entry.topic_id = Uuid(topic_id)
+            if 1 < length < 128:
+                shape = _INT32_ARRAYS[length - 1]
+                entry.partitions = list(shape.unpack_from(data, pos))
+                pos += shape.size
+            elif length == 1:
+                entry.partitions = []
             else:
-                length, pos = read_compact_array_length(data, pos)
-            entry.partitions, pos = read_numbers(data, pos, length, "i")
-            if data[pos]:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
+                entry.partitions, pos = read_numbers(data, pos, length, "i")
+            tags = data[pos]
+            pos += 1
+            if tags:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 entry._unknown_tags = None
-                pos += 1
             entries.append(entry)
     elif version >= 12:
         for _ in range(count):
-            entry = ForgottenTopic.__new__(ForgottenTopic)
+            entry = new(ForgottenTopic)
             size = data[pos]
+            pos += 1
             if 0 < size < 128:
-                end = pos + size
-                entry.topic = data[pos + 1 : end].decode()
+                end = pos + size - 1
+                entry.topic = data[pos:end].decode()
                 pos = end
             else:
-                entry.topic, pos = read_compact_string(data, pos)
+                entry.topic, pos = read_compact_string(data, pos - 1)
             entry.topic_id = ZERO_UUID
             length = data[pos]
-            if 0 < length < 128:
-                length -= 1
-                pos += 1
+            pos += 1
+            if 1 < length < 128:
+                shape = _INT32_ARRAYS[length - 1]
+                entry.partitions = list(shape.unpack_from(data, pos))
+                pos += shape.size
+            elif length == 1:
+                entry.partitions = []
             else:
-                length, pos = read_compact_array_length(data, pos)
-            entry.partitions, pos = read_numbers(data, pos, length, "i")
-            if data[pos]:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
+                entry.partitions, pos = read_numbers(data, pos, length, "i")
+            tags = data[pos]
+            pos += 1
+            if tags:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 entry._unknown_tags = None
-                pos += 1
             entries.append(entry)
     else:
         for _ in range(count):
-            entry = ForgottenTopic.__new__(ForgottenTopic)
-            entry.topic, pos = read_string(data, pos)
+            entry = new(ForgottenTopic)
+            (size,) = _INT16.unpack_from(data, pos)
+            pos += 2
+            if size >= 0:
+                end = pos + size
+                entry.topic = data[pos:end].decode()
+                pos = end
+            else:
+                raise WireFault
             entry.topic_id = ZERO_UUID
-            length, pos = read_array_length(data, pos)
-            entry.partitions, pos = read_numbers(data, pos, length, "i")
+            (length,) = _INT32.unpack_from(data, pos)
+            pos += 4
+            if 0 < length < 128:
+                shape = _INT32_ARRAYS[length]
+                entry.partitions = list(shape.unpack_from(data, pos))
+                pos += shape.size
+            elif length == 0:
+                entry.partitions = []
+            else:
+                length, pos = read_array_length(data, pos - 4)
+                entry.partitions, pos = read_numbers(data, pos, length, "i")
             entry._unknown_tags = None
             entries.append(entry)
     return entries, pos

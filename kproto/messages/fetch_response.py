@@ -17,8 +17,6 @@ from ..wire.reading import (
     read_compact_nullable_string,
     read_compact_string,
     read_nullable_array_length,
-    read_nullable_bytes,
-    read_string,
     read_tags,
     read_unknown_tags,
 )
@@ -50,15 +48,28 @@ __all__ = [
     "SnapshotId",
 ]
 
+_INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT32X2 = struct.Struct(">ii")
+_INT32X2_UINT8 = struct.Struct(">iiB")
 _INT32_INT16_INT32 = struct.Struct(">ihi")
+_INT32_INT16_INT32X2 = struct.Struct(">ihii")
+_INT32_INT16_INT32_UINT8 = struct.Struct(">ihiB")
 _INT32_INT16_INT64 = struct.Struct(">ihq")
 _INT32_INT16_INT64X2 = struct.Struct(">ihqq")
+_INT32_INT16_INT64X2_INT32 = struct.Struct(">ihqqi")
 _INT32_INT16_INT64X3 = struct.Struct(">ihqqq")
+_INT32_INT16_INT64X3_INT32 = struct.Struct(">ihqqqi")
+_INT32_INT16_INT64X3_UINT8 = struct.Struct(">ihqqqB")
+_INT32_INT16_INT64_INT32 = struct.Struct(">ihqi")
 _INT32_INT64 = struct.Struct(">iq")
+_INT32_INT64_UINT8 = struct.Struct(">iqB")
+_INT32_UINT8 = struct.Struct(">iB")
 _INT64X2 = struct.Struct(">qq")
+_INT64X2_UINT8 = struct.Struct(">qqB")
 _INT64_INT32 = struct.Struct(">qi")
+_INT64_INT32_UINT8 = struct.Struct(">qiB")
+_UUID_UINT8 = struct.Struct(">16sB")
 
 
 class EpochEndOffset(Struct):
@@ -369,58 +380,61 @@ class FetchResponse(Response):
                 message.throttle_time_ms,
                 message.error_code,
                 message.session_id,
-            ) = _INT32_INT16_INT32.unpack_from(data, pos)
-            pos += 10
-            length = data[pos]
+                length,
+            ) = _INT32_INT16_INT32_UINT8.unpack_from(data, pos)
+            pos += 11
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             message.responses, pos = _read_fetchable_topic_response(data, pos, length, version)
             message.node_endpoints = NodeEndpointCollection()
-            if data[pos]:
-                pos = _read_fetch_response_tags(message, data, pos, version)
+            tags = data[pos]
+            pos += 1
+            if tags:
+                pos = _read_fetch_response_tags(message, data, pos - 1, version)
             else:
                 message._unknown_tags = None
-                pos += 1
         elif version >= 12:
             (
                 message.throttle_time_ms,
                 message.error_code,
                 message.session_id,
-            ) = _INT32_INT16_INT32.unpack_from(data, pos)
-            pos += 10
-            length = data[pos]
+                length,
+            ) = _INT32_INT16_INT32_UINT8.unpack_from(data, pos)
+            pos += 11
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             message.responses, pos = _read_fetchable_topic_response(data, pos, length, version)
             message.node_endpoints = NodeEndpointCollection()
-            if data[pos]:
-                message._unknown_tags, pos = read_unknown_tags(data, pos)
+            tags = data[pos]
+            pos += 1
+            if tags:
+                message._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 message._unknown_tags = None
-                pos += 1
         elif version >= 7:
             (
                 message.throttle_time_ms,
                 message.error_code,
                 message.session_id,
-            ) = _INT32_INT16_INT32.unpack_from(data, pos)
-            pos += 10
-            length, pos = read_array_length(data, pos)
+                length,
+            ) = _INT32_INT16_INT32X2.unpack_from(data, pos)
+            pos += 14
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.responses, pos = _read_fetchable_topic_response(data, pos, length, version)
             message.node_endpoints = NodeEndpointCollection()
             message._unknown_tags = None
         elif version >= 1:
             message.error_code = 0
             message.session_id = 0
-            (message.throttle_time_ms,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            length, pos = read_array_length(data, pos)
+            message.throttle_time_ms, length = _INT32X2.unpack_from(data, pos)
+            pos += 8
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.responses, pos = _read_fetchable_topic_response(data, pos, length, version)
             message.node_endpoints = NodeEndpointCollection()
             message._unknown_tags = None
@@ -428,7 +442,10 @@ class FetchResponse(Response):
             message.throttle_time_ms = 0
             message.error_code = 0
             message.session_id = 0
-            length, pos = read_array_length(data, pos)
+            (length,) = _INT32.unpack_from(data, pos)
+            pos += 4
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.responses, pos = _read_fetchable_topic_response(data, pos, length, version)
             message.node_endpoints = NodeEndpointCollection()
             message._unknown_tags = None
@@ -483,15 +500,15 @@ def _read_epoch_end_offset(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[EpochEndOffset], int]:
     entries: list[EpochEndOffset] = []
+    new = EpochEndOffset.__new__
     for _ in range(count):
-        entry = EpochEndOffset.__new__(EpochEndOffset)
-        entry.epoch, entry.end_offset = _INT32_INT64.unpack_from(data, pos)
-        pos += 12
-        if data[pos]:
-            entry._unknown_tags, pos = read_unknown_tags(data, pos)
+        entry = new(EpochEndOffset)
+        entry.epoch, entry.end_offset, tags = _INT32_INT64_UINT8.unpack_from(data, pos)
+        pos += 13
+        if tags:
+            entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
         else:
             entry._unknown_tags = None
-            pos += 1
         entries.append(entry)
     return entries, pos
 
@@ -511,15 +528,15 @@ def _read_leader_id_and_epoch(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[LeaderIdAndEpoch], int]:
     entries: list[LeaderIdAndEpoch] = []
+    new = LeaderIdAndEpoch.__new__
     for _ in range(count):
-        entry = LeaderIdAndEpoch.__new__(LeaderIdAndEpoch)
-        entry.leader_id, entry.leader_epoch = _INT32X2.unpack_from(data, pos)
-        pos += 8
-        if data[pos]:
-            entry._unknown_tags, pos = read_unknown_tags(data, pos)
+        entry = new(LeaderIdAndEpoch)
+        entry.leader_id, entry.leader_epoch, tags = _INT32X2_UINT8.unpack_from(data, pos)
+        pos += 9
+        if tags:
+            entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
         else:
             entry._unknown_tags = None
-            pos += 1
         entries.append(entry)
     return entries, pos
 
@@ -539,15 +556,15 @@ def _read_snapshot_id(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[SnapshotId], int]:
     entries: list[SnapshotId] = []
+    new = SnapshotId.__new__
     for _ in range(count):
-        entry = SnapshotId.__new__(SnapshotId)
-        entry.end_offset, entry.epoch = _INT64_INT32.unpack_from(data, pos)
-        pos += 12
-        if data[pos]:
-            entry._unknown_tags, pos = read_unknown_tags(data, pos)
+        entry = new(SnapshotId)
+        entry.end_offset, entry.epoch, tags = _INT64_INT32_UINT8.unpack_from(data, pos)
+        pos += 13
+        if tags:
+            entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
         else:
             entry._unknown_tags = None
-            pos += 1
         entries.append(entry)
     return entries, pos
 
@@ -565,20 +582,20 @@ def _read_aborted_transaction(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[AbortedTransaction], int]:
     entries: list[AbortedTransaction] = []
+    new = AbortedTransaction.__new__
     if version >= 12:
         for _ in range(count):
-            entry = AbortedTransaction.__new__(AbortedTransaction)
-            entry.producer_id, entry.first_offset = _INT64X2.unpack_from(data, pos)
-            pos += 16
-            if data[pos]:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+            entry = new(AbortedTransaction)
+            entry.producer_id, entry.first_offset, tags = _INT64X2_UINT8.unpack_from(data, pos)
+            pos += 17
+            if tags:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 entry._unknown_tags = None
-                pos += 1
             entries.append(entry)
     else:
         for _ in range(count):
-            entry = AbortedTransaction.__new__(AbortedTransaction)
+            entry = new(AbortedTransaction)
             entry.producer_id, entry.first_offset = _INT64X2.unpack_from(data, pos)
             pos += 16
             entry._unknown_tags = None
@@ -607,9 +624,10 @@ def _read_partition_data(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[PartitionData], int]:
     entries: list[PartitionData] = []
+    new = PartitionData.__new__
     if version >= 12:
         for _ in range(count):
-            entry = PartitionData.__new__(PartitionData)
+            entry = new(PartitionData)
             entry._diverging_epoch = DEFAULT
             entry._current_leader = DEFAULT
             entry._snapshot_id = DEFAULT
@@ -619,14 +637,13 @@ def _read_partition_data(
                 entry.high_watermark,
                 entry.last_stable_offset,
                 entry.log_start_offset,
-            ) = _INT32_INT16_INT64X3.unpack_from(data, pos)
-            pos += 30
-            length = data[pos]
-            if 0 < length < 128:
+                length,
+            ) = _INT32_INT16_INT64X3_UINT8.unpack_from(data, pos)
+            pos += 31
+            if length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_nullable_array_length(data, pos)
+                length, pos = read_compact_nullable_array_length(data, pos - 1)
             if length < 0:
                 entry.aborted_transactions = None
             else:
@@ -635,22 +652,17 @@ def _read_partition_data(
                 )
             (entry.preferred_read_replica,) = _INT32.unpack_from(data, pos)
             pos += 4
-            size = data[pos]
-            if 0 < size < 128:
-                end = pos + size
-                entry.records = data[pos + 1 : end]
-                pos = end
-            else:
-                entry.records, pos = read_compact_nullable_bytes(data, pos)
-            if data[pos]:
-                pos = _read_partition_data_tags(entry, data, pos, version)
+            entry.records, pos = read_compact_nullable_bytes(data, pos)
+            tags = data[pos]
+            pos += 1
+            if tags:
+                pos = _read_partition_data_tags(entry, data, pos - 1, version)
             else:
                 entry._unknown_tags = None
-                pos += 1
             entries.append(entry)
     elif version >= 11:
         for _ in range(count):
-            entry = PartitionData.__new__(PartitionData)
+            entry = new(PartitionData)
             entry._diverging_epoch = DEFAULT
             entry._current_leader = DEFAULT
             entry._snapshot_id = DEFAULT
@@ -660,23 +672,32 @@ def _read_partition_data(
                 entry.high_watermark,
                 entry.last_stable_offset,
                 entry.log_start_offset,
-            ) = _INT32_INT16_INT64X3.unpack_from(data, pos)
-            pos += 30
-            length, pos = read_nullable_array_length(data, pos)
+                length,
+            ) = _INT32_INT16_INT64X3_INT32.unpack_from(data, pos)
+            pos += 34
+            if not -1 <= length < 128:
+                length, pos = read_nullable_array_length(data, pos - 4)
             if length < 0:
                 entry.aborted_transactions = None
             else:
                 entry.aborted_transactions, pos = _read_aborted_transaction(
                     data, pos, length, version
                 )
-            (entry.preferred_read_replica,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            entry.records, pos = read_nullable_bytes(data, pos)
+            entry.preferred_read_replica, size = _INT32X2.unpack_from(data, pos)
+            pos += 8
+            if size >= 0:
+                end = pos + size
+                entry.records = data[pos:end]
+                pos = end
+            elif size == -1:
+                entry.records = None
+            else:
+                raise WireFault
             entry._unknown_tags = None
             entries.append(entry)
     elif version >= 5:
         for _ in range(count):
-            entry = PartitionData.__new__(PartitionData)
+            entry = new(PartitionData)
             entry._diverging_epoch = DEFAULT
             entry._current_leader = DEFAULT
             entry._snapshot_id = DEFAULT
@@ -686,9 +707,11 @@ def _read_partition_data(
                 entry.high_watermark,
                 entry.last_stable_offset,
                 entry.log_start_offset,
-            ) = _INT32_INT16_INT64X3.unpack_from(data, pos)
-            pos += 30
-            length, pos = read_nullable_array_length(data, pos)
+                length,
+            ) = _INT32_INT16_INT64X3_INT32.unpack_from(data, pos)
+            pos += 34
+            if not -1 <= length < 128:
+                length, pos = read_nullable_array_length(data, pos - 4)
             if length < 0:
                 entry.aborted_transactions = None
             else:
@@ -696,12 +719,21 @@ def _read_partition_data(
                     data, pos, length, version
                 )
             entry.preferred_read_replica = -1
-            entry.records, pos = read_nullable_bytes(data, pos)
+            (size,) = _INT32.unpack_from(data, pos)
+            pos += 4
+            if size >= 0:
+                end = pos + size
+                entry.records = data[pos:end]
+                pos = end
+            elif size == -1:
+                entry.records = None
+            else:
+                raise WireFault
             entry._unknown_tags = None
             entries.append(entry)
     elif version >= 4:
         for _ in range(count):
-            entry = PartitionData.__new__(PartitionData)
+            entry = new(PartitionData)
             entry.log_start_offset = -1
             entry._diverging_epoch = DEFAULT
             entry._current_leader = DEFAULT
@@ -711,9 +743,11 @@ def _read_partition_data(
                 entry.error_code,
                 entry.high_watermark,
                 entry.last_stable_offset,
-            ) = _INT32_INT16_INT64X2.unpack_from(data, pos)
-            pos += 22
-            length, pos = read_nullable_array_length(data, pos)
+                length,
+            ) = _INT32_INT16_INT64X2_INT32.unpack_from(data, pos)
+            pos += 26
+            if not -1 <= length < 128:
+                length, pos = read_nullable_array_length(data, pos - 4)
             if length < 0:
                 entry.aborted_transactions = None
             else:
@@ -721,12 +755,21 @@ def _read_partition_data(
                     data, pos, length, version
                 )
             entry.preferred_read_replica = -1
-            entry.records, pos = read_nullable_bytes(data, pos)
+            (size,) = _INT32.unpack_from(data, pos)
+            pos += 4
+            if size >= 0:
+                end = pos + size
+                entry.records = data[pos:end]
+                pos = end
+            elif size == -1:
+                entry.records = None
+            else:
+                raise WireFault
             entry._unknown_tags = None
             entries.append(entry)
     else:
         for _ in range(count):
-            entry = PartitionData.__new__(PartitionData)
+            entry = new(PartitionData)
             entry.last_stable_offset = -1
             entry.log_start_offset = -1
             entry._diverging_epoch = DEFAULT
@@ -738,9 +781,17 @@ def _read_partition_data(
                 entry.partition_index,
                 entry.error_code,
                 entry.high_watermark,
-            ) = _INT32_INT16_INT64.unpack_from(data, pos)
-            pos += 14
-            entry.records, pos = read_nullable_bytes(data, pos)
+                size,
+            ) = _INT32_INT16_INT64_INT32.unpack_from(data, pos)
+            pos += 18
+            if size >= 0:
+                end = pos + size
+                entry.records = data[pos:end]
+                pos = end
+            elif size == -1:
+                entry.records = None
+            else:
+                raise WireFault
             entry._unknown_tags = None
             entries.append(entry)
     return entries, pos
@@ -936,55 +987,68 @@ def _read_fetchable_topic_response(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[FetchableTopicResponse], int]:
     entries: list[FetchableTopicResponse] = []
+    new = FetchableTopicResponse.__new__
     if version >= 13:
         for _ in range(count):
-            entry = FetchableTopicResponse.__new__(FetchableTopicResponse)
+            entry = new(FetchableTopicResponse)
             entry.topic = ""
-            entry.topic_id = Uuid(data[pos : pos + 16])
-            pos += 16
-            length = data[pos]
+            topic_id, length = _UUID_UINT8.unpack_from(data, pos)
+            pos += 17
+            entry.topic_id = Uuid(topic_id)
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             entry.partitions, pos = _read_partition_data(data, pos, length, version)
-            if data[pos]:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+            tags = data[pos]
+            pos += 1
+            if tags:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 entry._unknown_tags = None
-                pos += 1
             entries.append(entry)
     elif version >= 12:
         for _ in range(count):
-            entry = FetchableTopicResponse.__new__(FetchableTopicResponse)
+            entry = new(FetchableTopicResponse)
             size = data[pos]
+            pos += 1
             if 0 < size < 128:
-                end = pos + size
-                entry.topic = data[pos + 1 : end].decode()
+                end = pos + size - 1
+                entry.topic = data[pos:end].decode()
                 pos = end
             else:
-                entry.topic, pos = read_compact_string(data, pos)
+                entry.topic, pos = read_compact_string(data, pos - 1)
             entry.topic_id = ZERO_UUID
             length = data[pos]
+            pos += 1
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             entry.partitions, pos = _read_partition_data(data, pos, length, version)
-            if data[pos]:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+            tags = data[pos]
+            pos += 1
+            if tags:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 entry._unknown_tags = None
-                pos += 1
             entries.append(entry)
     else:
         for _ in range(count):
-            entry = FetchableTopicResponse.__new__(FetchableTopicResponse)
-            entry.topic, pos = read_string(data, pos)
+            entry = new(FetchableTopicResponse)
+            (size,) = _INT16.unpack_from(data, pos)
+            pos += 2
+            if size >= 0:
+                end = pos + size
+                entry.topic = data[pos:end].decode()
+                pos = end
+            else:
+                raise WireFault
             entry.topic_id = ZERO_UUID
-            length, pos = read_array_length(data, pos)
+            (length,) = _INT32.unpack_from(data, pos)
+            pos += 4
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             entry.partitions, pos = _read_partition_data(data, pos, length, version)
             entry._unknown_tags = None
             entries.append(entry)
@@ -1030,31 +1094,33 @@ def _read_node_endpoint(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[NodeEndpointCollection, int]:
     entries = NodeEndpointCollection()
+    new = NodeEndpoint.__new__
     for _ in range(count):
-        entry = NodeEndpoint.__new__(NodeEndpoint)
-        (entry.node_id,) = _INT32.unpack_from(data, pos)
-        pos += 4
-        size = data[pos]
+        entry = new(NodeEndpoint)
+        entry.node_id, size = _INT32_UINT8.unpack_from(data, pos)
+        pos += 5
         if 0 < size < 128:
-            end = pos + size
-            entry.host = data[pos + 1 : end].decode()
+            end = pos + size - 1
+            entry.host = data[pos:end].decode()
             pos = end
         else:
-            entry.host, pos = read_compact_string(data, pos)
-        (entry.port,) = _INT32.unpack_from(data, pos)
-        pos += 4
-        size = data[pos]
+            entry.host, pos = read_compact_string(data, pos - 1)
+        entry.port, size = _INT32_UINT8.unpack_from(data, pos)
+        pos += 5
         if 0 < size < 128:
-            end = pos + size
-            entry.rack = data[pos + 1 : end].decode()
+            end = pos + size - 1
+            entry.rack = data[pos:end].decode()
             pos = end
+        elif not size:
+            entry.rack = None
         else:
-            entry.rack, pos = read_compact_nullable_string(data, pos)
-        if data[pos]:
-            entry._unknown_tags, pos = read_unknown_tags(data, pos)
+            entry.rack, pos = read_compact_nullable_string(data, pos - 1)
+        tags = data[pos]
+        pos += 1
+        if tags:
+            entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
         else:
             entry._unknown_tags = None
-            pos += 1
         entries.append(entry)
     return entries, pos
 

@@ -183,8 +183,9 @@ def _read_snapshot_id(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[SnapshotId], int]:
     entries: list[SnapshotId] = []
+    new = SnapshotId.__new__
     for _ in range(count):
-        entry = SnapshotId.__new__(SnapshotId)
+        entry = new(SnapshotId)
         entry.end_offset, entry.epoch = _INT64_INT32.unpack_from(data, pos)
         pos += 12
         if data[pos]:
@@ -209,8 +210,9 @@ def _read_partition_snapshot(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[PartitionSnapshot], int]:
     entries: list[PartitionSnapshot] = []
+    new = PartitionSnapshot.__new__
     for _ in range(count):
-        entry = PartitionSnapshot.__new__(PartitionSnapshot)
+        entry = new(PartitionSnapshot)
         entry.partition, entry.current_leader_epoch = _INT32X2.unpack_from(data, pos)
         pos += 8
         (entry.snapshot_id,), pos = _read_snapshot_id(data, pos, 1, version)
@@ -284,8 +286,9 @@ def _read_topic_snapshot(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TopicSnapshot], int]:
     entries: list[TopicSnapshot] = []
+    new = TopicSnapshot.__new__
     for _ in range(count):
-        entry = TopicSnapshot.__new__(TopicSnapshot)
+        entry = new(TopicSnapshot)
         entry.name, pos = read_compact_string(data, pos)
         length, pos = read_compact_array_length(data, pos)
         entry.partitions, pos = _read_partition_snapshot(data, pos, length, version)

@@ -286,8 +286,9 @@ def _read_snapshot_id(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[SnapshotId], int]:
     entries: list[SnapshotId] = []
+    new = SnapshotId.__new__
     for _ in range(count):
-        entry = SnapshotId.__new__(SnapshotId)
+        entry = new(SnapshotId)
         entry.end_offset, entry.epoch = _INT64_INT32.unpack_from(data, pos)
         pos += 12
         if data[pos]:
@@ -312,8 +313,9 @@ def _read_leader_id_and_epoch(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[LeaderIdAndEpoch], int]:
     entries: list[LeaderIdAndEpoch] = []
+    new = LeaderIdAndEpoch.__new__
     for _ in range(count):
-        entry = LeaderIdAndEpoch.__new__(LeaderIdAndEpoch)
+        entry = new(LeaderIdAndEpoch)
         entry.leader_id, entry.leader_epoch = _INT32X2.unpack_from(data, pos)
         pos += 8
         if data[pos]:
@@ -340,8 +342,9 @@ def _read_partition_snapshot(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[PartitionSnapshot], int]:
     entries: list[PartitionSnapshot] = []
+    new = PartitionSnapshot.__new__
     for _ in range(count):
-        entry = PartitionSnapshot.__new__(PartitionSnapshot)
+        entry = new(PartitionSnapshot)
         entry.index, entry.error_code = _INT32_INT16.unpack_from(data, pos)
         pos += 6
         (entry.snapshot_id,), pos = _read_snapshot_id(data, pos, 1, version)
@@ -402,8 +405,9 @@ def _read_topic_snapshot(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TopicSnapshot], int]:
     entries: list[TopicSnapshot] = []
+    new = TopicSnapshot.__new__
     for _ in range(count):
-        entry = TopicSnapshot.__new__(TopicSnapshot)
+        entry = new(TopicSnapshot)
         entry.name, pos = read_compact_string(data, pos)
         length, pos = read_compact_array_length(data, pos)
         entry.partitions, pos = _read_partition_snapshot(data, pos, length, version)
@@ -431,8 +435,9 @@ def _read_node_endpoint(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[NodeEndpointCollection, int]:
     entries = NodeEndpointCollection()
+    new = NodeEndpoint.__new__
     for _ in range(count):
-        entry = NodeEndpoint.__new__(NodeEndpoint)
+        entry = new(NodeEndpoint)
         (entry.node_id,) = _INT32.unpack_from(data, pos)
         pos += 4
         entry.host, pos = read_compact_string(data, pos)

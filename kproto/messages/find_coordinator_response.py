@@ -220,8 +220,9 @@ def _read_coordinator(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[Coordinator], int]:
     entries: list[Coordinator] = []
+    new = Coordinator.__new__
     for _ in range(count):
-        entry = Coordinator.__new__(Coordinator)
+        entry = new(Coordinator)
         entry.key, pos = read_compact_string(data, pos)
         (entry.node_id,) = _INT32.unpack_from(data, pos)
         pos += 4

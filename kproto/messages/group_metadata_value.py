@@ -207,8 +207,9 @@ def _read_member_metadata(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[MemberMetadata], int]:
     entries: list[MemberMetadata] = []
+    new = MemberMetadata.__new__
     for _ in range(count):
-        entry = MemberMetadata.__new__(MemberMetadata)
+        entry = new(MemberMetadata)
         if version >= 4:
             entry.member_id, pos = read_compact_string(data, pos)
         else:

@@ -8,13 +8,7 @@ import struct
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
-from ..wire.reading import (
-    read_compact_nullable_string,
-    read_compact_string,
-    read_nullable_string,
-    read_string,
-    read_unknown_tags,
-)
+from ..wire.reading import read_compact_nullable_string, read_compact_string, read_unknown_tags
 from ..wire.writing import (
     UVARINT,
     Append,
@@ -33,7 +27,10 @@ __all__ = [
     "HeartbeatRequest",
 ]
 
+_INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
+_INT32_INT16 = struct.Struct(">ih")
+_INT32_UINT8 = struct.Struct(">iB")
 
 
 class HeartbeatRequest(Request["HeartbeatResponse"]):
@@ -75,45 +72,82 @@ class HeartbeatRequest(Request["HeartbeatResponse"]):
         message = cls.__new__(cls)
         if version >= 4:
             size = data[pos]
+            pos += 1
             if 0 < size < 128:
-                end = pos + size
-                message.group_id = data[pos + 1 : end].decode()
+                end = pos + size - 1
+                message.group_id = data[pos:end].decode()
                 pos = end
             else:
-                message.group_id, pos = read_compact_string(data, pos)
-            (message.generation_id,) = _INT32.unpack_from(data, pos)
-            pos += 4
+                message.group_id, pos = read_compact_string(data, pos - 1)
+            message.generation_id, size = _INT32_UINT8.unpack_from(data, pos)
+            pos += 5
+            if 0 < size < 128:
+                end = pos + size - 1
+                message.member_id = data[pos:end].decode()
+                pos = end
+            else:
+                message.member_id, pos = read_compact_string(data, pos - 1)
             size = data[pos]
+            pos += 1
             if 0 < size < 128:
-                end = pos + size
-                message.member_id = data[pos + 1 : end].decode()
+                end = pos + size - 1
+                message.group_instance_id = data[pos:end].decode()
                 pos = end
+            elif not size:
+                message.group_instance_id = None
             else:
-                message.member_id, pos = read_compact_string(data, pos)
-            size = data[pos]
-            if 0 < size < 128:
-                end = pos + size
-                message.group_instance_id = data[pos + 1 : end].decode()
-                pos = end
-            else:
-                message.group_instance_id, pos = read_compact_nullable_string(data, pos)
-            if data[pos]:
-                message._unknown_tags, pos = read_unknown_tags(data, pos)
+                message.group_instance_id, pos = read_compact_nullable_string(data, pos - 1)
+            tags = data[pos]
+            pos += 1
+            if tags:
+                message._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 message._unknown_tags = None
-                pos += 1
         elif version >= 3:
-            message.group_id, pos = read_string(data, pos)
-            (message.generation_id,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            message.member_id, pos = read_string(data, pos)
-            message.group_instance_id, pos = read_nullable_string(data, pos)
+            (size,) = _INT16.unpack_from(data, pos)
+            pos += 2
+            if size >= 0:
+                end = pos + size
+                message.group_id = data[pos:end].decode()
+                pos = end
+            else:
+                raise WireFault
+            message.generation_id, size = _INT32_INT16.unpack_from(data, pos)
+            pos += 6
+            if size >= 0:
+                end = pos + size
+                message.member_id = data[pos:end].decode()
+                pos = end
+            else:
+                raise WireFault
+            (size,) = _INT16.unpack_from(data, pos)
+            pos += 2
+            if size >= 0:
+                end = pos + size
+                message.group_instance_id = data[pos:end].decode()
+                pos = end
+            elif size == -1:
+                message.group_instance_id = None
+            else:
+                raise WireFault
             message._unknown_tags = None
         else:
-            message.group_id, pos = read_string(data, pos)
-            (message.generation_id,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            message.member_id, pos = read_string(data, pos)
+            (size,) = _INT16.unpack_from(data, pos)
+            pos += 2
+            if size >= 0:
+                end = pos + size
+                message.group_id = data[pos:end].decode()
+                pos = end
+            else:
+                raise WireFault
+            message.generation_id, size = _INT32_INT16.unpack_from(data, pos)
+            pos += 6
+            if size >= 0:
+                end = pos + size
+                message.member_id = data[pos:end].decode()
+                pos = end
+            else:
+                raise WireFault
             message.group_instance_id = None
             message._unknown_tags = None
         return message, pos

@@ -18,6 +18,7 @@ __all__ = [
 
 _INT16 = struct.Struct(">h")
 _INT32_INT16 = struct.Struct(">ih")
+_INT32_INT16_UINT8 = struct.Struct(">ihB")
 
 
 class HeartbeatResponse(Response):
@@ -51,13 +52,16 @@ class HeartbeatResponse(Response):
     def _read_fields(cls, data: bytes, pos: int, version: int) -> tuple[Self, int]:
         message = cls.__new__(cls)
         if version >= 4:
-            message.throttle_time_ms, message.error_code = _INT32_INT16.unpack_from(data, pos)
-            pos += 6
-            if data[pos]:
-                message._unknown_tags, pos = read_unknown_tags(data, pos)
+            (
+                message.throttle_time_ms,
+                message.error_code,
+                tags,
+            ) = _INT32_INT16_UINT8.unpack_from(data, pos)
+            pos += 7
+            if tags:
+                message._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 message._unknown_tags = None
-                pos += 1
         elif version >= 1:
             message.throttle_time_ms, message.error_code = _INT32_INT16.unpack_from(data, pos)
             pos += 6

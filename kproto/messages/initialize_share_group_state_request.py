@@ -127,8 +127,9 @@ def _read_partition_data(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[PartitionData], int]:
     entries: list[PartitionData] = []
+    new = PartitionData.__new__
     for _ in range(count):
-        entry = PartitionData.__new__(PartitionData)
+        entry = new(PartitionData)
         (
             entry.partition,
             entry.state_epoch,
@@ -157,8 +158,9 @@ def _read_initialize_state_data(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[InitializeStateData], int]:
     entries: list[InitializeStateData] = []
+    new = InitializeStateData.__new__
     for _ in range(count):
-        entry = InitializeStateData.__new__(InitializeStateData)
+        entry = new(InitializeStateData)
         entry.topic_id = Uuid(data[pos : pos + 16])
         pos += 16
         length, pos = read_compact_array_length(data, pos)

@@ -230,8 +230,9 @@ def _read_join_group_request_protocol(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[JoinGroupRequestProtocolCollection, int]:
     entries = JoinGroupRequestProtocolCollection()
+    new = JoinGroupRequestProtocol.__new__
     for _ in range(count):
-        entry = JoinGroupRequestProtocol.__new__(JoinGroupRequestProtocol)
+        entry = new(JoinGroupRequestProtocol)
         if version >= 6:
             entry.name, pos = read_compact_string(data, pos)
             entry.metadata, pos = read_compact_bytes(data, pos)

@@ -11,13 +11,10 @@ from typing import Self
 from ..wire.faults import WireFault
 from ..wire.reading import (
     read_array_length,
-    read_bytes,
     read_compact_array_length,
     read_compact_bytes,
     read_compact_nullable_string,
     read_compact_string,
-    read_nullable_string,
-    read_string,
     read_unknown_tags,
 )
 from ..wire.writing import (
@@ -40,8 +37,14 @@ __all__ = [
     "JoinGroupResponseMember",
 ]
 
+_BOOL_UINT8 = struct.Struct(">?B")
+_INT16 = struct.Struct(">h")
 _INT16_INT32 = struct.Struct(">hi")
+_INT16_INT32_INT16 = struct.Struct(">hih")
+_INT32 = struct.Struct(">i")
 _INT32_INT16_INT32 = struct.Struct(">ihi")
+_INT32_INT16_INT32_INT16 = struct.Struct(">ihih")
+_INT32_INT16_INT32_UINT8 = struct.Struct(">ihiB")
 _UINT8 = struct.Struct(">B")
 
 
@@ -140,165 +143,231 @@ class JoinGroupResponse(Response):
                 message.throttle_time_ms,
                 message.error_code,
                 message.generation_id,
-            ) = _INT32_INT16_INT32.unpack_from(data, pos)
-            pos += 10
-            size = data[pos]
+                size,
+            ) = _INT32_INT16_INT32_UINT8.unpack_from(data, pos)
+            pos += 11
             if 0 < size < 128:
-                end = pos + size
-                message.protocol_type = data[pos + 1 : end].decode()
+                end = pos + size - 1
+                message.protocol_type = data[pos:end].decode()
                 pos = end
+            elif not size:
+                message.protocol_type = None
             else:
-                message.protocol_type, pos = read_compact_nullable_string(data, pos)
+                message.protocol_type, pos = read_compact_nullable_string(data, pos - 1)
             size = data[pos]
-            if 0 < size < 128:
-                end = pos + size
-                message.protocol_name = data[pos + 1 : end].decode()
-                pos = end
-            else:
-                message.protocol_name, pos = read_compact_nullable_string(data, pos)
-            size = data[pos]
-            if 0 < size < 128:
-                end = pos + size
-                message.leader = data[pos + 1 : end].decode()
-                pos = end
-            else:
-                message.leader, pos = read_compact_string(data, pos)
-            message.skip_assignment = data[pos] != 0
             pos += 1
-            size = data[pos]
             if 0 < size < 128:
-                end = pos + size
-                message.member_id = data[pos + 1 : end].decode()
+                end = pos + size - 1
+                message.protocol_name = data[pos:end].decode()
+                pos = end
+            elif not size:
+                message.protocol_name = None
+            else:
+                message.protocol_name, pos = read_compact_nullable_string(data, pos - 1)
+            size = data[pos]
+            pos += 1
+            if 0 < size < 128:
+                end = pos + size - 1
+                message.leader = data[pos:end].decode()
                 pos = end
             else:
-                message.member_id, pos = read_compact_string(data, pos)
+                message.leader, pos = read_compact_string(data, pos - 1)
+            message.skip_assignment, size = _BOOL_UINT8.unpack_from(data, pos)
+            pos += 2
+            if 0 < size < 128:
+                end = pos + size - 1
+                message.member_id = data[pos:end].decode()
+                pos = end
+            else:
+                message.member_id, pos = read_compact_string(data, pos - 1)
             length = data[pos]
+            pos += 1
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             message.members, pos = _read_join_group_response_member(data, pos, length, version)
-            if data[pos]:
-                message._unknown_tags, pos = read_unknown_tags(data, pos)
+            tags = data[pos]
+            pos += 1
+            if tags:
+                message._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 message._unknown_tags = None
-                pos += 1
         elif version >= 7:
             (
                 message.throttle_time_ms,
                 message.error_code,
                 message.generation_id,
-            ) = _INT32_INT16_INT32.unpack_from(data, pos)
-            pos += 10
-            size = data[pos]
+                size,
+            ) = _INT32_INT16_INT32_UINT8.unpack_from(data, pos)
+            pos += 11
             if 0 < size < 128:
-                end = pos + size
-                message.protocol_type = data[pos + 1 : end].decode()
+                end = pos + size - 1
+                message.protocol_type = data[pos:end].decode()
+                pos = end
+            elif not size:
+                message.protocol_type = None
+            else:
+                message.protocol_type, pos = read_compact_nullable_string(data, pos - 1)
+            size = data[pos]
+            pos += 1
+            if 0 < size < 128:
+                end = pos + size - 1
+                message.protocol_name = data[pos:end].decode()
+                pos = end
+            elif not size:
+                message.protocol_name = None
+            else:
+                message.protocol_name, pos = read_compact_nullable_string(data, pos - 1)
+            size = data[pos]
+            pos += 1
+            if 0 < size < 128:
+                end = pos + size - 1
+                message.leader = data[pos:end].decode()
                 pos = end
             else:
-                message.protocol_type, pos = read_compact_nullable_string(data, pos)
-            size = data[pos]
-            if 0 < size < 128:
-                end = pos + size
-                message.protocol_name = data[pos + 1 : end].decode()
-                pos = end
-            else:
-                message.protocol_name, pos = read_compact_nullable_string(data, pos)
-            size = data[pos]
-            if 0 < size < 128:
-                end = pos + size
-                message.leader = data[pos + 1 : end].decode()
-                pos = end
-            else:
-                message.leader, pos = read_compact_string(data, pos)
+                message.leader, pos = read_compact_string(data, pos - 1)
             message.skip_assignment = False
             size = data[pos]
+            pos += 1
             if 0 < size < 128:
-                end = pos + size
-                message.member_id = data[pos + 1 : end].decode()
+                end = pos + size - 1
+                message.member_id = data[pos:end].decode()
                 pos = end
             else:
-                message.member_id, pos = read_compact_string(data, pos)
+                message.member_id, pos = read_compact_string(data, pos - 1)
             length = data[pos]
+            pos += 1
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             message.members, pos = _read_join_group_response_member(data, pos, length, version)
-            if data[pos]:
-                message._unknown_tags, pos = read_unknown_tags(data, pos)
+            tags = data[pos]
+            pos += 1
+            if tags:
+                message._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 message._unknown_tags = None
-                pos += 1
         elif version >= 6:
             message.protocol_type = None
             (
                 message.throttle_time_ms,
                 message.error_code,
                 message.generation_id,
-            ) = _INT32_INT16_INT32.unpack_from(data, pos)
-            pos += 10
-            size = data[pos]
+                size,
+            ) = _INT32_INT16_INT32_UINT8.unpack_from(data, pos)
+            pos += 11
             if 0 < size < 128:
-                end = pos + size
-                message.protocol_name = data[pos + 1 : end].decode()
+                end = pos + size - 1
+                message.protocol_name = data[pos:end].decode()
                 pos = end
             else:
-                message.protocol_name, pos = read_compact_string(data, pos)
+                message.protocol_name, pos = read_compact_string(data, pos - 1)
             size = data[pos]
+            pos += 1
             if 0 < size < 128:
-                end = pos + size
-                message.leader = data[pos + 1 : end].decode()
+                end = pos + size - 1
+                message.leader = data[pos:end].decode()
                 pos = end
             else:
-                message.leader, pos = read_compact_string(data, pos)
+                message.leader, pos = read_compact_string(data, pos - 1)
             message.skip_assignment = False
             size = data[pos]
+            pos += 1
             if 0 < size < 128:
-                end = pos + size
-                message.member_id = data[pos + 1 : end].decode()
+                end = pos + size - 1
+                message.member_id = data[pos:end].decode()
                 pos = end
             else:
-                message.member_id, pos = read_compact_string(data, pos)
+                message.member_id, pos = read_compact_string(data, pos - 1)
             length = data[pos]
+            pos += 1
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             message.members, pos = _read_join_group_response_member(data, pos, length, version)
-            if data[pos]:
-                message._unknown_tags, pos = read_unknown_tags(data, pos)
+            tags = data[pos]
+            pos += 1
+            if tags:
+                message._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 message._unknown_tags = None
-                pos += 1
         elif version >= 2:
             message.protocol_type = None
             (
                 message.throttle_time_ms,
                 message.error_code,
                 message.generation_id,
-            ) = _INT32_INT16_INT32.unpack_from(data, pos)
-            pos += 10
-            message.protocol_name, pos = read_string(data, pos)
-            message.leader, pos = read_string(data, pos)
+                size,
+            ) = _INT32_INT16_INT32_INT16.unpack_from(data, pos)
+            pos += 12
+            if size >= 0:
+                end = pos + size
+                message.protocol_name = data[pos:end].decode()
+                pos = end
+            else:
+                raise WireFault
+            (size,) = _INT16.unpack_from(data, pos)
+            pos += 2
+            if size >= 0:
+                end = pos + size
+                message.leader = data[pos:end].decode()
+                pos = end
+            else:
+                raise WireFault
             message.skip_assignment = False
-            message.member_id, pos = read_string(data, pos)
-            length, pos = read_array_length(data, pos)
+            (size,) = _INT16.unpack_from(data, pos)
+            pos += 2
+            if size >= 0:
+                end = pos + size
+                message.member_id = data[pos:end].decode()
+                pos = end
+            else:
+                raise WireFault
+            (length,) = _INT32.unpack_from(data, pos)
+            pos += 4
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.members, pos = _read_join_group_response_member(data, pos, length, version)
             message._unknown_tags = None
         else:
             message.throttle_time_ms = 0
             message.protocol_type = None
-            message.error_code, message.generation_id = _INT16_INT32.unpack_from(data, pos)
-            pos += 6
-            message.protocol_name, pos = read_string(data, pos)
-            message.leader, pos = read_string(data, pos)
+            (
+                message.error_code,
+                message.generation_id,
+                size,
+            ) = _INT16_INT32_INT16.unpack_from(data, pos)
+            pos += 8
+            if size >= 0:
+                end = pos + size
+                message.protocol_name = data[pos:end].decode()
+                pos = end
+            else:
+                raise WireFault
+            (size,) = _INT16.unpack_from(data, pos)
+            pos += 2
+            if size >= 0:
+                end = pos + size
+                message.leader = data[pos:end].decode()
+                pos = end
+            else:
+                raise WireFault
             message.skip_assignment = False
-            message.member_id, pos = read_string(data, pos)
-            length, pos = read_array_length(data, pos)
+            (size,) = _INT16.unpack_from(data, pos)
+            pos += 2
+            if size >= 0:
+                end = pos + size
+                message.member_id = data[pos:end].decode()
+                pos = end
+            else:
+                raise WireFault
+            (length,) = _INT32.unpack_from(data, pos)
+            pos += 4
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.members, pos = _read_join_group_response_member(data, pos, length, version)
             message._unknown_tags = None
         return message, pos
@@ -407,50 +476,94 @@ def _read_join_group_response_member(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[JoinGroupResponseMember], int]:
     entries: list[JoinGroupResponseMember] = []
+    new = JoinGroupResponseMember.__new__
     if version >= 6:
         for _ in range(count):
-            entry = JoinGroupResponseMember.__new__(JoinGroupResponseMember)
+            entry = new(JoinGroupResponseMember)
             size = data[pos]
+            pos += 1
             if 0 < size < 128:
-                end = pos + size
-                entry.member_id = data[pos + 1 : end].decode()
+                end = pos + size - 1
+                entry.member_id = data[pos:end].decode()
                 pos = end
             else:
-                entry.member_id, pos = read_compact_string(data, pos)
+                entry.member_id, pos = read_compact_string(data, pos - 1)
             size = data[pos]
+            pos += 1
             if 0 < size < 128:
-                end = pos + size
-                entry.group_instance_id = data[pos + 1 : end].decode()
+                end = pos + size - 1
+                entry.group_instance_id = data[pos:end].decode()
+                pos = end
+            elif not size:
+                entry.group_instance_id = None
+            else:
+                entry.group_instance_id, pos = read_compact_nullable_string(data, pos - 1)
+            size = data[pos]
+            pos += 1
+            if 0 < size < 128:
+                end = pos + size - 1
+                entry.metadata = data[pos:end]
                 pos = end
             else:
-                entry.group_instance_id, pos = read_compact_nullable_string(data, pos)
-            size = data[pos]
-            if 0 < size < 128:
-                end = pos + size
-                entry.metadata = data[pos + 1 : end]
-                pos = end
-            else:
-                entry.metadata, pos = read_compact_bytes(data, pos)
-            if data[pos]:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+                entry.metadata, pos = read_compact_bytes(data, pos - 1)
+            tags = data[pos]
+            pos += 1
+            if tags:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 entry._unknown_tags = None
-                pos += 1
             entries.append(entry)
     elif version >= 5:
         for _ in range(count):
-            entry = JoinGroupResponseMember.__new__(JoinGroupResponseMember)
-            entry.member_id, pos = read_string(data, pos)
-            entry.group_instance_id, pos = read_nullable_string(data, pos)
-            entry.metadata, pos = read_bytes(data, pos)
+            entry = new(JoinGroupResponseMember)
+            (size,) = _INT16.unpack_from(data, pos)
+            pos += 2
+            if size >= 0:
+                end = pos + size
+                entry.member_id = data[pos:end].decode()
+                pos = end
+            else:
+                raise WireFault
+            (size,) = _INT16.unpack_from(data, pos)
+            pos += 2
+            if size >= 0:
+                end = pos + size
+                entry.group_instance_id = data[pos:end].decode()
+                pos = end
+            elif size == -1:
+                entry.group_instance_id = None
+            else:
+                raise WireFault
+            (size,) = _INT32.unpack_from(data, pos)
+            pos += 4
+            if size >= 0:
+                end = pos + size
+                entry.metadata = data[pos:end]
+                pos = end
+            else:
+                raise WireFault
             entry._unknown_tags = None
             entries.append(entry)
     else:
         for _ in range(count):
-            entry = JoinGroupResponseMember.__new__(JoinGroupResponseMember)
-            entry.member_id, pos = read_string(data, pos)
+            entry = new(JoinGroupResponseMember)
+            (size,) = _INT16.unpack_from(data, pos)
+            pos += 2
+            if size >= 0:
+                end = pos + size
+                entry.member_id = data[pos:end].decode()
+                pos = end
+            else:
+                raise WireFault
             entry.group_instance_id = None
-            entry.metadata, pos = read_bytes(data, pos)
+            (size,) = _INT32.unpack_from(data, pos)
+            pos += 4
+            if size >= 0:
+                end = pos + size
+                entry.metadata = data[pos:end]
+                pos = end
+            else:
+                raise WireFault
             entry._unknown_tags = None
             entries.append(entry)
     return entries, pos

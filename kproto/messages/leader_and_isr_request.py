@@ -318,8 +318,9 @@ def _read_leader_and_isr_partition_state(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[LeaderAndIsrPartitionState], int]:
     entries: list[LeaderAndIsrPartitionState] = []
+    new = LeaderAndIsrPartitionState.__new__
     for _ in range(count):
-        entry = LeaderAndIsrPartitionState.__new__(LeaderAndIsrPartitionState)
+        entry = new(LeaderAndIsrPartitionState)
         if version >= 2:
             entry.topic_name = ""
         else:
@@ -435,8 +436,9 @@ def _read_leader_and_isr_topic_state(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[LeaderAndIsrTopicState], int]:
     entries: list[LeaderAndIsrTopicState] = []
+    new = LeaderAndIsrTopicState.__new__
     for _ in range(count):
-        entry = LeaderAndIsrTopicState.__new__(LeaderAndIsrTopicState)
+        entry = new(LeaderAndIsrTopicState)
         if version >= 4:
             entry.topic_name, pos = read_compact_string(data, pos)
         else:
@@ -496,8 +498,9 @@ def _read_leader_and_isr_live_leader(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[LeaderAndIsrLiveLeader], int]:
     entries: list[LeaderAndIsrLiveLeader] = []
+    new = LeaderAndIsrLiveLeader.__new__
     for _ in range(count):
-        entry = LeaderAndIsrLiveLeader.__new__(LeaderAndIsrLiveLeader)
+        entry = new(LeaderAndIsrLiveLeader)
         (entry.broker_id,) = _INT32.unpack_from(data, pos)
         pos += 4
         if version >= 4:

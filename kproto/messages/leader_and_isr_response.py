@@ -193,8 +193,9 @@ def _read_leader_and_isr_partition_error(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[LeaderAndIsrPartitionError], int]:
     entries: list[LeaderAndIsrPartitionError] = []
+    new = LeaderAndIsrPartitionError.__new__
     for _ in range(count):
-        entry = LeaderAndIsrPartitionError.__new__(LeaderAndIsrPartitionError)
+        entry = new(LeaderAndIsrPartitionError)
         if version >= 5:
             entry.topic_name = ""
         elif version >= 4:
@@ -238,8 +239,9 @@ def _read_leader_and_isr_topic_error(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[LeaderAndIsrTopicErrorCollection, int]:
     entries = LeaderAndIsrTopicErrorCollection()
+    new = LeaderAndIsrTopicError.__new__
     for _ in range(count):
-        entry = LeaderAndIsrTopicError.__new__(LeaderAndIsrTopicError)
+        entry = new(LeaderAndIsrTopicError)
         entry.topic_id = Uuid(data[pos : pos + 16])
         pos += 16
         length, pos = read_compact_array_length(data, pos)

@@ -106,8 +106,9 @@ class LeaderChangeMessage(Message):
 
 def _read_voter(data: bytes, pos: int, count: int, version: int) -> tuple[list[Voter], int]:
     entries: list[Voter] = []
+    new = Voter.__new__
     for _ in range(count):
-        entry = Voter.__new__(Voter)
+        entry = new(Voter)
         (entry.voter_id,) = _INT32.unpack_from(data, pos)
         pos += 4
         if version >= 1:

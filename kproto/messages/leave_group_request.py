@@ -155,8 +155,9 @@ def _read_member_identity(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[MemberIdentity], int]:
     entries: list[MemberIdentity] = []
+    new = MemberIdentity.__new__
     for _ in range(count):
-        entry = MemberIdentity.__new__(MemberIdentity)
+        entry = new(MemberIdentity)
         if version >= 4:
             entry.member_id, pos = read_compact_string(data, pos)
             entry.group_instance_id, pos = read_compact_nullable_string(data, pos)

@@ -149,8 +149,9 @@ def _read_member_response(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[MemberResponse], int]:
     entries: list[MemberResponse] = []
+    new = MemberResponse.__new__
     for _ in range(count):
-        entry = MemberResponse.__new__(MemberResponse)
+        entry = new(MemberResponse)
         if version >= 4:
             entry.member_id, pos = read_compact_string(data, pos)
             entry.group_instance_id, pos = read_compact_nullable_string(data, pos)

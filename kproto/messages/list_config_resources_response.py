@@ -102,8 +102,9 @@ def _read_config_resource(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[ConfigResource], int]:
     entries: list[ConfigResource] = []
+    new = ConfigResource.__new__
     for _ in range(count):
-        entry = ConfigResource.__new__(ConfigResource)
+        entry = new(ConfigResource)
         entry.resource_name, pos = read_compact_string(data, pos)
         if version >= 1:
             (entry.resource_type,) = _INT8.unpack_from(data, pos)

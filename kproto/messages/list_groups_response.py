@@ -140,8 +140,9 @@ def _read_listed_group(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[ListedGroup], int]:
     entries: list[ListedGroup] = []
+    new = ListedGroup.__new__
     for _ in range(count):
-        entry = ListedGroup.__new__(ListedGroup)
+        entry = new(ListedGroup)
         if version >= 3:
             entry.group_id, pos = read_compact_string(data, pos)
             entry.protocol_type, pos = read_compact_string(data, pos)

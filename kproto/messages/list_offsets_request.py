@@ -13,7 +13,6 @@ from ..wire.reading import (
     read_array_length,
     read_compact_array_length,
     read_compact_string,
-    read_string,
     read_unknown_tags,
 )
 from ..wire.writing import (
@@ -36,11 +35,17 @@ __all__ = [
     "ListOffsetsTopic",
 ]
 
+_INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
+_INT32X2 = struct.Struct(">ii")
 _INT32X2_INT64 = struct.Struct(">iiq")
+_INT32X2_INT64_UINT8 = struct.Struct(">iiqB")
 _INT32_INT64 = struct.Struct(">iq")
 _INT32_INT64_INT32 = struct.Struct(">iqi")
 _INT32_INT8 = struct.Struct(">ib")
+_INT32_INT8_INT32 = struct.Struct(">ibi")
+_INT32_INT8_UINT8 = struct.Struct(">ibB")
+_INT32_UINT8 = struct.Struct(">iB")
 
 
 class ListOffsetsPartition(Struct):
@@ -134,50 +139,60 @@ class ListOffsetsRequest(Request["ListOffsetsResponse"]):
     def _read_fields(cls, data: bytes, pos: int, version: int) -> tuple[Self, int]:
         message = cls.__new__(cls)
         if version >= 10:
-            message.replica_id, message.isolation_level = _INT32_INT8.unpack_from(data, pos)
-            pos += 5
-            length = data[pos]
+            (
+                message.replica_id,
+                message.isolation_level,
+                length,
+            ) = _INT32_INT8_UINT8.unpack_from(data, pos)
+            pos += 6
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             message.topics, pos = _read_list_offsets_topic(data, pos, length, version)
-            (message.timeout_ms,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            if data[pos]:
-                message._unknown_tags, pos = read_unknown_tags(data, pos)
+            message.timeout_ms, tags = _INT32_UINT8.unpack_from(data, pos)
+            pos += 5
+            if tags:
+                message._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 message._unknown_tags = None
-                pos += 1
         elif version >= 6:
-            message.replica_id, message.isolation_level = _INT32_INT8.unpack_from(data, pos)
-            pos += 5
-            length = data[pos]
+            (
+                message.replica_id,
+                message.isolation_level,
+                length,
+            ) = _INT32_INT8_UINT8.unpack_from(data, pos)
+            pos += 6
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             message.topics, pos = _read_list_offsets_topic(data, pos, length, version)
             message.timeout_ms = 0
-            if data[pos]:
-                message._unknown_tags, pos = read_unknown_tags(data, pos)
+            tags = data[pos]
+            pos += 1
+            if tags:
+                message._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 message._unknown_tags = None
-                pos += 1
         elif version >= 2:
-            message.replica_id, message.isolation_level = _INT32_INT8.unpack_from(data, pos)
-            pos += 5
-            length, pos = read_array_length(data, pos)
+            (
+                message.replica_id,
+                message.isolation_level,
+                length,
+            ) = _INT32_INT8_INT32.unpack_from(data, pos)
+            pos += 9
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.topics, pos = _read_list_offsets_topic(data, pos, length, version)
             message.timeout_ms = 0
             message._unknown_tags = None
         else:
             message.isolation_level = 0
-            (message.replica_id,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            length, pos = read_array_length(data, pos)
+            message.replica_id, length = _INT32X2.unpack_from(data, pos)
+            pos += 8
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.topics, pos = _read_list_offsets_topic(data, pos, length, version)
             message.timeout_ms = 0
             message._unknown_tags = None
@@ -221,25 +236,26 @@ def _read_list_offsets_partition(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[ListOffsetsPartition], int]:
     entries: list[ListOffsetsPartition] = []
+    new = ListOffsetsPartition.__new__
     if version >= 6:
         for _ in range(count):
-            entry = ListOffsetsPartition.__new__(ListOffsetsPartition)
+            entry = new(ListOffsetsPartition)
             entry.max_num_offsets = 1
             (
                 entry.partition_index,
                 entry.current_leader_epoch,
                 entry.timestamp,
-            ) = _INT32X2_INT64.unpack_from(data, pos)
-            pos += 16
-            if data[pos]:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+                tags,
+            ) = _INT32X2_INT64_UINT8.unpack_from(data, pos)
+            pos += 17
+            if tags:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 entry._unknown_tags = None
-                pos += 1
             entries.append(entry)
     elif version >= 4:
         for _ in range(count):
-            entry = ListOffsetsPartition.__new__(ListOffsetsPartition)
+            entry = new(ListOffsetsPartition)
             entry.max_num_offsets = 1
             (
                 entry.partition_index,
@@ -251,7 +267,7 @@ def _read_list_offsets_partition(
             entries.append(entry)
     elif version >= 1:
         for _ in range(count):
-            entry = ListOffsetsPartition.__new__(ListOffsetsPartition)
+            entry = new(ListOffsetsPartition)
             entry.current_leader_epoch = -1
             entry.max_num_offsets = 1
             entry.partition_index, entry.timestamp = _INT32_INT64.unpack_from(data, pos)
@@ -260,7 +276,7 @@ def _read_list_offsets_partition(
             entries.append(entry)
     else:
         for _ in range(count):
-            entry = ListOffsetsPartition.__new__(ListOffsetsPartition)
+            entry = new(ListOffsetsPartition)
             entry.current_leader_epoch = -1
             (
                 entry.partition_index,
@@ -322,34 +338,47 @@ def _read_list_offsets_topic(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[ListOffsetsTopic], int]:
     entries: list[ListOffsetsTopic] = []
+    new = ListOffsetsTopic.__new__
     if version >= 6:
         for _ in range(count):
-            entry = ListOffsetsTopic.__new__(ListOffsetsTopic)
+            entry = new(ListOffsetsTopic)
             size = data[pos]
+            pos += 1
             if 0 < size < 128:
-                end = pos + size
-                entry.name = data[pos + 1 : end].decode()
+                end = pos + size - 1
+                entry.name = data[pos:end].decode()
                 pos = end
             else:
-                entry.name, pos = read_compact_string(data, pos)
+                entry.name, pos = read_compact_string(data, pos - 1)
             length = data[pos]
+            pos += 1
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             entry.partitions, pos = _read_list_offsets_partition(data, pos, length, version)
-            if data[pos]:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+            tags = data[pos]
+            pos += 1
+            if tags:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 entry._unknown_tags = None
-                pos += 1
             entries.append(entry)
     else:
         for _ in range(count):
-            entry = ListOffsetsTopic.__new__(ListOffsetsTopic)
-            entry.name, pos = read_string(data, pos)
-            length, pos = read_array_length(data, pos)
+            entry = new(ListOffsetsTopic)
+            (size,) = _INT16.unpack_from(data, pos)
+            pos += 2
+            if size >= 0:
+                end = pos + size
+                entry.name = data[pos:end].decode()
+                pos = end
+            else:
+                raise WireFault
+            (length,) = _INT32.unpack_from(data, pos)
+            pos += 4
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             entry.partitions, pos = _read_list_offsets_partition(data, pos, length, version)
             entry._unknown_tags = None
             entries.append(entry)

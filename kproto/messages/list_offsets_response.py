@@ -10,11 +10,11 @@ from typing import Self
 
 from ..wire.faults import WireFault
 from ..wire.reading import (
+    ARRAY_STRUCTS,
     read_array_length,
     read_compact_array_length,
     read_compact_string,
     read_numbers,
-    read_string,
     read_unknown_tags,
 )
 from ..wire.writing import (
@@ -35,10 +35,16 @@ __all__ = [
     "ListOffsetsTopicResponse",
 ]
 
+_INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
+_INT32X2 = struct.Struct(">ii")
 _INT32_INT16 = struct.Struct(">ih")
+_INT32_INT16_INT32 = struct.Struct(">ihi")
 _INT32_INT16_INT64X2 = struct.Struct(">ihqq")
 _INT32_INT16_INT64X2_INT32 = struct.Struct(">ihqqi")
+_INT32_INT16_INT64X2_INT32_UINT8 = struct.Struct(">ihqqiB")
+_INT32_UINT8 = struct.Struct(">iB")
+_INT64_ARRAYS = ARRAY_STRUCTS["q"]
 
 
 class ListOffsetsPartitionResponse(Struct):
@@ -137,29 +143,32 @@ class ListOffsetsResponse(Response):
     def _read_fields(cls, data: bytes, pos: int, version: int) -> tuple[Self, int]:
         message = cls.__new__(cls)
         if version >= 6:
-            (message.throttle_time_ms,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            length = data[pos]
+            message.throttle_time_ms, length = _INT32_UINT8.unpack_from(data, pos)
+            pos += 5
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             message.topics, pos = _read_list_offsets_topic_response(data, pos, length, version)
-            if data[pos]:
-                message._unknown_tags, pos = read_unknown_tags(data, pos)
+            tags = data[pos]
+            pos += 1
+            if tags:
+                message._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 message._unknown_tags = None
-                pos += 1
         elif version >= 2:
-            (message.throttle_time_ms,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            length, pos = read_array_length(data, pos)
+            message.throttle_time_ms, length = _INT32X2.unpack_from(data, pos)
+            pos += 8
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.topics, pos = _read_list_offsets_topic_response(data, pos, length, version)
             message._unknown_tags = None
         else:
             message.throttle_time_ms = 0
-            length, pos = read_array_length(data, pos)
+            (length,) = _INT32.unpack_from(data, pos)
+            pos += 4
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.topics, pos = _read_list_offsets_topic_response(data, pos, length, version)
             message._unknown_tags = None
         return message, pos
@@ -190,9 +199,10 @@ def _read_list_offsets_partition_response(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[ListOffsetsPartitionResponse], int]:
     entries: list[ListOffsetsPartitionResponse] = []
+    new = ListOffsetsPartitionResponse.__new__
     if version >= 6:
         for _ in range(count):
-            entry = ListOffsetsPartitionResponse.__new__(ListOffsetsPartitionResponse)
+            entry = new(ListOffsetsPartitionResponse)
             entry.old_style_offsets = []
             (
                 entry.partition_index,
@@ -200,17 +210,17 @@ def _read_list_offsets_partition_response(
                 entry.timestamp,
                 entry.offset,
                 entry.leader_epoch,
-            ) = _INT32_INT16_INT64X2_INT32.unpack_from(data, pos)
-            pos += 26
-            if data[pos]:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+                tags,
+            ) = _INT32_INT16_INT64X2_INT32_UINT8.unpack_from(data, pos)
+            pos += 27
+            if tags:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 entry._unknown_tags = None
-                pos += 1
             entries.append(entry)
     elif version >= 4:
         for _ in range(count):
-            entry = ListOffsetsPartitionResponse.__new__(ListOffsetsPartitionResponse)
+            entry = new(ListOffsetsPartitionResponse)
             entry.old_style_offsets = []
             (
                 entry.partition_index,
@@ -224,7 +234,7 @@ def _read_list_offsets_partition_response(
             entries.append(entry)
     elif version >= 1:
         for _ in range(count):
-            entry = ListOffsetsPartitionResponse.__new__(ListOffsetsPartitionResponse)
+            entry = new(ListOffsetsPartitionResponse)
             entry.old_style_offsets = []
             entry.leader_epoch = -1
             (
@@ -238,11 +248,22 @@ def _read_list_offsets_partition_response(
             entries.append(entry)
     else:
         for _ in range(count):
-            entry = ListOffsetsPartitionResponse.__new__(ListOffsetsPartitionResponse)
-            entry.partition_index, entry.error_code = _INT32_INT16.unpack_from(data, pos)
-            pos += 6
-            length, pos = read_array_length(data, pos)
-            entry.old_style_offsets, pos = read_numbers(data, pos, length, "q")
+            entry = new(ListOffsetsPartitionResponse)
+            (
+                entry.partition_index,
+                entry.error_code,
+                length,
+            ) = _INT32_INT16_INT32.unpack_from(data, pos)
+            pos += 10
+            if 0 < length < 128:
+                shape = _INT64_ARRAYS[length]
+                entry.old_style_offsets = list(shape.unpack_from(data, pos))
+                pos += shape.size
+            elif length == 0:
+                entry.old_style_offsets = []
+            else:
+                length, pos = read_array_length(data, pos - 4)
+                entry.old_style_offsets, pos = read_numbers(data, pos, length, "q")
             entry.timestamp = -1
             entry.offset = -1
             entry.leader_epoch = -1
@@ -318,36 +339,49 @@ def _read_list_offsets_topic_response(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[ListOffsetsTopicResponse], int]:
     entries: list[ListOffsetsTopicResponse] = []
+    new = ListOffsetsTopicResponse.__new__
     if version >= 6:
         for _ in range(count):
-            entry = ListOffsetsTopicResponse.__new__(ListOffsetsTopicResponse)
+            entry = new(ListOffsetsTopicResponse)
             size = data[pos]
+            pos += 1
             if 0 < size < 128:
-                end = pos + size
-                entry.name = data[pos + 1 : end].decode()
+                end = pos + size - 1
+                entry.name = data[pos:end].decode()
                 pos = end
             else:
-                entry.name, pos = read_compact_string(data, pos)
+                entry.name, pos = read_compact_string(data, pos - 1)
             length = data[pos]
+            pos += 1
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             entry.partitions, pos = _read_list_offsets_partition_response(
                 data, pos, length, version
             )
-            if data[pos]:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+            tags = data[pos]
+            pos += 1
+            if tags:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 entry._unknown_tags = None
-                pos += 1
             entries.append(entry)
     else:
         for _ in range(count):
-            entry = ListOffsetsTopicResponse.__new__(ListOffsetsTopicResponse)
-            entry.name, pos = read_string(data, pos)
-            length, pos = read_array_length(data, pos)
+            entry = new(ListOffsetsTopicResponse)
+            (size,) = _INT16.unpack_from(data, pos)
+            pos += 2
+            if size >= 0:
+                end = pos + size
+                entry.name = data[pos:end].decode()
+                pos = end
+            else:
+                raise WireFault
+            (length,) = _INT32.unpack_from(data, pos)
+            pos += 4
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             entry.partitions, pos = _read_list_offsets_partition_response(
                 data, pos, length, version
             )

@@ -120,8 +120,9 @@ def _read_list_partition_reassignments_topics(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[ListPartitionReassignmentsTopics], int]:
     entries: list[ListPartitionReassignmentsTopics] = []
+    new = ListPartitionReassignmentsTopics.__new__
     for _ in range(count):
-        entry = ListPartitionReassignmentsTopics.__new__(ListPartitionReassignmentsTopics)
+        entry = new(ListPartitionReassignmentsTopics)
         entry.name, pos = read_compact_string(data, pos)
         length, pos = read_compact_array_length(data, pos)
         entry.partition_indexes, pos = read_numbers(data, pos, length, "i")

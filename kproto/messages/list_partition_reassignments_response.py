@@ -148,8 +148,9 @@ def _read_ongoing_partition_reassignment(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[OngoingPartitionReassignment], int]:
     entries: list[OngoingPartitionReassignment] = []
+    new = OngoingPartitionReassignment.__new__
     for _ in range(count):
-        entry = OngoingPartitionReassignment.__new__(OngoingPartitionReassignment)
+        entry = new(OngoingPartitionReassignment)
         (entry.partition_index,) = _INT32.unpack_from(data, pos)
         pos += 4
         length, pos = read_compact_array_length(data, pos)
@@ -188,8 +189,9 @@ def _read_ongoing_topic_reassignment(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[OngoingTopicReassignment], int]:
     entries: list[OngoingTopicReassignment] = []
+    new = OngoingTopicReassignment.__new__
     for _ in range(count):
-        entry = OngoingTopicReassignment.__new__(OngoingTopicReassignment)
+        entry = new(OngoingTopicReassignment)
         entry.name, pos = read_compact_string(data, pos)
         length, pos = read_compact_array_length(data, pos)
         entry.partitions, pos = _read_ongoing_partition_reassignment(data, pos, length, version)

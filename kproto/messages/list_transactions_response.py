@@ -122,8 +122,9 @@ def _read_transaction_state(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TransactionState], int]:
     entries: list[TransactionState] = []
+    new = TransactionState.__new__
     for _ in range(count):
-        entry = TransactionState.__new__(TransactionState)
+        entry = new(TransactionState)
         entry.transactional_id, pos = read_compact_string(data, pos)
         (entry.producer_id,) = _INT64.unpack_from(data, pos)
         pos += 8

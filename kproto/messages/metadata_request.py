@@ -200,8 +200,9 @@ def _read_metadata_request_topic(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[MetadataRequestTopic], int]:
     entries: list[MetadataRequestTopic] = []
+    new = MetadataRequestTopic.__new__
     for _ in range(count):
-        entry = MetadataRequestTopic.__new__(MetadataRequestTopic)
+        entry = new(MetadataRequestTopic)
         if version >= 10:
             entry.topic_id = Uuid(data[pos : pos + 16])
             pos += 16

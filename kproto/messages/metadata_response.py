@@ -10,13 +10,12 @@ from typing import Self
 
 from ..wire.faults import WireFault
 from ..wire.reading import (
+    ARRAY_STRUCTS,
     read_array_length,
     read_compact_array_length,
     read_compact_nullable_string,
     read_compact_string,
-    read_nullable_string,
     read_numbers,
-    read_string,
     read_unknown_tags,
 )
 from ..wire.uuid import ZERO_UUID, Uuid
@@ -43,11 +42,22 @@ __all__ = [
     "MetadataResponseTopicCollection",
 ]
 
+_BOOL_INT32 = struct.Struct(">?i")
+_BOOL_UINT8 = struct.Struct(">?B")
 _INT16 = struct.Struct(">h")
+_INT16X2 = struct.Struct(">hh")
 _INT16_INT32X2 = struct.Struct(">hii")
 _INT16_INT32X3 = struct.Struct(">hiii")
+_INT16_INT32X3_UINT8 = struct.Struct(">hiiiB")
+_INT16_INT32X4 = struct.Struct(">hiiii")
+_INT16_UINT8 = struct.Struct(">hB")
 _INT32 = struct.Struct(">i")
+_INT32X2 = struct.Struct(">ii")
+_INT32_ARRAYS = ARRAY_STRUCTS["i"]
+_INT32_INT16 = struct.Struct(">ih")
+_INT32_UINT8 = struct.Struct(">iB")
 _UINT8 = struct.Struct(">B")
+_UUID_BOOL_UINT8 = struct.Struct(">16s?B")
 
 
 class MetadataResponseBroker(Struct):
@@ -257,164 +267,205 @@ class MetadataResponse(Response):
     def _read_fields(cls, data: bytes, pos: int, version: int) -> tuple[Self, int]:
         message = cls.__new__(cls)
         if version >= 13:
-            (message.throttle_time_ms,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            length = data[pos]
+            message.throttle_time_ms, length = _INT32_UINT8.unpack_from(data, pos)
+            pos += 5
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             message.brokers, pos = _read_metadata_response_broker(data, pos, length, version)
             size = data[pos]
+            pos += 1
             if 0 < size < 128:
-                end = pos + size
-                message.cluster_id = data[pos + 1 : end].decode()
+                end = pos + size - 1
+                message.cluster_id = data[pos:end].decode()
                 pos = end
+            elif not size:
+                message.cluster_id = None
             else:
-                message.cluster_id, pos = read_compact_nullable_string(data, pos)
-            (message.controller_id,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            length = data[pos]
+                message.cluster_id, pos = read_compact_nullable_string(data, pos - 1)
+            message.controller_id, length = _INT32_UINT8.unpack_from(data, pos)
+            pos += 5
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             message.topics, pos = _read_metadata_response_topic(data, pos, length, version)
             message.cluster_authorized_operations = -2147483648
-            (message.error_code,) = _INT16.unpack_from(data, pos)
-            pos += 2
-            if data[pos]:
-                message._unknown_tags, pos = read_unknown_tags(data, pos)
+            message.error_code, tags = _INT16_UINT8.unpack_from(data, pos)
+            pos += 3
+            if tags:
+                message._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 message._unknown_tags = None
-                pos += 1
         elif version >= 11:
-            (message.throttle_time_ms,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            length = data[pos]
+            message.throttle_time_ms, length = _INT32_UINT8.unpack_from(data, pos)
+            pos += 5
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             message.brokers, pos = _read_metadata_response_broker(data, pos, length, version)
             size = data[pos]
+            pos += 1
             if 0 < size < 128:
-                end = pos + size
-                message.cluster_id = data[pos + 1 : end].decode()
+                end = pos + size - 1
+                message.cluster_id = data[pos:end].decode()
                 pos = end
+            elif not size:
+                message.cluster_id = None
             else:
-                message.cluster_id, pos = read_compact_nullable_string(data, pos)
-            (message.controller_id,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            length = data[pos]
+                message.cluster_id, pos = read_compact_nullable_string(data, pos - 1)
+            message.controller_id, length = _INT32_UINT8.unpack_from(data, pos)
+            pos += 5
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             message.topics, pos = _read_metadata_response_topic(data, pos, length, version)
             message.cluster_authorized_operations = -2147483648
             message.error_code = 0
-            if data[pos]:
-                message._unknown_tags, pos = read_unknown_tags(data, pos)
+            tags = data[pos]
+            pos += 1
+            if tags:
+                message._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 message._unknown_tags = None
-                pos += 1
         elif version >= 9:
-            (message.throttle_time_ms,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            length = data[pos]
+            message.throttle_time_ms, length = _INT32_UINT8.unpack_from(data, pos)
+            pos += 5
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             message.brokers, pos = _read_metadata_response_broker(data, pos, length, version)
             size = data[pos]
+            pos += 1
             if 0 < size < 128:
-                end = pos + size
-                message.cluster_id = data[pos + 1 : end].decode()
+                end = pos + size - 1
+                message.cluster_id = data[pos:end].decode()
                 pos = end
+            elif not size:
+                message.cluster_id = None
             else:
-                message.cluster_id, pos = read_compact_nullable_string(data, pos)
-            (message.controller_id,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            length = data[pos]
+                message.cluster_id, pos = read_compact_nullable_string(data, pos - 1)
+            message.controller_id, length = _INT32_UINT8.unpack_from(data, pos)
+            pos += 5
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             message.topics, pos = _read_metadata_response_topic(data, pos, length, version)
             message.error_code = 0
-            (message.cluster_authorized_operations,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            if data[pos]:
-                message._unknown_tags, pos = read_unknown_tags(data, pos)
+            message.cluster_authorized_operations, tags = _INT32_UINT8.unpack_from(data, pos)
+            pos += 5
+            if tags:
+                message._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 message._unknown_tags = None
-                pos += 1
         elif version >= 8:
-            (message.throttle_time_ms,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            length, pos = read_array_length(data, pos)
+            message.throttle_time_ms, length = _INT32X2.unpack_from(data, pos)
+            pos += 8
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.brokers, pos = _read_metadata_response_broker(data, pos, length, version)
-            message.cluster_id, pos = read_nullable_string(data, pos)
-            (message.controller_id,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            length, pos = read_array_length(data, pos)
+            (size,) = _INT16.unpack_from(data, pos)
+            pos += 2
+            if size >= 0:
+                end = pos + size
+                message.cluster_id = data[pos:end].decode()
+                pos = end
+            elif size == -1:
+                message.cluster_id = None
+            else:
+                raise WireFault
+            message.controller_id, length = _INT32X2.unpack_from(data, pos)
+            pos += 8
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.topics, pos = _read_metadata_response_topic(data, pos, length, version)
             message.error_code = 0
             (message.cluster_authorized_operations,) = _INT32.unpack_from(data, pos)
             pos += 4
             message._unknown_tags = None
         elif version >= 3:
-            (message.throttle_time_ms,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            length, pos = read_array_length(data, pos)
+            message.throttle_time_ms, length = _INT32X2.unpack_from(data, pos)
+            pos += 8
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.brokers, pos = _read_metadata_response_broker(data, pos, length, version)
-            message.cluster_id, pos = read_nullable_string(data, pos)
-            (message.controller_id,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            length, pos = read_array_length(data, pos)
+            (size,) = _INT16.unpack_from(data, pos)
+            pos += 2
+            if size >= 0:
+                end = pos + size
+                message.cluster_id = data[pos:end].decode()
+                pos = end
+            elif size == -1:
+                message.cluster_id = None
+            else:
+                raise WireFault
+            message.controller_id, length = _INT32X2.unpack_from(data, pos)
+            pos += 8
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.topics, pos = _read_metadata_response_topic(data, pos, length, version)
             message.cluster_authorized_operations = -2147483648
             message.error_code = 0
             message._unknown_tags = None
         elif version >= 2:
             message.throttle_time_ms = 0
-            length, pos = read_array_length(data, pos)
-            message.brokers, pos = _read_metadata_response_broker(data, pos, length, version)
-            message.cluster_id, pos = read_nullable_string(data, pos)
-            (message.controller_id,) = _INT32.unpack_from(data, pos)
+            (length,) = _INT32.unpack_from(data, pos)
             pos += 4
-            length, pos = read_array_length(data, pos)
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
+            message.brokers, pos = _read_metadata_response_broker(data, pos, length, version)
+            (size,) = _INT16.unpack_from(data, pos)
+            pos += 2
+            if size >= 0:
+                end = pos + size
+                message.cluster_id = data[pos:end].decode()
+                pos = end
+            elif size == -1:
+                message.cluster_id = None
+            else:
+                raise WireFault
+            message.controller_id, length = _INT32X2.unpack_from(data, pos)
+            pos += 8
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.topics, pos = _read_metadata_response_topic(data, pos, length, version)
             message.cluster_authorized_operations = -2147483648
             message.error_code = 0
             message._unknown_tags = None
         elif version >= 1:
             message.throttle_time_ms = 0
-            length, pos = read_array_length(data, pos)
+            (length,) = _INT32.unpack_from(data, pos)
+            pos += 4
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.brokers, pos = _read_metadata_response_broker(data, pos, length, version)
             message.cluster_id = None
-            (message.controller_id,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            length, pos = read_array_length(data, pos)
+            message.controller_id, length = _INT32X2.unpack_from(data, pos)
+            pos += 8
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.topics, pos = _read_metadata_response_topic(data, pos, length, version)
             message.cluster_authorized_operations = -2147483648
             message.error_code = 0
             message._unknown_tags = None
         else:
             message.throttle_time_ms = 0
-            length, pos = read_array_length(data, pos)
+            (length,) = _INT32.unpack_from(data, pos)
+            pos += 4
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.brokers, pos = _read_metadata_response_broker(data, pos, length, version)
             message.cluster_id = None
             message.controller_id = -1
-            length, pos = read_array_length(data, pos)
+            (length,) = _INT32.unpack_from(data, pos)
+            pos += 4
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.topics, pos = _read_metadata_response_topic(data, pos, length, version)
             message.cluster_authorized_operations = -2147483648
             message.error_code = 0
@@ -523,50 +574,69 @@ def _read_metadata_response_broker(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[MetadataResponseBrokerCollection, int]:
     entries = MetadataResponseBrokerCollection()
+    new = MetadataResponseBroker.__new__
     if version >= 9:
         for _ in range(count):
-            entry = MetadataResponseBroker.__new__(MetadataResponseBroker)
-            (entry.node_id,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            size = data[pos]
+            entry = new(MetadataResponseBroker)
+            entry.node_id, size = _INT32_UINT8.unpack_from(data, pos)
+            pos += 5
             if 0 < size < 128:
-                end = pos + size
-                entry.host = data[pos + 1 : end].decode()
+                end = pos + size - 1
+                entry.host = data[pos:end].decode()
                 pos = end
             else:
-                entry.host, pos = read_compact_string(data, pos)
-            (entry.port,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            size = data[pos]
+                entry.host, pos = read_compact_string(data, pos - 1)
+            entry.port, size = _INT32_UINT8.unpack_from(data, pos)
+            pos += 5
             if 0 < size < 128:
-                end = pos + size
-                entry.rack = data[pos + 1 : end].decode()
+                end = pos + size - 1
+                entry.rack = data[pos:end].decode()
                 pos = end
+            elif not size:
+                entry.rack = None
             else:
-                entry.rack, pos = read_compact_nullable_string(data, pos)
-            if data[pos]:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+                entry.rack, pos = read_compact_nullable_string(data, pos - 1)
+            tags = data[pos]
+            pos += 1
+            if tags:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 entry._unknown_tags = None
-                pos += 1
             entries.append(entry)
     elif version >= 1:
         for _ in range(count):
-            entry = MetadataResponseBroker.__new__(MetadataResponseBroker)
-            (entry.node_id,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            entry.host, pos = read_string(data, pos)
-            (entry.port,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            entry.rack, pos = read_nullable_string(data, pos)
+            entry = new(MetadataResponseBroker)
+            entry.node_id, size = _INT32_INT16.unpack_from(data, pos)
+            pos += 6
+            if size >= 0:
+                end = pos + size
+                entry.host = data[pos:end].decode()
+                pos = end
+            else:
+                raise WireFault
+            entry.port, size = _INT32_INT16.unpack_from(data, pos)
+            pos += 6
+            if size >= 0:
+                end = pos + size
+                entry.rack = data[pos:end].decode()
+                pos = end
+            elif size == -1:
+                entry.rack = None
+            else:
+                raise WireFault
             entry._unknown_tags = None
             entries.append(entry)
     else:
         for _ in range(count):
-            entry = MetadataResponseBroker.__new__(MetadataResponseBroker)
-            (entry.node_id,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            entry.host, pos = read_string(data, pos)
+            entry = new(MetadataResponseBroker)
+            entry.node_id, size = _INT32_INT16.unpack_from(data, pos)
+            pos += 6
+            if size >= 0:
+                end = pos + size
+                entry.host = data[pos:end].decode()
+                pos = end
+            else:
+                raise WireFault
             entry.rack = None
             (entry.port,) = _INT32.unpack_from(data, pos)
             pos += 4
@@ -612,93 +682,175 @@ def _read_metadata_response_partition(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[MetadataResponsePartition], int]:
     entries: list[MetadataResponsePartition] = []
+    new = MetadataResponsePartition.__new__
     if version >= 9:
         for _ in range(count):
-            entry = MetadataResponsePartition.__new__(MetadataResponsePartition)
+            entry = new(MetadataResponsePartition)
             (
                 entry.error_code,
                 entry.partition_index,
                 entry.leader_id,
                 entry.leader_epoch,
-            ) = _INT16_INT32X3.unpack_from(data, pos)
-            pos += 14
-            length = data[pos]
-            if 0 < length < 128:
-                length -= 1
-                pos += 1
+                length,
+            ) = _INT16_INT32X3_UINT8.unpack_from(data, pos)
+            pos += 15
+            if 1 < length < 128:
+                shape = _INT32_ARRAYS[length - 1]
+                entry.replica_nodes = list(shape.unpack_from(data, pos))
+                pos += shape.size
+            elif length == 1:
+                entry.replica_nodes = []
             else:
-                length, pos = read_compact_array_length(data, pos)
-            entry.replica_nodes, pos = read_numbers(data, pos, length, "i")
+                length, pos = read_compact_array_length(data, pos - 1)
+                entry.replica_nodes, pos = read_numbers(data, pos, length, "i")
             length = data[pos]
-            if 0 < length < 128:
-                length -= 1
-                pos += 1
+            pos += 1
+            if 1 < length < 128:
+                shape = _INT32_ARRAYS[length - 1]
+                entry.isr_nodes = list(shape.unpack_from(data, pos))
+                pos += shape.size
+            elif length == 1:
+                entry.isr_nodes = []
             else:
-                length, pos = read_compact_array_length(data, pos)
-            entry.isr_nodes, pos = read_numbers(data, pos, length, "i")
+                length, pos = read_compact_array_length(data, pos - 1)
+                entry.isr_nodes, pos = read_numbers(data, pos, length, "i")
             length = data[pos]
-            if 0 < length < 128:
-                length -= 1
-                pos += 1
+            pos += 1
+            if 1 < length < 128:
+                shape = _INT32_ARRAYS[length - 1]
+                entry.offline_replicas = list(shape.unpack_from(data, pos))
+                pos += shape.size
+            elif length == 1:
+                entry.offline_replicas = []
             else:
-                length, pos = read_compact_array_length(data, pos)
-            entry.offline_replicas, pos = read_numbers(data, pos, length, "i")
-            if data[pos]:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
+                entry.offline_replicas, pos = read_numbers(data, pos, length, "i")
+            tags = data[pos]
+            pos += 1
+            if tags:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 entry._unknown_tags = None
-                pos += 1
             entries.append(entry)
     elif version >= 7:
         for _ in range(count):
-            entry = MetadataResponsePartition.__new__(MetadataResponsePartition)
+            entry = new(MetadataResponsePartition)
             (
                 entry.error_code,
                 entry.partition_index,
                 entry.leader_id,
                 entry.leader_epoch,
-            ) = _INT16_INT32X3.unpack_from(data, pos)
-            pos += 14
-            length, pos = read_array_length(data, pos)
-            entry.replica_nodes, pos = read_numbers(data, pos, length, "i")
-            length, pos = read_array_length(data, pos)
-            entry.isr_nodes, pos = read_numbers(data, pos, length, "i")
-            length, pos = read_array_length(data, pos)
-            entry.offline_replicas, pos = read_numbers(data, pos, length, "i")
+                length,
+            ) = _INT16_INT32X4.unpack_from(data, pos)
+            pos += 18
+            if 0 < length < 128:
+                shape = _INT32_ARRAYS[length]
+                entry.replica_nodes = list(shape.unpack_from(data, pos))
+                pos += shape.size
+            elif length == 0:
+                entry.replica_nodes = []
+            else:
+                length, pos = read_array_length(data, pos - 4)
+                entry.replica_nodes, pos = read_numbers(data, pos, length, "i")
+            (length,) = _INT32.unpack_from(data, pos)
+            pos += 4
+            if 0 < length < 128:
+                shape = _INT32_ARRAYS[length]
+                entry.isr_nodes = list(shape.unpack_from(data, pos))
+                pos += shape.size
+            elif length == 0:
+                entry.isr_nodes = []
+            else:
+                length, pos = read_array_length(data, pos - 4)
+                entry.isr_nodes, pos = read_numbers(data, pos, length, "i")
+            (length,) = _INT32.unpack_from(data, pos)
+            pos += 4
+            if 0 < length < 128:
+                shape = _INT32_ARRAYS[length]
+                entry.offline_replicas = list(shape.unpack_from(data, pos))
+                pos += shape.size
+            elif length == 0:
+                entry.offline_replicas = []
+            else:
+                length, pos = read_array_length(data, pos - 4)
+                entry.offline_replicas, pos = read_numbers(data, pos, length, "i")
             entry._unknown_tags = None
             entries.append(entry)
     elif version >= 5:
         for _ in range(count):
-            entry = MetadataResponsePartition.__new__(MetadataResponsePartition)
+            entry = new(MetadataResponsePartition)
             entry.leader_epoch = -1
             (
                 entry.error_code,
                 entry.partition_index,
                 entry.leader_id,
-            ) = _INT16_INT32X2.unpack_from(data, pos)
-            pos += 10
-            length, pos = read_array_length(data, pos)
-            entry.replica_nodes, pos = read_numbers(data, pos, length, "i")
-            length, pos = read_array_length(data, pos)
-            entry.isr_nodes, pos = read_numbers(data, pos, length, "i")
-            length, pos = read_array_length(data, pos)
-            entry.offline_replicas, pos = read_numbers(data, pos, length, "i")
+                length,
+            ) = _INT16_INT32X3.unpack_from(data, pos)
+            pos += 14
+            if 0 < length < 128:
+                shape = _INT32_ARRAYS[length]
+                entry.replica_nodes = list(shape.unpack_from(data, pos))
+                pos += shape.size
+            elif length == 0:
+                entry.replica_nodes = []
+            else:
+                length, pos = read_array_length(data, pos - 4)
+                entry.replica_nodes, pos = read_numbers(data, pos, length, "i")
+            (length,) = _INT32.unpack_from(data, pos)
+            pos += 4
+            if 0 < length < 128:
+                shape = _INT32_ARRAYS[length]
+                entry.isr_nodes = list(shape.unpack_from(data, pos))
+                pos += shape.size
+            elif length == 0:
+                entry.isr_nodes = []
+            else:
+                length, pos = read_array_length(data, pos - 4)
+                entry.isr_nodes, pos = read_numbers(data, pos, length, "i")
+            (length,) = _INT32.unpack_from(data, pos)
+            pos += 4
+            if 0 < length < 128:
+                shape = _INT32_ARRAYS[length]
+                entry.offline_replicas = list(shape.unpack_from(data, pos))
+                pos += shape.size
+            elif length == 0:
+                entry.offline_replicas = []
+            else:
+                length, pos = read_array_length(data, pos - 4)
+                entry.offline_replicas, pos = read_numbers(data, pos, length, "i")
             entry._unknown_tags = None
             entries.append(entry)
     else:
         for _ in range(count):
-            entry = MetadataResponsePartition.__new__(MetadataResponsePartition)
+            entry = new(MetadataResponsePartition)
             entry.leader_epoch = -1
             (
                 entry.error_code,
                 entry.partition_index,
                 entry.leader_id,
-            ) = _INT16_INT32X2.unpack_from(data, pos)
-            pos += 10
-            length, pos = read_array_length(data, pos)
-            entry.replica_nodes, pos = read_numbers(data, pos, length, "i")
-            length, pos = read_array_length(data, pos)
-            entry.isr_nodes, pos = read_numbers(data, pos, length, "i")
+                length,
+            ) = _INT16_INT32X3.unpack_from(data, pos)
+            pos += 14
+            if 0 < length < 128:
+                shape = _INT32_ARRAYS[length]
+                entry.replica_nodes = list(shape.unpack_from(data, pos))
+                pos += shape.size
+            elif length == 0:
+                entry.replica_nodes = []
+            else:
+                length, pos = read_array_length(data, pos - 4)
+                entry.replica_nodes, pos = read_numbers(data, pos, length, "i")
+            (length,) = _INT32.unpack_from(data, pos)
+            pos += 4
+            if 0 < length < 128:
+                shape = _INT32_ARRAYS[length]
+                entry.isr_nodes = list(shape.unpack_from(data, pos))
+                pos += shape.size
+            elif length == 0:
+                entry.isr_nodes = []
+            else:
+                length, pos = read_array_length(data, pos - 4)
+                entry.isr_nodes, pos = read_numbers(data, pos, length, "i")
             entry.offline_replicas = []
             entry._unknown_tags = None
             entries.append(entry)
@@ -766,108 +918,103 @@ def _read_metadata_response_topic(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[MetadataResponseTopicCollection, int]:
     entries = MetadataResponseTopicCollection()
+    new = MetadataResponseTopic.__new__
     if version >= 12:
         for _ in range(count):
-            entry = MetadataResponseTopic.__new__(MetadataResponseTopic)
-            (entry.error_code,) = _INT16.unpack_from(data, pos)
-            pos += 2
-            size = data[pos]
+            entry = new(MetadataResponseTopic)
+            entry.error_code, size = _INT16_UINT8.unpack_from(data, pos)
+            pos += 3
             if 0 < size < 128:
-                end = pos + size
-                entry.name = data[pos + 1 : end].decode()
+                end = pos + size - 1
+                entry.name = data[pos:end].decode()
                 pos = end
+            elif not size:
+                entry.name = None
             else:
-                entry.name, pos = read_compact_nullable_string(data, pos)
-            entry.topic_id = Uuid(data[pos : pos + 16])
-            pos += 16
-            entry.is_internal = data[pos] != 0
-            pos += 1
-            length = data[pos]
+                entry.name, pos = read_compact_nullable_string(data, pos - 1)
+            topic_id, entry.is_internal, length = _UUID_BOOL_UINT8.unpack_from(data, pos)
+            pos += 18
+            entry.topic_id = Uuid(topic_id)
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             entry.partitions, pos = _read_metadata_response_partition(data, pos, length, version)
-            (entry.topic_authorized_operations,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            if data[pos]:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+            entry.topic_authorized_operations, tags = _INT32_UINT8.unpack_from(data, pos)
+            pos += 5
+            if tags:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 entry._unknown_tags = None
-                pos += 1
             entries.append(entry)
     elif version >= 10:
         for _ in range(count):
-            entry = MetadataResponseTopic.__new__(MetadataResponseTopic)
-            (entry.error_code,) = _INT16.unpack_from(data, pos)
-            pos += 2
-            size = data[pos]
+            entry = new(MetadataResponseTopic)
+            entry.error_code, size = _INT16_UINT8.unpack_from(data, pos)
+            pos += 3
             if 0 < size < 128:
-                end = pos + size
-                entry.name = data[pos + 1 : end].decode()
+                end = pos + size - 1
+                entry.name = data[pos:end].decode()
                 pos = end
             else:
-                entry.name, pos = read_compact_string(data, pos)
-            entry.topic_id = Uuid(data[pos : pos + 16])
-            pos += 16
-            entry.is_internal = data[pos] != 0
-            pos += 1
-            length = data[pos]
+                entry.name, pos = read_compact_string(data, pos - 1)
+            topic_id, entry.is_internal, length = _UUID_BOOL_UINT8.unpack_from(data, pos)
+            pos += 18
+            entry.topic_id = Uuid(topic_id)
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             entry.partitions, pos = _read_metadata_response_partition(data, pos, length, version)
-            (entry.topic_authorized_operations,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            if data[pos]:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+            entry.topic_authorized_operations, tags = _INT32_UINT8.unpack_from(data, pos)
+            pos += 5
+            if tags:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 entry._unknown_tags = None
-                pos += 1
             entries.append(entry)
     elif version >= 9:
         for _ in range(count):
-            entry = MetadataResponseTopic.__new__(MetadataResponseTopic)
-            (entry.error_code,) = _INT16.unpack_from(data, pos)
-            pos += 2
-            size = data[pos]
+            entry = new(MetadataResponseTopic)
+            entry.error_code, size = _INT16_UINT8.unpack_from(data, pos)
+            pos += 3
             if 0 < size < 128:
-                end = pos + size
-                entry.name = data[pos + 1 : end].decode()
+                end = pos + size - 1
+                entry.name = data[pos:end].decode()
                 pos = end
             else:
-                entry.name, pos = read_compact_string(data, pos)
+                entry.name, pos = read_compact_string(data, pos - 1)
             entry.topic_id = ZERO_UUID
-            entry.is_internal = data[pos] != 0
-            pos += 1
-            length = data[pos]
+            entry.is_internal, length = _BOOL_UINT8.unpack_from(data, pos)
+            pos += 2
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             entry.partitions, pos = _read_metadata_response_partition(data, pos, length, version)
-            (entry.topic_authorized_operations,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            if data[pos]:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+            entry.topic_authorized_operations, tags = _INT32_UINT8.unpack_from(data, pos)
+            pos += 5
+            if tags:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 entry._unknown_tags = None
-                pos += 1
             entries.append(entry)
     elif version >= 8:
         for _ in range(count):
-            entry = MetadataResponseTopic.__new__(MetadataResponseTopic)
-            (entry.error_code,) = _INT16.unpack_from(data, pos)
-            pos += 2
-            entry.name, pos = read_string(data, pos)
+            entry = new(MetadataResponseTopic)
+            entry.error_code, size = _INT16X2.unpack_from(data, pos)
+            pos += 4
+            if size >= 0:
+                end = pos + size
+                entry.name = data[pos:end].decode()
+                pos = end
+            else:
+                raise WireFault
             entry.topic_id = ZERO_UUID
-            entry.is_internal = data[pos] != 0
-            pos += 1
-            length, pos = read_array_length(data, pos)
+            entry.is_internal, length = _BOOL_INT32.unpack_from(data, pos)
+            pos += 5
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             entry.partitions, pos = _read_metadata_response_partition(data, pos, length, version)
             (entry.topic_authorized_operations,) = _INT32.unpack_from(data, pos)
             pos += 4
@@ -875,27 +1022,41 @@ def _read_metadata_response_topic(
             entries.append(entry)
     elif version >= 1:
         for _ in range(count):
-            entry = MetadataResponseTopic.__new__(MetadataResponseTopic)
-            (entry.error_code,) = _INT16.unpack_from(data, pos)
-            pos += 2
-            entry.name, pos = read_string(data, pos)
+            entry = new(MetadataResponseTopic)
+            entry.error_code, size = _INT16X2.unpack_from(data, pos)
+            pos += 4
+            if size >= 0:
+                end = pos + size
+                entry.name = data[pos:end].decode()
+                pos = end
+            else:
+                raise WireFault
             entry.topic_id = ZERO_UUID
-            entry.is_internal = data[pos] != 0
-            pos += 1
-            length, pos = read_array_length(data, pos)
+            entry.is_internal, length = _BOOL_INT32.unpack_from(data, pos)
+            pos += 5
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             entry.partitions, pos = _read_metadata_response_partition(data, pos, length, version)
             entry.topic_authorized_operations = -2147483648
             entry._unknown_tags = None
             entries.append(entry)
     else:
         for _ in range(count):
-            entry = MetadataResponseTopic.__new__(MetadataResponseTopic)
-            (entry.error_code,) = _INT16.unpack_from(data, pos)
-            pos += 2
-            entry.name, pos = read_string(data, pos)
+            entry = new(MetadataResponseTopic)
+            entry.error_code, size = _INT16X2.unpack_from(data, pos)
+            pos += 4
+            if size >= 0:
+                end = pos + size
+                entry.name = data[pos:end].decode()
+                pos = end
+            else:
+                raise WireFault
             entry.topic_id = ZERO_UUID
             entry.is_internal = False
-            length, pos = read_array_length(data, pos)
+            (length,) = _INT32.unpack_from(data, pos)
+            pos += 4
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             entry.partitions, pos = _read_metadata_response_partition(data, pos, length, version)
             entry.topic_authorized_operations = -2147483648
             entry._unknown_tags = None

@@ -14,8 +14,6 @@ from ..wire.reading import (
     read_compact_array_length,
     read_compact_nullable_string,
     read_compact_string,
-    read_nullable_string,
-    read_string,
     read_unknown_tags,
 )
 from ..wire.uuid import ZERO_UUID, Uuid
@@ -41,11 +39,20 @@ __all__ = [
     "OffsetCommitRequestTopic",
 ]
 
+_INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
+_INT32_INT16 = struct.Struct(">ih")
 _INT32_INT64 = struct.Struct(">iq")
 _INT32_INT64X2 = struct.Struct(">iqq")
+_INT32_INT64X2_INT16 = struct.Struct(">iqqh")
+_INT32_INT64_INT16 = struct.Struct(">iqh")
 _INT32_INT64_INT32 = struct.Struct(">iqi")
+_INT32_INT64_INT32_INT16 = struct.Struct(">iqih")
+_INT32_INT64_INT32_UINT8 = struct.Struct(">iqiB")
+_INT32_UINT8 = struct.Struct(">iB")
 _INT64 = struct.Struct(">q")
+_INT64_INT32 = struct.Struct(">qi")
+_UUID_UINT8 = struct.Struct(">16sB")
 
 
 class OffsetCommitRequestPartition(Struct):
@@ -167,89 +174,170 @@ class OffsetCommitRequest(Request["OffsetCommitResponse"]):
         message = cls.__new__(cls)
         if version >= 8:
             size = data[pos]
+            pos += 1
             if 0 < size < 128:
-                end = pos + size
-                message.group_id = data[pos + 1 : end].decode()
+                end = pos + size - 1
+                message.group_id = data[pos:end].decode()
                 pos = end
             else:
-                message.group_id, pos = read_compact_string(data, pos)
-            (message.generation_id_or_member_epoch,) = _INT32.unpack_from(data, pos)
-            pos += 4
+                message.group_id, pos = read_compact_string(data, pos - 1)
+            message.generation_id_or_member_epoch, size = _INT32_UINT8.unpack_from(data, pos)
+            pos += 5
+            if 0 < size < 128:
+                end = pos + size - 1
+                message.member_id = data[pos:end].decode()
+                pos = end
+            else:
+                message.member_id, pos = read_compact_string(data, pos - 1)
             size = data[pos]
+            pos += 1
             if 0 < size < 128:
-                end = pos + size
-                message.member_id = data[pos + 1 : end].decode()
+                end = pos + size - 1
+                message.group_instance_id = data[pos:end].decode()
                 pos = end
+            elif not size:
+                message.group_instance_id = None
             else:
-                message.member_id, pos = read_compact_string(data, pos)
-            size = data[pos]
-            if 0 < size < 128:
-                end = pos + size
-                message.group_instance_id = data[pos + 1 : end].decode()
-                pos = end
-            else:
-                message.group_instance_id, pos = read_compact_nullable_string(data, pos)
+                message.group_instance_id, pos = read_compact_nullable_string(data, pos - 1)
             message.retention_time_ms = -1
             length = data[pos]
+            pos += 1
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             message.topics, pos = _read_offset_commit_request_topic(data, pos, length, version)
-            if data[pos]:
-                message._unknown_tags, pos = read_unknown_tags(data, pos)
+            tags = data[pos]
+            pos += 1
+            if tags:
+                message._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 message._unknown_tags = None
-                pos += 1
         elif version >= 7:
-            message.group_id, pos = read_string(data, pos)
-            (message.generation_id_or_member_epoch,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            message.member_id, pos = read_string(data, pos)
-            message.group_instance_id, pos = read_nullable_string(data, pos)
+            (size,) = _INT16.unpack_from(data, pos)
+            pos += 2
+            if size >= 0:
+                end = pos + size
+                message.group_id = data[pos:end].decode()
+                pos = end
+            else:
+                raise WireFault
+            message.generation_id_or_member_epoch, size = _INT32_INT16.unpack_from(data, pos)
+            pos += 6
+            if size >= 0:
+                end = pos + size
+                message.member_id = data[pos:end].decode()
+                pos = end
+            else:
+                raise WireFault
+            (size,) = _INT16.unpack_from(data, pos)
+            pos += 2
+            if size >= 0:
+                end = pos + size
+                message.group_instance_id = data[pos:end].decode()
+                pos = end
+            elif size == -1:
+                message.group_instance_id = None
+            else:
+                raise WireFault
             message.retention_time_ms = -1
-            length, pos = read_array_length(data, pos)
+            (length,) = _INT32.unpack_from(data, pos)
+            pos += 4
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.topics, pos = _read_offset_commit_request_topic(data, pos, length, version)
             message._unknown_tags = None
         elif version >= 5:
-            message.group_id, pos = read_string(data, pos)
-            (message.generation_id_or_member_epoch,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            message.member_id, pos = read_string(data, pos)
+            (size,) = _INT16.unpack_from(data, pos)
+            pos += 2
+            if size >= 0:
+                end = pos + size
+                message.group_id = data[pos:end].decode()
+                pos = end
+            else:
+                raise WireFault
+            message.generation_id_or_member_epoch, size = _INT32_INT16.unpack_from(data, pos)
+            pos += 6
+            if size >= 0:
+                end = pos + size
+                message.member_id = data[pos:end].decode()
+                pos = end
+            else:
+                raise WireFault
             message.group_instance_id = None
             message.retention_time_ms = -1
-            length, pos = read_array_length(data, pos)
+            (length,) = _INT32.unpack_from(data, pos)
+            pos += 4
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.topics, pos = _read_offset_commit_request_topic(data, pos, length, version)
             message._unknown_tags = None
         elif version >= 2:
-            message.group_id, pos = read_string(data, pos)
-            (message.generation_id_or_member_epoch,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            message.member_id, pos = read_string(data, pos)
+            (size,) = _INT16.unpack_from(data, pos)
+            pos += 2
+            if size >= 0:
+                end = pos + size
+                message.group_id = data[pos:end].decode()
+                pos = end
+            else:
+                raise WireFault
+            message.generation_id_or_member_epoch, size = _INT32_INT16.unpack_from(data, pos)
+            pos += 6
+            if size >= 0:
+                end = pos + size
+                message.member_id = data[pos:end].decode()
+                pos = end
+            else:
+                raise WireFault
             message.group_instance_id = None
-            (message.retention_time_ms,) = _INT64.unpack_from(data, pos)
-            pos += 8
-            length, pos = read_array_length(data, pos)
+            message.retention_time_ms, length = _INT64_INT32.unpack_from(data, pos)
+            pos += 12
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.topics, pos = _read_offset_commit_request_topic(data, pos, length, version)
             message._unknown_tags = None
         elif version >= 1:
-            message.group_id, pos = read_string(data, pos)
-            (message.generation_id_or_member_epoch,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            message.member_id, pos = read_string(data, pos)
+            (size,) = _INT16.unpack_from(data, pos)
+            pos += 2
+            if size >= 0:
+                end = pos + size
+                message.group_id = data[pos:end].decode()
+                pos = end
+            else:
+                raise WireFault
+            message.generation_id_or_member_epoch, size = _INT32_INT16.unpack_from(data, pos)
+            pos += 6
+            if size >= 0:
+                end = pos + size
+                message.member_id = data[pos:end].decode()
+                pos = end
+            else:
+                raise WireFault
             message.group_instance_id = None
             message.retention_time_ms = -1
-            length, pos = read_array_length(data, pos)
+            (length,) = _INT32.unpack_from(data, pos)
+            pos += 4
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.topics, pos = _read_offset_commit_request_topic(data, pos, length, version)
             message._unknown_tags = None
         else:
-            message.group_id, pos = read_string(data, pos)
+            (size,) = _INT16.unpack_from(data, pos)
+            pos += 2
+            if size >= 0:
+                end = pos + size
+                message.group_id = data[pos:end].decode()
+                pos = end
+            else:
+                raise WireFault
             message.generation_id_or_member_epoch = -1
             message.member_id = ""
             message.group_instance_id = None
             message.retention_time_ms = -1
-            length, pos = read_array_length(data, pos)
+            (length,) = _INT32.unpack_from(data, pos)
+            pos += 4
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.topics, pos = _read_offset_commit_request_topic(data, pos, length, version)
             message._unknown_tags = None
         return message, pos
@@ -326,73 +414,115 @@ def _read_offset_commit_request_partition(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[OffsetCommitRequestPartition], int]:
     entries: list[OffsetCommitRequestPartition] = []
+    new = OffsetCommitRequestPartition.__new__
     if version >= 8:
         for _ in range(count):
-            entry = OffsetCommitRequestPartition.__new__(OffsetCommitRequestPartition)
+            entry = new(OffsetCommitRequestPartition)
             entry.commit_timestamp = -1
             (
                 entry.partition_index,
                 entry.committed_offset,
                 entry.committed_leader_epoch,
-            ) = _INT32_INT64_INT32.unpack_from(data, pos)
-            pos += 16
-            size = data[pos]
+                size,
+            ) = _INT32_INT64_INT32_UINT8.unpack_from(data, pos)
+            pos += 17
             if 0 < size < 128:
-                end = pos + size
-                entry.committed_metadata = data[pos + 1 : end].decode()
+                end = pos + size - 1
+                entry.committed_metadata = data[pos:end].decode()
                 pos = end
+            elif not size:
+                entry.committed_metadata = None
             else:
-                entry.committed_metadata, pos = read_compact_nullable_string(data, pos)
-            if data[pos]:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+                entry.committed_metadata, pos = read_compact_nullable_string(data, pos - 1)
+            tags = data[pos]
+            pos += 1
+            if tags:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 entry._unknown_tags = None
-                pos += 1
             entries.append(entry)
     elif version >= 6:
         for _ in range(count):
-            entry = OffsetCommitRequestPartition.__new__(OffsetCommitRequestPartition)
+            entry = new(OffsetCommitRequestPartition)
             entry.commit_timestamp = -1
             (
                 entry.partition_index,
                 entry.committed_offset,
                 entry.committed_leader_epoch,
-            ) = _INT32_INT64_INT32.unpack_from(data, pos)
-            pos += 16
-            entry.committed_metadata, pos = read_nullable_string(data, pos)
+                size,
+            ) = _INT32_INT64_INT32_INT16.unpack_from(data, pos)
+            pos += 18
+            if size >= 0:
+                end = pos + size
+                entry.committed_metadata = data[pos:end].decode()
+                pos = end
+            elif size == -1:
+                entry.committed_metadata = None
+            else:
+                raise WireFault
             entry._unknown_tags = None
             entries.append(entry)
     elif version >= 2:
         for _ in range(count):
-            entry = OffsetCommitRequestPartition.__new__(OffsetCommitRequestPartition)
+            entry = new(OffsetCommitRequestPartition)
             entry.committed_leader_epoch = -1
             entry.commit_timestamp = -1
-            entry.partition_index, entry.committed_offset = _INT32_INT64.unpack_from(data, pos)
-            pos += 12
-            entry.committed_metadata, pos = read_nullable_string(data, pos)
+            (
+                entry.partition_index,
+                entry.committed_offset,
+                size,
+            ) = _INT32_INT64_INT16.unpack_from(data, pos)
+            pos += 14
+            if size >= 0:
+                end = pos + size
+                entry.committed_metadata = data[pos:end].decode()
+                pos = end
+            elif size == -1:
+                entry.committed_metadata = None
+            else:
+                raise WireFault
             entry._unknown_tags = None
             entries.append(entry)
     elif version >= 1:
         for _ in range(count):
-            entry = OffsetCommitRequestPartition.__new__(OffsetCommitRequestPartition)
+            entry = new(OffsetCommitRequestPartition)
             entry.committed_leader_epoch = -1
             (
                 entry.partition_index,
                 entry.committed_offset,
                 entry.commit_timestamp,
-            ) = _INT32_INT64X2.unpack_from(data, pos)
-            pos += 20
-            entry.committed_metadata, pos = read_nullable_string(data, pos)
+                size,
+            ) = _INT32_INT64X2_INT16.unpack_from(data, pos)
+            pos += 22
+            if size >= 0:
+                end = pos + size
+                entry.committed_metadata = data[pos:end].decode()
+                pos = end
+            elif size == -1:
+                entry.committed_metadata = None
+            else:
+                raise WireFault
             entry._unknown_tags = None
             entries.append(entry)
     else:
         for _ in range(count):
-            entry = OffsetCommitRequestPartition.__new__(OffsetCommitRequestPartition)
+            entry = new(OffsetCommitRequestPartition)
             entry.committed_leader_epoch = -1
             entry.commit_timestamp = -1
-            entry.partition_index, entry.committed_offset = _INT32_INT64.unpack_from(data, pos)
-            pos += 12
-            entry.committed_metadata, pos = read_nullable_string(data, pos)
+            (
+                entry.partition_index,
+                entry.committed_offset,
+                size,
+            ) = _INT32_INT64_INT16.unpack_from(data, pos)
+            pos += 14
+            if size >= 0:
+                end = pos + size
+                entry.committed_metadata = data[pos:end].decode()
+                pos = end
+            elif size == -1:
+                entry.committed_metadata = None
+            else:
+                raise WireFault
             entry._unknown_tags = None
             entries.append(entry)
     return entries, pos
@@ -459,59 +589,72 @@ def _read_offset_commit_request_topic(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[OffsetCommitRequestTopic], int]:
     entries: list[OffsetCommitRequestTopic] = []
+    new = OffsetCommitRequestTopic.__new__
     if version >= 10:
         for _ in range(count):
-            entry = OffsetCommitRequestTopic.__new__(OffsetCommitRequestTopic)
+            entry = new(OffsetCommitRequestTopic)
             entry.name = ""
-            entry.topic_id = Uuid(data[pos : pos + 16])
-            pos += 16
-            length = data[pos]
+            topic_id, length = _UUID_UINT8.unpack_from(data, pos)
+            pos += 17
+            entry.topic_id = Uuid(topic_id)
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             entry.partitions, pos = _read_offset_commit_request_partition(
                 data, pos, length, version
             )
-            if data[pos]:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+            tags = data[pos]
+            pos += 1
+            if tags:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 entry._unknown_tags = None
-                pos += 1
             entries.append(entry)
     elif version >= 8:
         for _ in range(count):
-            entry = OffsetCommitRequestTopic.__new__(OffsetCommitRequestTopic)
+            entry = new(OffsetCommitRequestTopic)
             size = data[pos]
+            pos += 1
             if 0 < size < 128:
-                end = pos + size
-                entry.name = data[pos + 1 : end].decode()
+                end = pos + size - 1
+                entry.name = data[pos:end].decode()
                 pos = end
             else:
-                entry.name, pos = read_compact_string(data, pos)
+                entry.name, pos = read_compact_string(data, pos - 1)
             entry.topic_id = ZERO_UUID
             length = data[pos]
+            pos += 1
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             entry.partitions, pos = _read_offset_commit_request_partition(
                 data, pos, length, version
             )
-            if data[pos]:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+            tags = data[pos]
+            pos += 1
+            if tags:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 entry._unknown_tags = None
-                pos += 1
             entries.append(entry)
     else:
         for _ in range(count):
-            entry = OffsetCommitRequestTopic.__new__(OffsetCommitRequestTopic)
-            entry.name, pos = read_string(data, pos)
+            entry = new(OffsetCommitRequestTopic)
+            (size,) = _INT16.unpack_from(data, pos)
+            pos += 2
+            if size >= 0:
+                end = pos + size
+                entry.name = data[pos:end].decode()
+                pos = end
+            else:
+                raise WireFault
             entry.topic_id = ZERO_UUID
-            length, pos = read_array_length(data, pos)
+            (length,) = _INT32.unpack_from(data, pos)
+            pos += 4
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             entry.partitions, pos = _read_offset_commit_request_partition(
                 data, pos, length, version
             )

@@ -13,7 +13,6 @@ from ..wire.reading import (
     read_array_length,
     read_compact_array_length,
     read_compact_string,
-    read_string,
     read_unknown_tags,
 )
 from ..wire.uuid import ZERO_UUID, Uuid
@@ -34,8 +33,13 @@ __all__ = [
     "OffsetCommitResponseTopic",
 ]
 
+_INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
+_INT32X2 = struct.Struct(">ii")
 _INT32_INT16 = struct.Struct(">ih")
+_INT32_INT16_UINT8 = struct.Struct(">ihB")
+_INT32_UINT8 = struct.Struct(">iB")
+_UUID_UINT8 = struct.Struct(">16sB")
 
 
 class OffsetCommitResponsePartition(Struct):
@@ -116,29 +120,32 @@ class OffsetCommitResponse(Response):
     def _read_fields(cls, data: bytes, pos: int, version: int) -> tuple[Self, int]:
         message = cls.__new__(cls)
         if version >= 8:
-            (message.throttle_time_ms,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            length = data[pos]
+            message.throttle_time_ms, length = _INT32_UINT8.unpack_from(data, pos)
+            pos += 5
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             message.topics, pos = _read_offset_commit_response_topic(data, pos, length, version)
-            if data[pos]:
-                message._unknown_tags, pos = read_unknown_tags(data, pos)
+            tags = data[pos]
+            pos += 1
+            if tags:
+                message._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 message._unknown_tags = None
-                pos += 1
         elif version >= 3:
-            (message.throttle_time_ms,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            length, pos = read_array_length(data, pos)
+            message.throttle_time_ms, length = _INT32X2.unpack_from(data, pos)
+            pos += 8
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.topics, pos = _read_offset_commit_response_topic(data, pos, length, version)
             message._unknown_tags = None
         else:
             message.throttle_time_ms = 0
-            length, pos = read_array_length(data, pos)
+            (length,) = _INT32.unpack_from(data, pos)
+            pos += 4
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.topics, pos = _read_offset_commit_response_topic(data, pos, length, version)
             message._unknown_tags = None
         return message, pos
@@ -169,20 +176,24 @@ def _read_offset_commit_response_partition(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[OffsetCommitResponsePartition], int]:
     entries: list[OffsetCommitResponsePartition] = []
+    new = OffsetCommitResponsePartition.__new__
     if version >= 8:
         for _ in range(count):
-            entry = OffsetCommitResponsePartition.__new__(OffsetCommitResponsePartition)
-            entry.partition_index, entry.error_code = _INT32_INT16.unpack_from(data, pos)
-            pos += 6
-            if data[pos]:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+            entry = new(OffsetCommitResponsePartition)
+            (
+                entry.partition_index,
+                entry.error_code,
+                tags,
+            ) = _INT32_INT16_UINT8.unpack_from(data, pos)
+            pos += 7
+            if tags:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 entry._unknown_tags = None
-                pos += 1
             entries.append(entry)
     else:
         for _ in range(count):
-            entry = OffsetCommitResponsePartition.__new__(OffsetCommitResponsePartition)
+            entry = new(OffsetCommitResponsePartition)
             entry.partition_index, entry.error_code = _INT32_INT16.unpack_from(data, pos)
             pos += 6
             entry._unknown_tags = None
@@ -211,59 +222,72 @@ def _read_offset_commit_response_topic(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[OffsetCommitResponseTopic], int]:
     entries: list[OffsetCommitResponseTopic] = []
+    new = OffsetCommitResponseTopic.__new__
     if version >= 10:
         for _ in range(count):
-            entry = OffsetCommitResponseTopic.__new__(OffsetCommitResponseTopic)
+            entry = new(OffsetCommitResponseTopic)
             entry.name = ""
-            entry.topic_id = Uuid(data[pos : pos + 16])
-            pos += 16
-            length = data[pos]
+            topic_id, length = _UUID_UINT8.unpack_from(data, pos)
+            pos += 17
+            entry.topic_id = Uuid(topic_id)
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             entry.partitions, pos = _read_offset_commit_response_partition(
                 data, pos, length, version
             )
-            if data[pos]:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+            tags = data[pos]
+            pos += 1
+            if tags:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 entry._unknown_tags = None
-                pos += 1
             entries.append(entry)
     elif version >= 8:
         for _ in range(count):
-            entry = OffsetCommitResponseTopic.__new__(OffsetCommitResponseTopic)
+            entry = new(OffsetCommitResponseTopic)
             size = data[pos]
+            pos += 1
             if 0 < size < 128:
-                end = pos + size
-                entry.name = data[pos + 1 : end].decode()
+                end = pos + size - 1
+                entry.name = data[pos:end].decode()
                 pos = end
             else:
-                entry.name, pos = read_compact_string(data, pos)
+                entry.name, pos = read_compact_string(data, pos - 1)
             entry.topic_id = ZERO_UUID
             length = data[pos]
+            pos += 1
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             entry.partitions, pos = _read_offset_commit_response_partition(
                 data, pos, length, version
             )
-            if data[pos]:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+            tags = data[pos]
+            pos += 1
+            if tags:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 entry._unknown_tags = None
-                pos += 1
             entries.append(entry)
     else:
         for _ in range(count):
-            entry = OffsetCommitResponseTopic.__new__(OffsetCommitResponseTopic)
-            entry.name, pos = read_string(data, pos)
+            entry = new(OffsetCommitResponseTopic)
+            (size,) = _INT16.unpack_from(data, pos)
+            pos += 2
+            if size >= 0:
+                end = pos + size
+                entry.name = data[pos:end].decode()
+                pos = end
+            else:
+                raise WireFault
             entry.topic_id = ZERO_UUID
-            length, pos = read_array_length(data, pos)
+            (length,) = _INT32.unpack_from(data, pos)
+            pos += 4
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             entry.partitions, pos = _read_offset_commit_response_partition(
                 data, pos, length, version
             )

@@ -131,8 +131,9 @@ def _read_offset_delete_request_partition(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[OffsetDeleteRequestPartition], int]:
     entries: list[OffsetDeleteRequestPartition] = []
+    new = OffsetDeleteRequestPartition.__new__
     for _ in range(count):
-        entry = OffsetDeleteRequestPartition.__new__(OffsetDeleteRequestPartition)
+        entry = new(OffsetDeleteRequestPartition)
         (entry.partition_index,) = _INT32.unpack_from(data, pos)
         pos += 4
         entry._unknown_tags = None
@@ -153,8 +154,9 @@ def _read_offset_delete_request_topic(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[OffsetDeleteRequestTopicCollection, int]:
     entries = OffsetDeleteRequestTopicCollection()
+    new = OffsetDeleteRequestTopic.__new__
     for _ in range(count):
-        entry = OffsetDeleteRequestTopic.__new__(OffsetDeleteRequestTopic)
+        entry = new(OffsetDeleteRequestTopic)
         entry.name, pos = read_string(data, pos)
         length, pos = read_array_length(data, pos)
         entry.partitions, pos = _read_offset_delete_request_partition(data, pos, length, version)

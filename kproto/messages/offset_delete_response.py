@@ -153,8 +153,9 @@ def _read_offset_delete_response_partition(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[OffsetDeleteResponsePartitionCollection, int]:
     entries = OffsetDeleteResponsePartitionCollection()
+    new = OffsetDeleteResponsePartition.__new__
     for _ in range(count):
-        entry = OffsetDeleteResponsePartition.__new__(OffsetDeleteResponsePartition)
+        entry = new(OffsetDeleteResponsePartition)
         entry.partition_index, entry.error_code = _INT32_INT16.unpack_from(data, pos)
         pos += 6
         entry._unknown_tags = None
@@ -175,8 +176,9 @@ def _read_offset_delete_response_topic(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[OffsetDeleteResponseTopicCollection, int]:
     entries = OffsetDeleteResponseTopicCollection()
+    new = OffsetDeleteResponseTopic.__new__
     for _ in range(count):
-        entry = OffsetDeleteResponseTopic.__new__(OffsetDeleteResponseTopic)
+        entry = new(OffsetDeleteResponseTopic)
         entry.name, pos = read_string(data, pos)
         length, pos = read_array_length(data, pos)
         entry.partitions, pos = _read_offset_delete_response_partition(data, pos, length, version)

@@ -258,8 +258,9 @@ def _read_offset_fetch_request_topic(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[OffsetFetchRequestTopic], int]:
     entries: list[OffsetFetchRequestTopic] = []
+    new = OffsetFetchRequestTopic.__new__
     for _ in range(count):
-        entry = OffsetFetchRequestTopic.__new__(OffsetFetchRequestTopic)
+        entry = new(OffsetFetchRequestTopic)
         if version >= 6:
             entry.name, pos = read_compact_string(data, pos)
             length, pos = read_compact_array_length(data, pos)
@@ -302,8 +303,9 @@ def _read_offset_fetch_request_topics(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[OffsetFetchRequestTopics], int]:
     entries: list[OffsetFetchRequestTopics] = []
+    new = OffsetFetchRequestTopics.__new__
     for _ in range(count):
-        entry = OffsetFetchRequestTopics.__new__(OffsetFetchRequestTopics)
+        entry = new(OffsetFetchRequestTopics)
         if version >= 10:
             entry.name = ""
             entry.topic_id = Uuid(data[pos : pos + 16])
@@ -344,8 +346,9 @@ def _read_offset_fetch_request_group(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[OffsetFetchRequestGroup], int]:
     entries: list[OffsetFetchRequestGroup] = []
+    new = OffsetFetchRequestGroup.__new__
     for _ in range(count):
-        entry = OffsetFetchRequestGroup.__new__(OffsetFetchRequestGroup)
+        entry = new(OffsetFetchRequestGroup)
         entry.group_id, pos = read_compact_string(data, pos)
         if version >= 9:
             entry.member_id, pos = read_compact_nullable_string(data, pos)

@@ -14,8 +14,6 @@ from ..wire.reading import (
     read_compact_array_length,
     read_compact_nullable_string,
     read_compact_string,
-    read_nullable_string,
-    read_string,
     read_unknown_tags,
 )
 from ..wire.uuid import ZERO_UUID, Uuid
@@ -42,9 +40,16 @@ __all__ = [
 ]
 
 _INT16 = struct.Struct(">h")
+_INT16_UINT8 = struct.Struct(">hB")
 _INT32 = struct.Struct(">i")
+_INT32X2 = struct.Struct(">ii")
 _INT32_INT64 = struct.Struct(">iq")
+_INT32_INT64_INT16 = struct.Struct(">iqh")
 _INT32_INT64_INT32 = struct.Struct(">iqi")
+_INT32_INT64_INT32_INT16 = struct.Struct(">iqih")
+_INT32_INT64_INT32_UINT8 = struct.Struct(">iqiB")
+_INT32_UINT8 = struct.Struct(">iB")
+_UUID_UINT8 = struct.Struct(">16sB")
 
 
 class OffsetFetchResponsePartition(Struct):
@@ -233,42 +238,39 @@ class OffsetFetchResponse(Response):
         if version >= 8:
             message.topics = []
             message.error_code = 0
-            (message.throttle_time_ms,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            length = data[pos]
+            message.throttle_time_ms, length = _INT32_UINT8.unpack_from(data, pos)
+            pos += 5
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             message.groups, pos = _read_offset_fetch_response_group(data, pos, length, version)
-            if data[pos]:
-                message._unknown_tags, pos = read_unknown_tags(data, pos)
+            tags = data[pos]
+            pos += 1
+            if tags:
+                message._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 message._unknown_tags = None
-                pos += 1
         elif version >= 6:
-            (message.throttle_time_ms,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            length = data[pos]
+            message.throttle_time_ms, length = _INT32_UINT8.unpack_from(data, pos)
+            pos += 5
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             message.topics, pos = _read_offset_fetch_response_topic(data, pos, length, version)
             message.groups = []
-            (message.error_code,) = _INT16.unpack_from(data, pos)
-            pos += 2
-            if data[pos]:
-                message._unknown_tags, pos = read_unknown_tags(data, pos)
+            message.error_code, tags = _INT16_UINT8.unpack_from(data, pos)
+            pos += 3
+            if tags:
+                message._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 message._unknown_tags = None
-                pos += 1
         elif version >= 3:
-            (message.throttle_time_ms,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            length, pos = read_array_length(data, pos)
+            message.throttle_time_ms, length = _INT32X2.unpack_from(data, pos)
+            pos += 8
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.topics, pos = _read_offset_fetch_response_topic(data, pos, length, version)
             message.groups = []
             (message.error_code,) = _INT16.unpack_from(data, pos)
@@ -276,7 +278,10 @@ class OffsetFetchResponse(Response):
             message._unknown_tags = None
         elif version >= 2:
             message.throttle_time_ms = 0
-            length, pos = read_array_length(data, pos)
+            (length,) = _INT32.unpack_from(data, pos)
+            pos += 4
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.topics, pos = _read_offset_fetch_response_topic(data, pos, length, version)
             message.groups = []
             (message.error_code,) = _INT16.unpack_from(data, pos)
@@ -284,7 +289,10 @@ class OffsetFetchResponse(Response):
             message._unknown_tags = None
         else:
             message.throttle_time_ms = 0
-            length, pos = read_array_length(data, pos)
+            (length,) = _INT32.unpack_from(data, pos)
+            pos += 4
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.topics, pos = _read_offset_fetch_response_topic(data, pos, length, version)
             message.error_code = 0
             message.groups = []
@@ -343,51 +351,72 @@ def _read_offset_fetch_response_partition(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[OffsetFetchResponsePartition], int]:
     entries: list[OffsetFetchResponsePartition] = []
+    new = OffsetFetchResponsePartition.__new__
     if version >= 6:
         for _ in range(count):
-            entry = OffsetFetchResponsePartition.__new__(OffsetFetchResponsePartition)
+            entry = new(OffsetFetchResponsePartition)
             (
                 entry.partition_index,
                 entry.committed_offset,
                 entry.committed_leader_epoch,
-            ) = _INT32_INT64_INT32.unpack_from(data, pos)
-            pos += 16
-            size = data[pos]
+                size,
+            ) = _INT32_INT64_INT32_UINT8.unpack_from(data, pos)
+            pos += 17
             if 0 < size < 128:
-                end = pos + size
-                entry.metadata = data[pos + 1 : end].decode()
+                end = pos + size - 1
+                entry.metadata = data[pos:end].decode()
                 pos = end
+            elif not size:
+                entry.metadata = None
             else:
-                entry.metadata, pos = read_compact_nullable_string(data, pos)
-            (entry.error_code,) = _INT16.unpack_from(data, pos)
-            pos += 2
-            if data[pos]:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+                entry.metadata, pos = read_compact_nullable_string(data, pos - 1)
+            entry.error_code, tags = _INT16_UINT8.unpack_from(data, pos)
+            pos += 3
+            if tags:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 entry._unknown_tags = None
-                pos += 1
             entries.append(entry)
     elif version >= 5:
         for _ in range(count):
-            entry = OffsetFetchResponsePartition.__new__(OffsetFetchResponsePartition)
+            entry = new(OffsetFetchResponsePartition)
             (
                 entry.partition_index,
                 entry.committed_offset,
                 entry.committed_leader_epoch,
-            ) = _INT32_INT64_INT32.unpack_from(data, pos)
-            pos += 16
-            entry.metadata, pos = read_nullable_string(data, pos)
+                size,
+            ) = _INT32_INT64_INT32_INT16.unpack_from(data, pos)
+            pos += 18
+            if size >= 0:
+                end = pos + size
+                entry.metadata = data[pos:end].decode()
+                pos = end
+            elif size == -1:
+                entry.metadata = None
+            else:
+                raise WireFault
             (entry.error_code,) = _INT16.unpack_from(data, pos)
             pos += 2
             entry._unknown_tags = None
             entries.append(entry)
     else:
         for _ in range(count):
-            entry = OffsetFetchResponsePartition.__new__(OffsetFetchResponsePartition)
+            entry = new(OffsetFetchResponsePartition)
             entry.committed_leader_epoch = -1
-            entry.partition_index, entry.committed_offset = _INT32_INT64.unpack_from(data, pos)
-            pos += 12
-            entry.metadata, pos = read_nullable_string(data, pos)
+            (
+                entry.partition_index,
+                entry.committed_offset,
+                size,
+            ) = _INT32_INT64_INT16.unpack_from(data, pos)
+            pos += 14
+            if size >= 0:
+                end = pos + size
+                entry.metadata = data[pos:end].decode()
+                pos = end
+            elif size == -1:
+                entry.metadata = None
+            else:
+                raise WireFault
             (entry.error_code,) = _INT16.unpack_from(data, pos)
             pos += 2
             entry._unknown_tags = None
@@ -435,36 +464,49 @@ def _read_offset_fetch_response_topic(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[OffsetFetchResponseTopic], int]:
     entries: list[OffsetFetchResponseTopic] = []
+    new = OffsetFetchResponseTopic.__new__
     if version >= 6:
         for _ in range(count):
-            entry = OffsetFetchResponseTopic.__new__(OffsetFetchResponseTopic)
+            entry = new(OffsetFetchResponseTopic)
             size = data[pos]
+            pos += 1
             if 0 < size < 128:
-                end = pos + size
-                entry.name = data[pos + 1 : end].decode()
+                end = pos + size - 1
+                entry.name = data[pos:end].decode()
                 pos = end
             else:
-                entry.name, pos = read_compact_string(data, pos)
+                entry.name, pos = read_compact_string(data, pos - 1)
             length = data[pos]
+            pos += 1
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             entry.partitions, pos = _read_offset_fetch_response_partition(
                 data, pos, length, version
             )
-            if data[pos]:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+            tags = data[pos]
+            pos += 1
+            if tags:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 entry._unknown_tags = None
-                pos += 1
             entries.append(entry)
     else:
         for _ in range(count):
-            entry = OffsetFetchResponseTopic.__new__(OffsetFetchResponseTopic)
-            entry.name, pos = read_string(data, pos)
-            length, pos = read_array_length(data, pos)
+            entry = new(OffsetFetchResponseTopic)
+            (size,) = _INT16.unpack_from(data, pos)
+            pos += 2
+            if size >= 0:
+                end = pos + size
+                entry.name = data[pos:end].decode()
+                pos = end
+            else:
+                raise WireFault
+            (length,) = _INT32.unpack_from(data, pos)
+            pos += 4
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             entry.partitions, pos = _read_offset_fetch_response_partition(
                 data, pos, length, version
             )
@@ -501,28 +543,30 @@ def _read_offset_fetch_response_partitions(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[OffsetFetchResponsePartitions], int]:
     entries: list[OffsetFetchResponsePartitions] = []
+    new = OffsetFetchResponsePartitions.__new__
     for _ in range(count):
-        entry = OffsetFetchResponsePartitions.__new__(OffsetFetchResponsePartitions)
+        entry = new(OffsetFetchResponsePartitions)
         (
             entry.partition_index,
             entry.committed_offset,
             entry.committed_leader_epoch,
-        ) = _INT32_INT64_INT32.unpack_from(data, pos)
-        pos += 16
-        size = data[pos]
+            size,
+        ) = _INT32_INT64_INT32_UINT8.unpack_from(data, pos)
+        pos += 17
         if 0 < size < 128:
-            end = pos + size
-            entry.metadata = data[pos + 1 : end].decode()
+            end = pos + size - 1
+            entry.metadata = data[pos:end].decode()
             pos = end
+        elif not size:
+            entry.metadata = None
         else:
-            entry.metadata, pos = read_compact_nullable_string(data, pos)
-        (entry.error_code,) = _INT16.unpack_from(data, pos)
-        pos += 2
-        if data[pos]:
-            entry._unknown_tags, pos = read_unknown_tags(data, pos)
+            entry.metadata, pos = read_compact_nullable_string(data, pos - 1)
+        entry.error_code, tags = _INT16_UINT8.unpack_from(data, pos)
+        pos += 3
+        if tags:
+            entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
         else:
             entry._unknown_tags = None
-            pos += 1
         entries.append(entry)
     return entries, pos
 
@@ -548,52 +592,55 @@ def _read_offset_fetch_response_topics(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[OffsetFetchResponseTopics], int]:
     entries: list[OffsetFetchResponseTopics] = []
+    new = OffsetFetchResponseTopics.__new__
     if version >= 10:
         for _ in range(count):
-            entry = OffsetFetchResponseTopics.__new__(OffsetFetchResponseTopics)
+            entry = new(OffsetFetchResponseTopics)
             entry.name = ""
-            entry.topic_id = Uuid(data[pos : pos + 16])
-            pos += 16
-            length = data[pos]
+            topic_id, length = _UUID_UINT8.unpack_from(data, pos)
+            pos += 17
+            entry.topic_id = Uuid(topic_id)
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             entry.partitions, pos = _read_offset_fetch_response_partitions(
                 data, pos, length, version
             )
-            if data[pos]:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+            tags = data[pos]
+            pos += 1
+            if tags:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 entry._unknown_tags = None
-                pos += 1
             entries.append(entry)
     else:
         for _ in range(count):
-            entry = OffsetFetchResponseTopics.__new__(OffsetFetchResponseTopics)
+            entry = new(OffsetFetchResponseTopics)
             size = data[pos]
+            pos += 1
             if 0 < size < 128:
-                end = pos + size
-                entry.name = data[pos + 1 : end].decode()
+                end = pos + size - 1
+                entry.name = data[pos:end].decode()
                 pos = end
             else:
-                entry.name, pos = read_compact_string(data, pos)
+                entry.name, pos = read_compact_string(data, pos - 1)
             entry.topic_id = ZERO_UUID
             length = data[pos]
+            pos += 1
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             entry.partitions, pos = _read_offset_fetch_response_partitions(
                 data, pos, length, version
             )
-            if data[pos]:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+            tags = data[pos]
+            pos += 1
+            if tags:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 entry._unknown_tags = None
-                pos += 1
             entries.append(entry)
     return entries, pos
 
@@ -630,29 +677,30 @@ def _read_offset_fetch_response_group(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[OffsetFetchResponseGroup], int]:
     entries: list[OffsetFetchResponseGroup] = []
+    new = OffsetFetchResponseGroup.__new__
     for _ in range(count):
-        entry = OffsetFetchResponseGroup.__new__(OffsetFetchResponseGroup)
+        entry = new(OffsetFetchResponseGroup)
         size = data[pos]
+        pos += 1
         if 0 < size < 128:
-            end = pos + size
-            entry.group_id = data[pos + 1 : end].decode()
+            end = pos + size - 1
+            entry.group_id = data[pos:end].decode()
             pos = end
         else:
-            entry.group_id, pos = read_compact_string(data, pos)
+            entry.group_id, pos = read_compact_string(data, pos - 1)
         length = data[pos]
+        pos += 1
         if 0 < length < 128:
             length -= 1
-            pos += 1
         else:
-            length, pos = read_compact_array_length(data, pos)
+            length, pos = read_compact_array_length(data, pos - 1)
         entry.topics, pos = _read_offset_fetch_response_topics(data, pos, length, version)
-        (entry.error_code,) = _INT16.unpack_from(data, pos)
-        pos += 2
-        if data[pos]:
-            entry._unknown_tags, pos = read_unknown_tags(data, pos)
+        entry.error_code, tags = _INT16_UINT8.unpack_from(data, pos)
+        pos += 3
+        if tags:
+            entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
         else:
             entry._unknown_tags = None
-            pos += 1
         entries.append(entry)
     return entries, pos
 

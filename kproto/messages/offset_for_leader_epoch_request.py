@@ -174,8 +174,9 @@ def _read_offset_for_leader_partition(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[OffsetForLeaderPartition], int]:
     entries: list[OffsetForLeaderPartition] = []
+    new = OffsetForLeaderPartition.__new__
     for _ in range(count):
-        entry = OffsetForLeaderPartition.__new__(OffsetForLeaderPartition)
+        entry = new(OffsetForLeaderPartition)
         (entry.partition,) = _INT32.unpack_from(data, pos)
         pos += 4
         if version >= 2:
@@ -219,8 +220,9 @@ def _read_offset_for_leader_topic(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[OffsetForLeaderTopicCollection, int]:
     entries = OffsetForLeaderTopicCollection()
+    new = OffsetForLeaderTopic.__new__
     for _ in range(count):
-        entry = OffsetForLeaderTopic.__new__(OffsetForLeaderTopic)
+        entry = new(OffsetForLeaderTopic)
         if version >= 4:
             entry.topic, pos = read_compact_string(data, pos)
             length, pos = read_compact_array_length(data, pos)

@@ -175,8 +175,9 @@ def _read_epoch_end_offset(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[EpochEndOffset], int]:
     entries: list[EpochEndOffset] = []
+    new = EpochEndOffset.__new__
     for _ in range(count):
-        entry = EpochEndOffset.__new__(EpochEndOffset)
+        entry = new(EpochEndOffset)
         entry.error_code, entry.partition = _INT16_INT32.unpack_from(data, pos)
         pos += 6
         if version >= 1:
@@ -220,8 +221,9 @@ def _read_offset_for_leader_topic_result(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[OffsetForLeaderTopicResultCollection, int]:
     entries = OffsetForLeaderTopicResultCollection()
+    new = OffsetForLeaderTopicResult.__new__
     for _ in range(count):
-        entry = OffsetForLeaderTopicResult.__new__(OffsetForLeaderTopicResult)
+        entry = new(OffsetForLeaderTopicResult)
         if version >= 4:
             entry.topic, pos = read_compact_string(data, pos)
             length, pos = read_compact_array_length(data, pos)

@@ -15,9 +15,6 @@ from ..wire.reading import (
     read_compact_nullable_bytes,
     read_compact_nullable_string,
     read_compact_string,
-    read_nullable_bytes,
-    read_nullable_string,
-    read_string,
     read_unknown_tags,
 )
 from ..wire.uuid import ZERO_UUID, Uuid
@@ -46,8 +43,13 @@ __all__ = [
     "TopicProduceDataCollection",
 ]
 
+_INT16 = struct.Struct(">h")
 _INT16_INT32 = struct.Struct(">hi")
+_INT16_INT32X2 = struct.Struct(">hii")
+_INT16_INT32_UINT8 = struct.Struct(">hiB")
 _INT32 = struct.Struct(">i")
+_INT32X2 = struct.Struct(">ii")
+_UUID_UINT8 = struct.Struct(">16sB")
 
 
 class PartitionProduceData(Struct):
@@ -153,38 +155,51 @@ class ProduceRequest(Request["ProduceResponse"]):
         message = cls.__new__(cls)
         if version >= 9:
             size = data[pos]
+            pos += 1
             if 0 < size < 128:
-                end = pos + size
-                message.transactional_id = data[pos + 1 : end].decode()
+                end = pos + size - 1
+                message.transactional_id = data[pos:end].decode()
                 pos = end
+            elif not size:
+                message.transactional_id = None
             else:
-                message.transactional_id, pos = read_compact_nullable_string(data, pos)
-            message.acks, message.timeout_ms = _INT16_INT32.unpack_from(data, pos)
-            pos += 6
-            length = data[pos]
+                message.transactional_id, pos = read_compact_nullable_string(data, pos - 1)
+            message.acks, message.timeout_ms, length = _INT16_INT32_UINT8.unpack_from(data, pos)
+            pos += 7
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             message.topic_data, pos = _read_topic_produce_data(data, pos, length, version)
-            if data[pos]:
-                message._unknown_tags, pos = read_unknown_tags(data, pos)
+            tags = data[pos]
+            pos += 1
+            if tags:
+                message._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 message._unknown_tags = None
-                pos += 1
         elif version >= 3:
-            message.transactional_id, pos = read_nullable_string(data, pos)
-            message.acks, message.timeout_ms = _INT16_INT32.unpack_from(data, pos)
-            pos += 6
-            length, pos = read_array_length(data, pos)
+            (size,) = _INT16.unpack_from(data, pos)
+            pos += 2
+            if size >= 0:
+                end = pos + size
+                message.transactional_id = data[pos:end].decode()
+                pos = end
+            elif size == -1:
+                message.transactional_id = None
+            else:
+                raise WireFault
+            message.acks, message.timeout_ms, length = _INT16_INT32X2.unpack_from(data, pos)
+            pos += 10
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.topic_data, pos = _read_topic_produce_data(data, pos, length, version)
             message._unknown_tags = None
         else:
             message.transactional_id = None
-            message.acks, message.timeout_ms = _INT16_INT32.unpack_from(data, pos)
-            pos += 6
-            length, pos = read_array_length(data, pos)
+            message.acks, message.timeout_ms, length = _INT16_INT32X2.unpack_from(data, pos)
+            pos += 10
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.topic_data, pos = _read_topic_produce_data(data, pos, length, version)
             message._unknown_tags = None
         return message, pos
@@ -220,30 +235,33 @@ def _read_partition_produce_data(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[PartitionProduceData], int]:
     entries: list[PartitionProduceData] = []
+    new = PartitionProduceData.__new__
     if version >= 9:
         for _ in range(count):
-            entry = PartitionProduceData.__new__(PartitionProduceData)
+            entry = new(PartitionProduceData)
             (entry.index,) = _INT32.unpack_from(data, pos)
             pos += 4
-            size = data[pos]
-            if 0 < size < 128:
-                end = pos + size
-                entry.records = data[pos + 1 : end]
-                pos = end
-            else:
-                entry.records, pos = read_compact_nullable_bytes(data, pos)
-            if data[pos]:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+            entry.records, pos = read_compact_nullable_bytes(data, pos)
+            tags = data[pos]
+            pos += 1
+            if tags:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 entry._unknown_tags = None
-                pos += 1
             entries.append(entry)
     else:
         for _ in range(count):
-            entry = PartitionProduceData.__new__(PartitionProduceData)
-            (entry.index,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            entry.records, pos = read_nullable_bytes(data, pos)
+            entry = new(PartitionProduceData)
+            entry.index, size = _INT32X2.unpack_from(data, pos)
+            pos += 8
+            if size >= 0:
+                end = pos + size
+                entry.records = data[pos:end]
+                pos = end
+            elif size == -1:
+                entry.records = None
+            else:
+                raise WireFault
             entry._unknown_tags = None
             entries.append(entry)
     return entries, pos
@@ -272,55 +290,68 @@ def _read_topic_produce_data(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[TopicProduceDataCollection, int]:
     entries = TopicProduceDataCollection()
+    new = TopicProduceData.__new__
     if version >= 13:
         for _ in range(count):
-            entry = TopicProduceData.__new__(TopicProduceData)
+            entry = new(TopicProduceData)
             entry.name = ""
-            entry.topic_id = Uuid(data[pos : pos + 16])
-            pos += 16
-            length = data[pos]
+            topic_id, length = _UUID_UINT8.unpack_from(data, pos)
+            pos += 17
+            entry.topic_id = Uuid(topic_id)
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             entry.partition_data, pos = _read_partition_produce_data(data, pos, length, version)
-            if data[pos]:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+            tags = data[pos]
+            pos += 1
+            if tags:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 entry._unknown_tags = None
-                pos += 1
             entries.append(entry)
     elif version >= 9:
         for _ in range(count):
-            entry = TopicProduceData.__new__(TopicProduceData)
+            entry = new(TopicProduceData)
             size = data[pos]
+            pos += 1
             if 0 < size < 128:
-                end = pos + size
-                entry.name = data[pos + 1 : end].decode()
+                end = pos + size - 1
+                entry.name = data[pos:end].decode()
                 pos = end
             else:
-                entry.name, pos = read_compact_string(data, pos)
+                entry.name, pos = read_compact_string(data, pos - 1)
             entry.topic_id = ZERO_UUID
             length = data[pos]
+            pos += 1
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             entry.partition_data, pos = _read_partition_produce_data(data, pos, length, version)
-            if data[pos]:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+            tags = data[pos]
+            pos += 1
+            if tags:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 entry._unknown_tags = None
-                pos += 1
             entries.append(entry)
     else:
         for _ in range(count):
-            entry = TopicProduceData.__new__(TopicProduceData)
-            entry.name, pos = read_string(data, pos)
+            entry = new(TopicProduceData)
+            (size,) = _INT16.unpack_from(data, pos)
+            pos += 2
+            if size >= 0:
+                end = pos + size
+                entry.name = data[pos:end].decode()
+                pos = end
+            else:
+                raise WireFault
             entry.topic_id = ZERO_UUID
-            length, pos = read_array_length(data, pos)
+            (length,) = _INT32.unpack_from(data, pos)
+            pos += 4
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             entry.partition_data, pos = _read_partition_produce_data(data, pos, length, version)
             entry._unknown_tags = None
             entries.append(entry)

@@ -14,8 +14,6 @@ from ..wire.reading import (
     read_compact_array_length,
     read_compact_nullable_string,
     read_compact_string,
-    read_nullable_string,
-    read_string,
     read_tags,
     read_unknown_tags,
 )
@@ -45,11 +43,18 @@ __all__ = [
     "TopicProduceResponseCollection",
 ]
 
+_INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT32X2 = struct.Struct(">ii")
+_INT32X2_UINT8 = struct.Struct(">iiB")
+_INT32_INT16 = struct.Struct(">ih")
 _INT32_INT16_INT64 = struct.Struct(">ihq")
 _INT32_INT16_INT64X2 = struct.Struct(">ihqq")
 _INT32_INT16_INT64X3 = struct.Struct(">ihqqq")
+_INT32_INT16_INT64X3_INT32 = struct.Struct(">ihqqqi")
+_INT32_INT16_INT64X3_UINT8 = struct.Struct(">ihqqqB")
+_INT32_UINT8 = struct.Struct(">iB")
+_UUID_UINT8 = struct.Struct(">16sB")
 
 
 class BatchIndexAndErrorMessage(Struct):
@@ -282,45 +287,49 @@ class ProduceResponse(Response):
         message = cls.__new__(cls)
         if version >= 10:
             length = data[pos]
+            pos += 1
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             message.responses, pos = _read_topic_produce_response(data, pos, length, version)
             message.node_endpoints = NodeEndpointCollection()
-            (message.throttle_time_ms,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            if data[pos]:
-                pos = _read_produce_response_tags(message, data, pos, version)
+            message.throttle_time_ms, tags = _INT32_UINT8.unpack_from(data, pos)
+            pos += 5
+            if tags:
+                pos = _read_produce_response_tags(message, data, pos - 1, version)
             else:
                 message._unknown_tags = None
-                pos += 1
         elif version >= 9:
             length = data[pos]
+            pos += 1
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             message.responses, pos = _read_topic_produce_response(data, pos, length, version)
             message.node_endpoints = NodeEndpointCollection()
-            (message.throttle_time_ms,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            if data[pos]:
-                message._unknown_tags, pos = read_unknown_tags(data, pos)
+            message.throttle_time_ms, tags = _INT32_UINT8.unpack_from(data, pos)
+            pos += 5
+            if tags:
+                message._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 message._unknown_tags = None
-                pos += 1
         elif version >= 1:
-            length, pos = read_array_length(data, pos)
+            (length,) = _INT32.unpack_from(data, pos)
+            pos += 4
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.responses, pos = _read_topic_produce_response(data, pos, length, version)
             message.node_endpoints = NodeEndpointCollection()
             (message.throttle_time_ms,) = _INT32.unpack_from(data, pos)
             pos += 4
             message._unknown_tags = None
         else:
-            length, pos = read_array_length(data, pos)
+            (length,) = _INT32.unpack_from(data, pos)
+            pos += 4
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             message.responses, pos = _read_topic_produce_response(data, pos, length, version)
             message.throttle_time_ms = 0
             message.node_endpoints = NodeEndpointCollection()
@@ -364,30 +373,40 @@ def _read_batch_index_and_error_message(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[BatchIndexAndErrorMessage], int]:
     entries: list[BatchIndexAndErrorMessage] = []
+    new = BatchIndexAndErrorMessage.__new__
     if version >= 9:
         for _ in range(count):
-            entry = BatchIndexAndErrorMessage.__new__(BatchIndexAndErrorMessage)
-            (entry.batch_index,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            size = data[pos]
+            entry = new(BatchIndexAndErrorMessage)
+            entry.batch_index, size = _INT32_UINT8.unpack_from(data, pos)
+            pos += 5
             if 0 < size < 128:
-                end = pos + size
-                entry.batch_index_error_message = data[pos + 1 : end].decode()
+                end = pos + size - 1
+                entry.batch_index_error_message = data[pos:end].decode()
                 pos = end
+            elif not size:
+                entry.batch_index_error_message = None
             else:
-                entry.batch_index_error_message, pos = read_compact_nullable_string(data, pos)
-            if data[pos]:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+                entry.batch_index_error_message, pos = read_compact_nullable_string(data, pos - 1)
+            tags = data[pos]
+            pos += 1
+            if tags:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 entry._unknown_tags = None
-                pos += 1
             entries.append(entry)
     else:
         for _ in range(count):
-            entry = BatchIndexAndErrorMessage.__new__(BatchIndexAndErrorMessage)
-            (entry.batch_index,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            entry.batch_index_error_message, pos = read_nullable_string(data, pos)
+            entry = new(BatchIndexAndErrorMessage)
+            entry.batch_index, size = _INT32_INT16.unpack_from(data, pos)
+            pos += 6
+            if size >= 0:
+                end = pos + size
+                entry.batch_index_error_message = data[pos:end].decode()
+                pos = end
+            elif size == -1:
+                entry.batch_index_error_message = None
+            else:
+                raise WireFault
             entry._unknown_tags = None
             entries.append(entry)
     return entries, pos
@@ -416,15 +435,15 @@ def _read_leader_id_and_epoch(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[LeaderIdAndEpoch], int]:
     entries: list[LeaderIdAndEpoch] = []
+    new = LeaderIdAndEpoch.__new__
     for _ in range(count):
-        entry = LeaderIdAndEpoch.__new__(LeaderIdAndEpoch)
-        entry.leader_id, entry.leader_epoch = _INT32X2.unpack_from(data, pos)
-        pos += 8
-        if data[pos]:
-            entry._unknown_tags, pos = read_unknown_tags(data, pos)
+        entry = new(LeaderIdAndEpoch)
+        entry.leader_id, entry.leader_epoch, tags = _INT32X2_UINT8.unpack_from(data, pos)
+        pos += 9
+        if tags:
+            entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
         else:
             entry._unknown_tags = None
-            pos += 1
         entries.append(entry)
     return entries, pos
 
@@ -444,96 +463,114 @@ def _read_partition_produce_response(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[PartitionProduceResponse], int]:
     entries: list[PartitionProduceResponse] = []
+    new = PartitionProduceResponse.__new__
     if version >= 10:
         for _ in range(count):
-            entry = PartitionProduceResponse.__new__(PartitionProduceResponse)
+            entry = new(PartitionProduceResponse)
             (
                 entry.index,
                 entry.error_code,
                 entry.base_offset,
                 entry.log_append_time_ms,
                 entry.log_start_offset,
-            ) = _INT32_INT16_INT64X3.unpack_from(data, pos)
-            pos += 30
-            length = data[pos]
+                length,
+            ) = _INT32_INT16_INT64X3_UINT8.unpack_from(data, pos)
+            pos += 31
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             entry.record_errors, pos = _read_batch_index_and_error_message(
                 data, pos, length, version
             )
             size = data[pos]
+            pos += 1
             if 0 < size < 128:
-                end = pos + size
-                entry.error_message = data[pos + 1 : end].decode()
+                end = pos + size - 1
+                entry.error_message = data[pos:end].decode()
                 pos = end
+            elif not size:
+                entry.error_message = None
             else:
-                entry.error_message, pos = read_compact_nullable_string(data, pos)
+                entry.error_message, pos = read_compact_nullable_string(data, pos - 1)
             entry._current_leader = DEFAULT
-            if data[pos]:
-                pos = _read_partition_produce_response_tags(entry, data, pos, version)
+            tags = data[pos]
+            pos += 1
+            if tags:
+                pos = _read_partition_produce_response_tags(entry, data, pos - 1, version)
             else:
                 entry._unknown_tags = None
-                pos += 1
             entries.append(entry)
     elif version >= 9:
         for _ in range(count):
-            entry = PartitionProduceResponse.__new__(PartitionProduceResponse)
+            entry = new(PartitionProduceResponse)
             (
                 entry.index,
                 entry.error_code,
                 entry.base_offset,
                 entry.log_append_time_ms,
                 entry.log_start_offset,
-            ) = _INT32_INT16_INT64X3.unpack_from(data, pos)
-            pos += 30
-            length = data[pos]
+                length,
+            ) = _INT32_INT16_INT64X3_UINT8.unpack_from(data, pos)
+            pos += 31
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             entry.record_errors, pos = _read_batch_index_and_error_message(
                 data, pos, length, version
             )
             size = data[pos]
+            pos += 1
             if 0 < size < 128:
-                end = pos + size
-                entry.error_message = data[pos + 1 : end].decode()
+                end = pos + size - 1
+                entry.error_message = data[pos:end].decode()
                 pos = end
+            elif not size:
+                entry.error_message = None
             else:
-                entry.error_message, pos = read_compact_nullable_string(data, pos)
+                entry.error_message, pos = read_compact_nullable_string(data, pos - 1)
             entry._current_leader = DEFAULT
-            if data[pos]:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+            tags = data[pos]
+            pos += 1
+            if tags:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 entry._unknown_tags = None
-                pos += 1
             entries.append(entry)
     elif version >= 8:
         for _ in range(count):
-            entry = PartitionProduceResponse.__new__(PartitionProduceResponse)
+            entry = new(PartitionProduceResponse)
             (
                 entry.index,
                 entry.error_code,
                 entry.base_offset,
                 entry.log_append_time_ms,
                 entry.log_start_offset,
-            ) = _INT32_INT16_INT64X3.unpack_from(data, pos)
-            pos += 30
-            length, pos = read_array_length(data, pos)
+                length,
+            ) = _INT32_INT16_INT64X3_INT32.unpack_from(data, pos)
+            pos += 34
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             entry.record_errors, pos = _read_batch_index_and_error_message(
                 data, pos, length, version
             )
-            entry.error_message, pos = read_nullable_string(data, pos)
+            (size,) = _INT16.unpack_from(data, pos)
+            pos += 2
+            if size >= 0:
+                end = pos + size
+                entry.error_message = data[pos:end].decode()
+                pos = end
+            elif size == -1:
+                entry.error_message = None
+            else:
+                raise WireFault
             entry._current_leader = DEFAULT
             entry._unknown_tags = None
             entries.append(entry)
     elif version >= 5:
         for _ in range(count):
-            entry = PartitionProduceResponse.__new__(PartitionProduceResponse)
+            entry = new(PartitionProduceResponse)
             entry.record_errors = []
             entry.error_message = None
             entry._current_leader = DEFAULT
@@ -549,7 +586,7 @@ def _read_partition_produce_response(
             entries.append(entry)
     elif version >= 2:
         for _ in range(count):
-            entry = PartitionProduceResponse.__new__(PartitionProduceResponse)
+            entry = new(PartitionProduceResponse)
             entry.log_start_offset = -1
             entry.record_errors = []
             entry.error_message = None
@@ -565,7 +602,7 @@ def _read_partition_produce_response(
             entries.append(entry)
     else:
         for _ in range(count):
-            entry = PartitionProduceResponse.__new__(PartitionProduceResponse)
+            entry = new(PartitionProduceResponse)
             entry.log_append_time_ms = -1
             entry.log_start_offset = -1
             entry.record_errors = []
@@ -720,59 +757,72 @@ def _read_topic_produce_response(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[TopicProduceResponseCollection, int]:
     entries = TopicProduceResponseCollection()
+    new = TopicProduceResponse.__new__
     if version >= 13:
         for _ in range(count):
-            entry = TopicProduceResponse.__new__(TopicProduceResponse)
+            entry = new(TopicProduceResponse)
             entry.name = ""
-            entry.topic_id = Uuid(data[pos : pos + 16])
-            pos += 16
-            length = data[pos]
+            topic_id, length = _UUID_UINT8.unpack_from(data, pos)
+            pos += 17
+            entry.topic_id = Uuid(topic_id)
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             entry.partition_responses, pos = _read_partition_produce_response(
                 data, pos, length, version
             )
-            if data[pos]:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+            tags = data[pos]
+            pos += 1
+            if tags:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 entry._unknown_tags = None
-                pos += 1
             entries.append(entry)
     elif version >= 9:
         for _ in range(count):
-            entry = TopicProduceResponse.__new__(TopicProduceResponse)
+            entry = new(TopicProduceResponse)
             size = data[pos]
+            pos += 1
             if 0 < size < 128:
-                end = pos + size
-                entry.name = data[pos + 1 : end].decode()
+                end = pos + size - 1
+                entry.name = data[pos:end].decode()
                 pos = end
             else:
-                entry.name, pos = read_compact_string(data, pos)
+                entry.name, pos = read_compact_string(data, pos - 1)
             entry.topic_id = ZERO_UUID
             length = data[pos]
+            pos += 1
             if 0 < length < 128:
                 length -= 1
-                pos += 1
             else:
-                length, pos = read_compact_array_length(data, pos)
+                length, pos = read_compact_array_length(data, pos - 1)
             entry.partition_responses, pos = _read_partition_produce_response(
                 data, pos, length, version
             )
-            if data[pos]:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos)
+            tags = data[pos]
+            pos += 1
+            if tags:
+                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 entry._unknown_tags = None
-                pos += 1
             entries.append(entry)
     else:
         for _ in range(count):
-            entry = TopicProduceResponse.__new__(TopicProduceResponse)
-            entry.name, pos = read_string(data, pos)
+            entry = new(TopicProduceResponse)
+            (size,) = _INT16.unpack_from(data, pos)
+            pos += 2
+            if size >= 0:
+                end = pos + size
+                entry.name = data[pos:end].decode()
+                pos = end
+            else:
+                raise WireFault
             entry.topic_id = ZERO_UUID
-            length, pos = read_array_length(data, pos)
+            (length,) = _INT32.unpack_from(data, pos)
+            pos += 4
+            if not 0 <= length < 128:
+                length, pos = read_array_length(data, pos - 4)
             entry.partition_responses, pos = _read_partition_produce_response(
                 data, pos, length, version
             )
@@ -820,31 +870,33 @@ def _read_node_endpoint(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[NodeEndpointCollection, int]:
     entries = NodeEndpointCollection()
+    new = NodeEndpoint.__new__
     for _ in range(count):
-        entry = NodeEndpoint.__new__(NodeEndpoint)
-        (entry.node_id,) = _INT32.unpack_from(data, pos)
-        pos += 4
-        size = data[pos]
+        entry = new(NodeEndpoint)
+        entry.node_id, size = _INT32_UINT8.unpack_from(data, pos)
+        pos += 5
         if 0 < size < 128:
-            end = pos + size
-            entry.host = data[pos + 1 : end].decode()
+            end = pos + size - 1
+            entry.host = data[pos:end].decode()
             pos = end
         else:
-            entry.host, pos = read_compact_string(data, pos)
-        (entry.port,) = _INT32.unpack_from(data, pos)
-        pos += 4
-        size = data[pos]
+            entry.host, pos = read_compact_string(data, pos - 1)
+        entry.port, size = _INT32_UINT8.unpack_from(data, pos)
+        pos += 5
         if 0 < size < 128:
-            end = pos + size
-            entry.rack = data[pos + 1 : end].decode()
+            end = pos + size - 1
+            entry.rack = data[pos:end].decode()
             pos = end
+        elif not size:
+            entry.rack = None
         else:
-            entry.rack, pos = read_compact_nullable_string(data, pos)
-        if data[pos]:
-            entry._unknown_tags, pos = read_unknown_tags(data, pos)
+            entry.rack, pos = read_compact_nullable_string(data, pos - 1)
+        tags = data[pos]
+        pos += 1
+        if tags:
+            entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
         else:
             entry._unknown_tags = None
-            pos += 1
         entries.append(entry)
     return entries, pos
 

@@ -119,8 +119,9 @@ def _read_producer_entry(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[ProducerEntry], int]:
     entries: list[ProducerEntry] = []
+    new = ProducerEntry.__new__
     for _ in range(count):
-        entry = ProducerEntry.__new__(ProducerEntry)
+        entry = new(ProducerEntry)
         (
             entry.producer_id,
             entry.epoch,

@@ -174,8 +174,9 @@ def _read_state_batch(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[StateBatch], int]:
     entries: list[StateBatch] = []
+    new = StateBatch.__new__
     for _ in range(count):
-        entry = StateBatch.__new__(StateBatch)
+        entry = new(StateBatch)
         (
             entry.first_offset,
             entry.last_offset,
@@ -209,8 +210,9 @@ def _read_partition_result(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[PartitionResult], int]:
     entries: list[PartitionResult] = []
+    new = PartitionResult.__new__
     for _ in range(count):
-        entry = PartitionResult.__new__(PartitionResult)
+        entry = new(PartitionResult)
         entry.partition, entry.error_code = _INT32_INT16.unpack_from(data, pos)
         pos += 6
         entry.error_message, pos = read_compact_nullable_string(data, pos)
@@ -246,8 +248,9 @@ def _read_read_state_result(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[ReadStateResult], int]:
     entries: list[ReadStateResult] = []
+    new = ReadStateResult.__new__
     for _ in range(count):
-        entry = ReadStateResult.__new__(ReadStateResult)
+        entry = new(ReadStateResult)
         entry.topic_id = Uuid(data[pos : pos + 16])
         pos += 16
         length, pos = read_compact_array_length(data, pos)

@@ -124,8 +124,9 @@ def _read_partition_data(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[PartitionData], int]:
     entries: list[PartitionData] = []
+    new = PartitionData.__new__
     for _ in range(count):
-        entry = PartitionData.__new__(PartitionData)
+        entry = new(PartitionData)
         entry.partition, entry.leader_epoch = _INT32X2.unpack_from(data, pos)
         pos += 8
         if data[pos]:
@@ -150,8 +151,9 @@ def _read_read_state_summary_data(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[ReadStateSummaryData], int]:
     entries: list[ReadStateSummaryData] = []
+    new = ReadStateSummaryData.__new__
     for _ in range(count):
-        entry = ReadStateSummaryData.__new__(ReadStateSummaryData)
+        entry = new(ReadStateSummaryData)
         entry.topic_id = Uuid(data[pos : pos + 16])
         pos += 16
         length, pos = read_compact_array_length(data, pos)

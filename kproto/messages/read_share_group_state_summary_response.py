@@ -150,8 +150,9 @@ def _read_partition_result(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[PartitionResult], int]:
     entries: list[PartitionResult] = []
+    new = PartitionResult.__new__
     for _ in range(count):
-        entry = PartitionResult.__new__(PartitionResult)
+        entry = new(PartitionResult)
         entry.partition, entry.error_code = _INT32_INT16.unpack_from(data, pos)
         pos += 6
         entry.error_message, pos = read_compact_nullable_string(data, pos)
@@ -194,8 +195,9 @@ def _read_read_state_summary_result(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[ReadStateSummaryResult], int]:
     entries: list[ReadStateSummaryResult] = []
+    new = ReadStateSummaryResult.__new__
     for _ in range(count):
-        entry = ReadStateSummaryResult.__new__(ReadStateSummaryResult)
+        entry = new(ReadStateSummaryResult)
         entry.topic_id = Uuid(data[pos : pos + 16])
         pos += 16
         length, pos = read_compact_array_length(data, pos)

@@ -281,8 +281,9 @@ def _read_broker_endpoint(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[BrokerEndpointCollection, int]:
     entries = BrokerEndpointCollection()
+    new = BrokerEndpoint.__new__
     for _ in range(count):
-        entry = BrokerEndpoint.__new__(BrokerEndpoint)
+        entry = new(BrokerEndpoint)
         entry.name, pos = read_compact_string(data, pos)
         entry.host, pos = read_compact_string(data, pos)
         entry.port, entry.security_protocol = _UINT16_INT16.unpack_from(data, pos)
@@ -311,8 +312,9 @@ def _read_broker_feature(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[BrokerFeatureCollection, int]:
     entries = BrokerFeatureCollection()
+    new = BrokerFeature.__new__
     for _ in range(count):
-        entry = BrokerFeature.__new__(BrokerFeature)
+        entry = new(BrokerFeature)
         entry.name, pos = read_compact_string(data, pos)
         entry.min_supported_version, entry.max_supported_version = _INT16X2.unpack_from(data, pos)
         pos += 4

@@ -188,8 +188,9 @@ def _read_controller_endpoint(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[ControllerEndpointCollection, int]:
     entries = ControllerEndpointCollection()
+    new = ControllerEndpoint.__new__
     for _ in range(count):
-        entry = ControllerEndpoint.__new__(ControllerEndpoint)
+        entry = new(ControllerEndpoint)
         entry.name, pos = read_compact_string(data, pos)
         entry.host, pos = read_compact_string(data, pos)
         entry.port, entry.security_protocol = _UINT16_INT16.unpack_from(data, pos)
@@ -220,8 +221,9 @@ def _read_controller_feature(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[ControllerFeatureCollection, int]:
     entries = ControllerFeatureCollection()
+    new = ControllerFeature.__new__
     for _ in range(count):
-        entry = ControllerFeature.__new__(ControllerFeature)
+        entry = new(ControllerFeature)
         entry.name, pos = read_compact_string(data, pos)
         entry.min_supported_version, entry.max_supported_version = _INT16X2.unpack_from(data, pos)
         pos += 4

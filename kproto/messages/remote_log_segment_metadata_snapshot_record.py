@@ -184,8 +184,9 @@ def _read_segment_leader_epoch_entry(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[SegmentLeaderEpochEntry], int]:
     entries: list[SegmentLeaderEpochEntry] = []
+    new = SegmentLeaderEpochEntry.__new__
     for _ in range(count):
-        entry = SegmentLeaderEpochEntry.__new__(SegmentLeaderEpochEntry)
+        entry = new(SegmentLeaderEpochEntry)
         entry.leader_epoch, entry.offset = _INT32_INT64.unpack_from(data, pos)
         pos += 12
         if data[pos]:

@@ -152,8 +152,9 @@ def _read_topic_id_partition_entry(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TopicIdPartitionEntry], int]:
     entries: list[TopicIdPartitionEntry] = []
+    new = TopicIdPartitionEntry.__new__
     for _ in range(count):
-        entry = TopicIdPartitionEntry.__new__(TopicIdPartitionEntry)
+        entry = new(TopicIdPartitionEntry)
         entry.name, pos = read_compact_string(data, pos)
         entry.id = Uuid(data[pos : pos + 16])
         pos += 16
@@ -187,8 +188,9 @@ def _read_remote_log_segment_id_entry(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[RemoteLogSegmentIdEntry], int]:
     entries: list[RemoteLogSegmentIdEntry] = []
+    new = RemoteLogSegmentIdEntry.__new__
     for _ in range(count):
-        entry = RemoteLogSegmentIdEntry.__new__(RemoteLogSegmentIdEntry)
+        entry = new(RemoteLogSegmentIdEntry)
         (entry.topic_id_partition,), pos = _read_topic_id_partition_entry(data, pos, 1, version)
         entry.id = Uuid(data[pos : pos + 16])
         pos += 16

@@ -123,8 +123,9 @@ def _read_topic_id_partition_entry(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TopicIdPartitionEntry], int]:
     entries: list[TopicIdPartitionEntry] = []
+    new = TopicIdPartitionEntry.__new__
     for _ in range(count):
-        entry = TopicIdPartitionEntry.__new__(TopicIdPartitionEntry)
+        entry = new(TopicIdPartitionEntry)
         entry.name, pos = read_compact_string(data, pos)
         entry.id = Uuid(data[pos : pos + 16])
         pos += 16

@@ -223,8 +223,9 @@ def _read_acknowledgement_batch(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[AcknowledgementBatch], int]:
     entries: list[AcknowledgementBatch] = []
+    new = AcknowledgementBatch.__new__
     for _ in range(count):
-        entry = AcknowledgementBatch.__new__(AcknowledgementBatch)
+        entry = new(AcknowledgementBatch)
         entry.first_offset, entry.last_offset = _INT64X2.unpack_from(data, pos)
         pos += 16
         length, pos = read_compact_array_length(data, pos)
@@ -255,8 +256,9 @@ def _read_acknowledge_partition(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[AcknowledgePartitionCollection, int]:
     entries = AcknowledgePartitionCollection()
+    new = AcknowledgePartition.__new__
     for _ in range(count):
-        entry = AcknowledgePartition.__new__(AcknowledgePartition)
+        entry = new(AcknowledgePartition)
         (entry.partition_index,) = _INT32.unpack_from(data, pos)
         pos += 4
         length, pos = read_compact_array_length(data, pos)
@@ -287,8 +289,9 @@ def _read_acknowledge_topic(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[AcknowledgeTopicCollection, int]:
     entries = AcknowledgeTopicCollection()
+    new = AcknowledgeTopic.__new__
     for _ in range(count):
-        entry = AcknowledgeTopic.__new__(AcknowledgeTopic)
+        entry = new(AcknowledgeTopic)
         entry.topic_id = Uuid(data[pos : pos + 16])
         pos += 16
         length, pos = read_compact_array_length(data, pos)

@@ -260,8 +260,9 @@ def _read_leader_id_and_epoch(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[LeaderIdAndEpoch], int]:
     entries: list[LeaderIdAndEpoch] = []
+    new = LeaderIdAndEpoch.__new__
     for _ in range(count):
-        entry = LeaderIdAndEpoch.__new__(LeaderIdAndEpoch)
+        entry = new(LeaderIdAndEpoch)
         entry.leader_id, entry.leader_epoch = _INT32X2.unpack_from(data, pos)
         pos += 8
         if data[pos]:
@@ -288,8 +289,9 @@ def _read_partition_data(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[PartitionData], int]:
     entries: list[PartitionData] = []
+    new = PartitionData.__new__
     for _ in range(count):
-        entry = PartitionData.__new__(PartitionData)
+        entry = new(PartitionData)
         entry.partition_index, entry.error_code = _INT32_INT16.unpack_from(data, pos)
         pos += 6
         entry.error_message, pos = read_compact_nullable_string(data, pos)
@@ -318,8 +320,9 @@ def _read_share_acknowledge_topic_response(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[ShareAcknowledgeTopicResponseCollection, int]:
     entries = ShareAcknowledgeTopicResponseCollection()
+    new = ShareAcknowledgeTopicResponse.__new__
     for _ in range(count):
-        entry = ShareAcknowledgeTopicResponse.__new__(ShareAcknowledgeTopicResponse)
+        entry = new(ShareAcknowledgeTopicResponse)
         entry.topic_id = Uuid(data[pos : pos + 16])
         pos += 16
         length, pos = read_compact_array_length(data, pos)
@@ -352,8 +355,9 @@ def _read_node_endpoint(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[NodeEndpointCollection, int]:
     entries = NodeEndpointCollection()
+    new = NodeEndpoint.__new__
     for _ in range(count):
-        entry = NodeEndpoint.__new__(NodeEndpoint)
+        entry = new(NodeEndpoint)
         (entry.node_id,) = _INT32.unpack_from(data, pos)
         pos += 4
         entry.host, pos = read_compact_string(data, pos)

@@ -317,8 +317,9 @@ def _read_acknowledgement_batch(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[AcknowledgementBatch], int]:
     entries: list[AcknowledgementBatch] = []
+    new = AcknowledgementBatch.__new__
     for _ in range(count):
-        entry = AcknowledgementBatch.__new__(AcknowledgementBatch)
+        entry = new(AcknowledgementBatch)
         entry.first_offset, entry.last_offset = _INT64X2.unpack_from(data, pos)
         pos += 16
         length, pos = read_compact_array_length(data, pos)
@@ -349,8 +350,9 @@ def _read_fetch_partition(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[FetchPartitionCollection, int]:
     entries = FetchPartitionCollection()
+    new = FetchPartition.__new__
     for _ in range(count):
-        entry = FetchPartition.__new__(FetchPartition)
+        entry = new(FetchPartition)
         (entry.partition_index,) = _INT32.unpack_from(data, pos)
         pos += 4
         if version >= 1:
@@ -389,8 +391,9 @@ def _read_fetch_topic(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[FetchTopicCollection, int]:
     entries = FetchTopicCollection()
+    new = FetchTopic.__new__
     for _ in range(count):
-        entry = FetchTopic.__new__(FetchTopic)
+        entry = new(FetchTopic)
         entry.topic_id = Uuid(data[pos : pos + 16])
         pos += 16
         length, pos = read_compact_array_length(data, pos)
@@ -421,8 +424,9 @@ def _read_forgotten_topic(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[ForgottenTopic], int]:
     entries: list[ForgottenTopic] = []
+    new = ForgottenTopic.__new__
     for _ in range(count):
-        entry = ForgottenTopic.__new__(ForgottenTopic)
+        entry = new(ForgottenTopic)
         entry.topic_id = Uuid(data[pos : pos + 16])
         pos += 16
         length, pos = read_compact_array_length(data, pos)

@@ -318,8 +318,9 @@ def _read_leader_id_and_epoch(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[LeaderIdAndEpoch], int]:
     entries: list[LeaderIdAndEpoch] = []
+    new = LeaderIdAndEpoch.__new__
     for _ in range(count):
-        entry = LeaderIdAndEpoch.__new__(LeaderIdAndEpoch)
+        entry = new(LeaderIdAndEpoch)
         entry.leader_id, entry.leader_epoch = _INT32X2.unpack_from(data, pos)
         pos += 8
         if data[pos]:
@@ -346,8 +347,9 @@ def _read_acquired_records(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[AcquiredRecords], int]:
     entries: list[AcquiredRecords] = []
+    new = AcquiredRecords.__new__
     for _ in range(count):
-        entry = AcquiredRecords.__new__(AcquiredRecords)
+        entry = new(AcquiredRecords)
         (
             entry.first_offset,
             entry.last_offset,
@@ -378,8 +380,9 @@ def _read_partition_data(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[PartitionData], int]:
     entries: list[PartitionData] = []
+    new = PartitionData.__new__
     for _ in range(count):
-        entry = PartitionData.__new__(PartitionData)
+        entry = new(PartitionData)
         entry.partition_index, entry.error_code = _INT32_INT16.unpack_from(data, pos)
         pos += 6
         entry.error_message, pos = read_compact_nullable_string(data, pos)
@@ -427,8 +430,9 @@ def _read_share_fetchable_topic_response(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[ShareFetchableTopicResponseCollection, int]:
     entries = ShareFetchableTopicResponseCollection()
+    new = ShareFetchableTopicResponse.__new__
     for _ in range(count):
-        entry = ShareFetchableTopicResponse.__new__(ShareFetchableTopicResponse)
+        entry = new(ShareFetchableTopicResponse)
         entry.topic_id = Uuid(data[pos : pos + 16])
         pos += 16
         length, pos = read_compact_array_length(data, pos)
@@ -461,8 +465,9 @@ def _read_node_endpoint(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[NodeEndpointCollection, int]:
     entries = NodeEndpointCollection()
+    new = NodeEndpoint.__new__
     for _ in range(count):
-        entry = NodeEndpoint.__new__(NodeEndpoint)
+        entry = new(NodeEndpoint)
         (entry.node_id,) = _INT32.unpack_from(data, pos)
         pos += 4
         entry.host, pos = read_compact_string(data, pos)

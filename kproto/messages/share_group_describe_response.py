@@ -241,8 +241,9 @@ def _read_topic_partitions(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TopicPartitions], int]:
     entries: list[TopicPartitions] = []
+    new = TopicPartitions.__new__
     for _ in range(count):
-        entry = TopicPartitions.__new__(TopicPartitions)
+        entry = new(TopicPartitions)
         entry.topic_id = Uuid(data[pos : pos + 16])
         pos += 16
         entry.topic_name, pos = read_compact_string(data, pos)
@@ -277,8 +278,9 @@ def _read_assignment(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[Assignment], int]:
     entries: list[Assignment] = []
+    new = Assignment.__new__
     for _ in range(count):
-        entry = Assignment.__new__(Assignment)
+        entry = new(Assignment)
         length, pos = read_compact_array_length(data, pos)
         entry.topic_partitions, pos = _read_topic_partitions(data, pos, length, version)
         if data[pos]:
@@ -302,8 +304,9 @@ def _write_assignment(append: Append, entries: Iterable[Assignment], version: in
 
 def _read_member(data: bytes, pos: int, count: int, version: int) -> tuple[list[Member], int]:
     entries: list[Member] = []
+    new = Member.__new__
     for _ in range(count):
-        entry = Member.__new__(Member)
+        entry = new(Member)
         entry.member_id, pos = read_compact_string(data, pos)
         entry.rack_id, pos = read_compact_nullable_string(data, pos)
         (entry.member_epoch,) = _INT32.unpack_from(data, pos)
@@ -342,8 +345,9 @@ def _read_described_group(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[DescribedGroup], int]:
     entries: list[DescribedGroup] = []
+    new = DescribedGroup.__new__
     for _ in range(count):
-        entry = DescribedGroup.__new__(DescribedGroup)
+        entry = new(DescribedGroup)
         (entry.error_code,) = _INT16.unpack_from(data, pos)
         pos += 2
         entry.error_message, pos = read_compact_nullable_string(data, pos)

@@ -140,8 +140,9 @@ def _read_topic_partitions_info(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TopicPartitionsInfo], int]:
     entries: list[TopicPartitionsInfo] = []
+    new = TopicPartitionsInfo.__new__
     for _ in range(count):
-        entry = TopicPartitionsInfo.__new__(TopicPartitionsInfo)
+        entry = new(TopicPartitionsInfo)
         entry.topic_id = Uuid(data[pos : pos + 16])
         pos += 16
         entry.topic_name, pos = read_compact_string(data, pos)
@@ -176,8 +177,9 @@ def _read_topic_info(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TopicInfo], int]:
     entries: list[TopicInfo] = []
+    new = TopicInfo.__new__
     for _ in range(count):
-        entry = TopicInfo.__new__(TopicInfo)
+        entry = new(TopicInfo)
         entry.topic_id = Uuid(data[pos : pos + 16])
         pos += 16
         entry.topic_name, pos = read_compact_string(data, pos)

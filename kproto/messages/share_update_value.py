@@ -124,8 +124,9 @@ def _read_state_batch(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[StateBatch], int]:
     entries: list[StateBatch] = []
+    new = StateBatch.__new__
     for _ in range(count):
-        entry = StateBatch.__new__(StateBatch)
+        entry = new(StateBatch)
         (
             entry.first_offset,
             entry.last_offset,

@@ -301,8 +301,9 @@ def _read_stop_replica_partition_v0(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[StopReplicaPartitionV0], int]:
     entries: list[StopReplicaPartitionV0] = []
+    new = StopReplicaPartitionV0.__new__
     for _ in range(count):
-        entry = StopReplicaPartitionV0.__new__(StopReplicaPartitionV0)
+        entry = new(StopReplicaPartitionV0)
         entry.topic_name, pos = read_string(data, pos)
         (entry.partition_index,) = _INT32.unpack_from(data, pos)
         pos += 4
@@ -325,8 +326,9 @@ def _read_stop_replica_topic_v1(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[StopReplicaTopicV1], int]:
     entries: list[StopReplicaTopicV1] = []
+    new = StopReplicaTopicV1.__new__
     for _ in range(count):
-        entry = StopReplicaTopicV1.__new__(StopReplicaTopicV1)
+        entry = new(StopReplicaTopicV1)
         if version >= 2:
             entry.name, pos = read_compact_string(data, pos)
             length, pos = read_compact_array_length(data, pos)
@@ -369,8 +371,9 @@ def _read_stop_replica_partition_state(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[StopReplicaPartitionState], int]:
     entries: list[StopReplicaPartitionState] = []
+    new = StopReplicaPartitionState.__new__
     for _ in range(count):
-        entry = StopReplicaPartitionState.__new__(StopReplicaPartitionState)
+        entry = new(StopReplicaPartitionState)
         (
             entry.partition_index,
             entry.leader_epoch,
@@ -403,8 +406,9 @@ def _read_stop_replica_topic_state(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[StopReplicaTopicState], int]:
     entries: list[StopReplicaTopicState] = []
+    new = StopReplicaTopicState.__new__
     for _ in range(count):
-        entry = StopReplicaTopicState.__new__(StopReplicaTopicState)
+        entry = new(StopReplicaTopicState)
         entry.topic_name, pos = read_compact_string(data, pos)
         length, pos = read_compact_array_length(data, pos)
         entry.partition_states, pos = _read_stop_replica_partition_state(data, pos, length, version)

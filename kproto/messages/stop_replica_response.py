@@ -129,8 +129,9 @@ def _read_stop_replica_partition_error(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[StopReplicaPartitionError], int]:
     entries: list[StopReplicaPartitionError] = []
+    new = StopReplicaPartitionError.__new__
     for _ in range(count):
-        entry = StopReplicaPartitionError.__new__(StopReplicaPartitionError)
+        entry = new(StopReplicaPartitionError)
         if version >= 2:
             entry.topic_name, pos = read_compact_string(data, pos)
         else:

@@ -565,8 +565,9 @@ class StreamsGroupDescribeResponse(Response):
 
 def _read_key_value(data: bytes, pos: int, count: int, version: int) -> tuple[list[KeyValue], int]:
     entries: list[KeyValue] = []
+    new = KeyValue.__new__
     for _ in range(count):
-        entry = KeyValue.__new__(KeyValue)
+        entry = new(KeyValue)
         entry.key, pos = read_compact_string(data, pos)
         entry.value, pos = read_compact_string(data, pos)
         if data[pos]:
@@ -592,8 +593,9 @@ def _read_topic_info(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TopicInfo], int]:
     entries: list[TopicInfo] = []
+    new = TopicInfo.__new__
     for _ in range(count):
-        entry = TopicInfo.__new__(TopicInfo)
+        entry = new(TopicInfo)
         entry.name, pos = read_compact_string(data, pos)
         entry.partitions, entry.replication_factor = _INT32_INT16.unpack_from(data, pos)
         pos += 6
@@ -624,8 +626,9 @@ def _read_subtopology(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[Subtopology], int]:
     entries: list[Subtopology] = []
+    new = Subtopology.__new__
     for _ in range(count):
-        entry = Subtopology.__new__(Subtopology)
+        entry = new(Subtopology)
         entry.subtopology_id, pos = read_compact_string(data, pos)
         length, pos = read_compact_array_length(data, pos)
         entry.source_topics, pos = read_compact_strings(data, pos, length)
@@ -663,8 +666,9 @@ def _write_subtopology(append: Append, entries: Iterable[Subtopology], version: 
 
 def _read_topology(data: bytes, pos: int, count: int, version: int) -> tuple[list[Topology], int]:
     entries: list[Topology] = []
+    new = Topology.__new__
     for _ in range(count):
-        entry = Topology.__new__(Topology)
+        entry = new(Topology)
         (entry.epoch,) = _INT32.unpack_from(data, pos)
         pos += 4
         length, pos = read_compact_nullable_array_length(data, pos)
@@ -697,8 +701,9 @@ def _write_topology(append: Append, entries: Iterable[Topology], version: int) -
 
 def _read_endpoint(data: bytes, pos: int, count: int, version: int) -> tuple[list[Endpoint], int]:
     entries: list[Endpoint] = []
+    new = Endpoint.__new__
     for _ in range(count):
-        entry = Endpoint.__new__(Endpoint)
+        entry = new(Endpoint)
         entry.host, pos = read_compact_string(data, pos)
         (entry.port,) = _UINT16.unpack_from(data, pos)
         pos += 2
@@ -725,8 +730,9 @@ def _read_task_offset(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TaskOffset], int]:
     entries: list[TaskOffset] = []
+    new = TaskOffset.__new__
     for _ in range(count):
-        entry = TaskOffset.__new__(TaskOffset)
+        entry = new(TaskOffset)
         entry.subtopology_id, pos = read_compact_string(data, pos)
         entry.partition, entry.offset = _INT32_INT64.unpack_from(data, pos)
         pos += 12
@@ -751,8 +757,9 @@ def _write_task_offset(append: Append, entries: Iterable[TaskOffset], version: i
 
 def _read_task_ids(data: bytes, pos: int, count: int, version: int) -> tuple[list[TaskIds], int]:
     entries: list[TaskIds] = []
+    new = TaskIds.__new__
     for _ in range(count):
-        entry = TaskIds.__new__(TaskIds)
+        entry = new(TaskIds)
         entry.subtopology_id, pos = read_compact_string(data, pos)
         length, pos = read_compact_array_length(data, pos)
         entry.partitions, pos = read_numbers(data, pos, length, "i")
@@ -780,8 +787,9 @@ def _read_assignment(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[Assignment], int]:
     entries: list[Assignment] = []
+    new = Assignment.__new__
     for _ in range(count):
-        entry = Assignment.__new__(Assignment)
+        entry = new(Assignment)
         length, pos = read_compact_array_length(data, pos)
         entry.active_tasks, pos = _read_task_ids(data, pos, length, version)
         length, pos = read_compact_array_length(data, pos)
@@ -813,8 +821,9 @@ def _write_assignment(append: Append, entries: Iterable[Assignment], version: in
 
 def _read_member(data: bytes, pos: int, count: int, version: int) -> tuple[list[Member], int]:
     entries: list[Member] = []
+    new = Member.__new__
     for _ in range(count):
-        entry = Member.__new__(Member)
+        entry = new(Member)
         entry.member_id, pos = read_compact_string(data, pos)
         (entry.member_epoch,) = _INT32.unpack_from(data, pos)
         pos += 4
@@ -883,8 +892,9 @@ def _read_topology_description_node(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TopologyDescriptionNode], int]:
     entries: list[TopologyDescriptionNode] = []
+    new = TopologyDescriptionNode.__new__
     for _ in range(count):
-        entry = TopologyDescriptionNode.__new__(TopologyDescriptionNode)
+        entry = new(TopologyDescriptionNode)
         entry.name, pos = read_compact_string(data, pos)
         (entry.node_type,) = _INT8.unpack_from(data, pos)
         pos += 1
@@ -927,8 +937,9 @@ def _read_topology_description_subtopology(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TopologyDescriptionSubtopology], int]:
     entries: list[TopologyDescriptionSubtopology] = []
+    new = TopologyDescriptionSubtopology.__new__
     for _ in range(count):
-        entry = TopologyDescriptionSubtopology.__new__(TopologyDescriptionSubtopology)
+        entry = new(TopologyDescriptionSubtopology)
         entry.subtopology_id, pos = read_compact_string(data, pos)
         length, pos = read_compact_array_length(data, pos)
         entry.nodes, pos = _read_topology_description_node(data, pos, length, version)
@@ -958,8 +969,9 @@ def _read_topology_description_global_store(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TopologyDescriptionGlobalStore], int]:
     entries: list[TopologyDescriptionGlobalStore] = []
+    new = TopologyDescriptionGlobalStore.__new__
     for _ in range(count):
-        entry = TopologyDescriptionGlobalStore.__new__(TopologyDescriptionGlobalStore)
+        entry = new(TopologyDescriptionGlobalStore)
         (entry.source,), pos = _read_topology_description_node(data, pos, 1, version)
         (entry.processor,), pos = _read_topology_description_node(data, pos, 1, version)
         if data[pos]:
@@ -987,8 +999,9 @@ def _read_topology_description(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TopologyDescription], int]:
     entries: list[TopologyDescription] = []
+    new = TopologyDescription.__new__
     for _ in range(count):
-        entry = TopologyDescription.__new__(TopologyDescription)
+        entry = new(TopologyDescription)
         length, pos = read_compact_array_length(data, pos)
         entry.subtopologies, pos = _read_topology_description_subtopology(
             data, pos, length, version
@@ -1024,8 +1037,9 @@ def _read_described_group(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[DescribedGroup], int]:
     entries: list[DescribedGroup] = []
+    new = DescribedGroup.__new__
     for _ in range(count):
-        entry = DescribedGroup.__new__(DescribedGroup)
+        entry = new(DescribedGroup)
         (entry.error_code,) = _INT16.unpack_from(data, pos)
         pos += 2
         entry.error_message, pos = read_compact_nullable_string(data, pos)

@@ -478,8 +478,9 @@ class StreamsGroupHeartbeatRequest(Request["StreamsGroupHeartbeatResponse"]):
 
 def _read_key_value(data: bytes, pos: int, count: int, version: int) -> tuple[list[KeyValue], int]:
     entries: list[KeyValue] = []
+    new = KeyValue.__new__
     for _ in range(count):
-        entry = KeyValue.__new__(KeyValue)
+        entry = new(KeyValue)
         entry.key, pos = read_compact_string(data, pos)
         entry.value, pos = read_compact_string(data, pos)
         if data[pos]:
@@ -505,8 +506,9 @@ def _read_topic_info(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TopicInfo], int]:
     entries: list[TopicInfo] = []
+    new = TopicInfo.__new__
     for _ in range(count):
-        entry = TopicInfo.__new__(TopicInfo)
+        entry = new(TopicInfo)
         entry.name, pos = read_compact_string(data, pos)
         entry.partitions, entry.replication_factor = _INT32_INT16.unpack_from(data, pos)
         pos += 6
@@ -537,8 +539,9 @@ def _read_copartition_group(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[CopartitionGroup], int]:
     entries: list[CopartitionGroup] = []
+    new = CopartitionGroup.__new__
     for _ in range(count):
-        entry = CopartitionGroup.__new__(CopartitionGroup)
+        entry = new(CopartitionGroup)
         length, pos = read_compact_array_length(data, pos)
         entry.source_topics, pos = read_numbers(data, pos, length, "h")
         length, pos = read_compact_array_length(data, pos)
@@ -574,8 +577,9 @@ def _read_subtopology(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[Subtopology], int]:
     entries: list[Subtopology] = []
+    new = Subtopology.__new__
     for _ in range(count):
-        entry = Subtopology.__new__(Subtopology)
+        entry = new(Subtopology)
         entry.subtopology_id, pos = read_compact_string(data, pos)
         length, pos = read_compact_array_length(data, pos)
         entry.source_topics, pos = read_compact_strings(data, pos, length)
@@ -621,8 +625,9 @@ def _write_subtopology(append: Append, entries: Iterable[Subtopology], version: 
 
 def _read_topology(data: bytes, pos: int, count: int, version: int) -> tuple[list[Topology], int]:
     entries: list[Topology] = []
+    new = Topology.__new__
     for _ in range(count):
-        entry = Topology.__new__(Topology)
+        entry = new(Topology)
         (entry.epoch,) = _INT32.unpack_from(data, pos)
         pos += 4
         length, pos = read_compact_array_length(data, pos)
@@ -649,8 +654,9 @@ def _write_topology(append: Append, entries: Iterable[Topology], version: int) -
 
 def _read_task_ids(data: bytes, pos: int, count: int, version: int) -> tuple[list[TaskIds], int]:
     entries: list[TaskIds] = []
+    new = TaskIds.__new__
     for _ in range(count):
-        entry = TaskIds.__new__(TaskIds)
+        entry = new(TaskIds)
         entry.subtopology_id, pos = read_compact_string(data, pos)
         length, pos = read_compact_array_length(data, pos)
         entry.partitions, pos = read_numbers(data, pos, length, "i")
@@ -676,8 +682,9 @@ def _write_task_ids(append: Append, entries: Iterable[TaskIds], version: int) ->
 
 def _read_endpoint(data: bytes, pos: int, count: int, version: int) -> tuple[list[Endpoint], int]:
     entries: list[Endpoint] = []
+    new = Endpoint.__new__
     for _ in range(count):
-        entry = Endpoint.__new__(Endpoint)
+        entry = new(Endpoint)
         entry.host, pos = read_compact_string(data, pos)
         (entry.port,) = _UINT16.unpack_from(data, pos)
         pos += 2
@@ -704,8 +711,9 @@ def _read_task_offset(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TaskOffset], int]:
     entries: list[TaskOffset] = []
+    new = TaskOffset.__new__
     for _ in range(count):
-        entry = TaskOffset.__new__(TaskOffset)
+        entry = new(TaskOffset)
         entry.subtopology_id, pos = read_compact_string(data, pos)
         entry.partition, entry.offset = _INT32_INT64.unpack_from(data, pos)
         pos += 12

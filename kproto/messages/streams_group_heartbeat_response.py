@@ -366,8 +366,9 @@ class StreamsGroupHeartbeatResponse(Response):
 
 def _read_status(data: bytes, pos: int, count: int, version: int) -> tuple[list[Status], int]:
     entries: list[Status] = []
+    new = Status.__new__
     for _ in range(count):
-        entry = Status.__new__(Status)
+        entry = new(Status)
         (entry.status_code,) = _INT8.unpack_from(data, pos)
         pos += 1
         entry.status_detail, pos = read_compact_string(data, pos)
@@ -392,8 +393,9 @@ def _write_status(append: Append, entries: Iterable[Status], version: int) -> No
 
 def _read_task_ids(data: bytes, pos: int, count: int, version: int) -> tuple[list[TaskIds], int]:
     entries: list[TaskIds] = []
+    new = TaskIds.__new__
     for _ in range(count):
-        entry = TaskIds.__new__(TaskIds)
+        entry = new(TaskIds)
         entry.subtopology_id, pos = read_compact_string(data, pos)
         length, pos = read_compact_array_length(data, pos)
         entry.partitions, pos = read_numbers(data, pos, length, "i")
@@ -419,8 +421,9 @@ def _write_task_ids(append: Append, entries: Iterable[TaskIds], version: int) ->
 
 def _read_endpoint(data: bytes, pos: int, count: int, version: int) -> tuple[list[Endpoint], int]:
     entries: list[Endpoint] = []
+    new = Endpoint.__new__
     for _ in range(count):
-        entry = Endpoint.__new__(Endpoint)
+        entry = new(Endpoint)
         entry.host, pos = read_compact_string(data, pos)
         (entry.port,) = _UINT16.unpack_from(data, pos)
         pos += 2
@@ -447,8 +450,9 @@ def _read_topic_partition(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TopicPartition], int]:
     entries: list[TopicPartition] = []
+    new = TopicPartition.__new__
     for _ in range(count):
-        entry = TopicPartition.__new__(TopicPartition)
+        entry = new(TopicPartition)
         entry.topic, pos = read_compact_string(data, pos)
         length, pos = read_compact_array_length(data, pos)
         entry.partitions, pos = read_numbers(data, pos, length, "i")
@@ -476,8 +480,9 @@ def _read_endpoint_to_partitions(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[EndpointToPartitions], int]:
     entries: list[EndpointToPartitions] = []
+    new = EndpointToPartitions.__new__
     for _ in range(count):
-        entry = EndpointToPartitions.__new__(EndpointToPartitions)
+        entry = new(EndpointToPartitions)
         (entry.user_endpoint,), pos = _read_endpoint(data, pos, 1, version)
         length, pos = read_compact_array_length(data, pos)
         entry.active_partitions, pos = _read_topic_partition(data, pos, length, version)

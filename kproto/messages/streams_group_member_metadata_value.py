@@ -181,8 +181,9 @@ class StreamsGroupMemberMetadataValue(Message):
 
 def _read_endpoint(data: bytes, pos: int, count: int, version: int) -> tuple[list[Endpoint], int]:
     entries: list[Endpoint] = []
+    new = Endpoint.__new__
     for _ in range(count):
-        entry = Endpoint.__new__(Endpoint)
+        entry = new(Endpoint)
         entry.host, pos = read_compact_string(data, pos)
         (entry.port,) = _UINT16.unpack_from(data, pos)
         pos += 2
@@ -207,8 +208,9 @@ def _write_endpoint(append: Append, entries: Iterable[Endpoint], version: int) -
 
 def _read_key_value(data: bytes, pos: int, count: int, version: int) -> tuple[list[KeyValue], int]:
     entries: list[KeyValue] = []
+    new = KeyValue.__new__
     for _ in range(count):
-        entry = KeyValue.__new__(KeyValue)
+        entry = new(KeyValue)
         entry.key, pos = read_compact_string(data, pos)
         entry.value, pos = read_compact_string(data, pos)
         if data[pos]:

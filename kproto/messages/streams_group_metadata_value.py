@@ -127,8 +127,9 @@ def _read_last_assignment_config(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[LastAssignmentConfig], int]:
     entries: list[LastAssignmentConfig] = []
+    new = LastAssignmentConfig.__new__
     for _ in range(count):
-        entry = LastAssignmentConfig.__new__(LastAssignmentConfig)
+        entry = new(LastAssignmentConfig)
         entry.key, pos = read_compact_string(data, pos)
         entry.value, pos = read_compact_string(data, pos)
         if data[pos]:

@@ -111,8 +111,9 @@ class StreamsGroupTargetAssignmentMemberValue(Message):
 
 def _read_task_ids(data: bytes, pos: int, count: int, version: int) -> tuple[list[TaskIds], int]:
     entries: list[TaskIds] = []
+    new = TaskIds.__new__
     for _ in range(count):
-        entry = TaskIds.__new__(TaskIds)
+        entry = new(TaskIds)
         entry.subtopology_id, pos = read_compact_string(data, pos)
         length, pos = read_compact_array_length(data, pos)
         entry.partitions, pos = read_numbers(data, pos, length, "i")

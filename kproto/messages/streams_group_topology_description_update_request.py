@@ -211,8 +211,9 @@ def _read_topology_description_node(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TopologyDescriptionNode], int]:
     entries: list[TopologyDescriptionNode] = []
+    new = TopologyDescriptionNode.__new__
     for _ in range(count):
-        entry = TopologyDescriptionNode.__new__(TopologyDescriptionNode)
+        entry = new(TopologyDescriptionNode)
         entry.name, pos = read_compact_string(data, pos)
         (entry.node_type,) = _INT8.unpack_from(data, pos)
         pos += 1
@@ -255,8 +256,9 @@ def _read_topology_description_subtopology(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TopologyDescriptionSubtopology], int]:
     entries: list[TopologyDescriptionSubtopology] = []
+    new = TopologyDescriptionSubtopology.__new__
     for _ in range(count):
-        entry = TopologyDescriptionSubtopology.__new__(TopologyDescriptionSubtopology)
+        entry = new(TopologyDescriptionSubtopology)
         entry.subtopology_id, pos = read_compact_string(data, pos)
         length, pos = read_compact_array_length(data, pos)
         entry.nodes, pos = _read_topology_description_node(data, pos, length, version)
@@ -286,8 +288,9 @@ def _read_topology_description_global_store(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TopologyDescriptionGlobalStore], int]:
     entries: list[TopologyDescriptionGlobalStore] = []
+    new = TopologyDescriptionGlobalStore.__new__
     for _ in range(count):
-        entry = TopologyDescriptionGlobalStore.__new__(TopologyDescriptionGlobalStore)
+        entry = new(TopologyDescriptionGlobalStore)
         (entry.source,), pos = _read_topology_description_node(data, pos, 1, version)
         (entry.processor,), pos = _read_topology_description_node(data, pos, 1, version)
         if data[pos]:
@@ -315,8 +318,9 @@ def _read_topology_description(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TopologyDescription], int]:
     entries: list[TopologyDescription] = []
+    new = TopologyDescription.__new__
     for _ in range(count):
-        entry = TopologyDescription.__new__(TopologyDescription)
+        entry = new(TopologyDescription)
         length, pos = read_compact_array_length(data, pos)
         entry.subtopologies, pos = _read_topology_description_subtopology(
             data, pos, length, version

@@ -211,8 +211,9 @@ def _read_topic_config(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TopicConfig], int]:
     entries: list[TopicConfig] = []
+    new = TopicConfig.__new__
     for _ in range(count):
-        entry = TopicConfig.__new__(TopicConfig)
+        entry = new(TopicConfig)
         entry.key, pos = read_compact_string(data, pos)
         entry.value, pos = read_compact_string(data, pos)
         if data[pos]:
@@ -238,8 +239,9 @@ def _read_topic_info(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TopicInfo], int]:
     entries: list[TopicInfo] = []
+    new = TopicInfo.__new__
     for _ in range(count):
-        entry = TopicInfo.__new__(TopicInfo)
+        entry = new(TopicInfo)
         entry.name, pos = read_compact_string(data, pos)
         entry.partitions, entry.replication_factor = _INT32_INT16.unpack_from(data, pos)
         pos += 6
@@ -270,8 +272,9 @@ def _read_copartition_group(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[CopartitionGroup], int]:
     entries: list[CopartitionGroup] = []
+    new = CopartitionGroup.__new__
     for _ in range(count):
-        entry = CopartitionGroup.__new__(CopartitionGroup)
+        entry = new(CopartitionGroup)
         length, pos = read_compact_array_length(data, pos)
         entry.source_topics, pos = read_numbers(data, pos, length, "h")
         length, pos = read_compact_array_length(data, pos)
@@ -307,8 +310,9 @@ def _read_subtopology(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[Subtopology], int]:
     entries: list[Subtopology] = []
+    new = Subtopology.__new__
     for _ in range(count):
-        entry = Subtopology.__new__(Subtopology)
+        entry = new(Subtopology)
         entry.subtopology_id, pos = read_compact_string(data, pos)
         length, pos = read_compact_array_length(data, pos)
         entry.source_topics, pos = read_compact_strings(data, pos, length)

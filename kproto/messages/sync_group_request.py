@@ -201,8 +201,9 @@ def _read_sync_group_request_assignment(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[SyncGroupRequestAssignment], int]:
     entries: list[SyncGroupRequestAssignment] = []
+    new = SyncGroupRequestAssignment.__new__
     for _ in range(count):
-        entry = SyncGroupRequestAssignment.__new__(SyncGroupRequestAssignment)
+        entry = new(SyncGroupRequestAssignment)
         if version >= 4:
             entry.member_id, pos = read_compact_string(data, pos)
             entry.assignment, pos = read_compact_bytes(data, pos)

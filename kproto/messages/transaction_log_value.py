@@ -231,8 +231,9 @@ def _read_partitions_schema(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[PartitionsSchema], int]:
     entries: list[PartitionsSchema] = []
+    new = PartitionsSchema.__new__
     for _ in range(count):
-        entry = PartitionsSchema.__new__(PartitionsSchema)
+        entry = new(PartitionsSchema)
         if version >= 1:
             entry.topic, pos = read_compact_string(data, pos)
             length, pos = read_compact_array_length(data, pos)

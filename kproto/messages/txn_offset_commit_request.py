@@ -228,8 +228,9 @@ def _read_txn_offset_commit_request_partition(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TxnOffsetCommitRequestPartition], int]:
     entries: list[TxnOffsetCommitRequestPartition] = []
+    new = TxnOffsetCommitRequestPartition.__new__
     for _ in range(count):
-        entry = TxnOffsetCommitRequestPartition.__new__(TxnOffsetCommitRequestPartition)
+        entry = new(TxnOffsetCommitRequestPartition)
         entry.partition_index, entry.committed_offset = _INT32_INT64.unpack_from(data, pos)
         pos += 12
         if version >= 2:
@@ -274,8 +275,9 @@ def _read_txn_offset_commit_request_topic(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TxnOffsetCommitRequestTopic], int]:
     entries: list[TxnOffsetCommitRequestTopic] = []
+    new = TxnOffsetCommitRequestTopic.__new__
     for _ in range(count):
-        entry = TxnOffsetCommitRequestTopic.__new__(TxnOffsetCommitRequestTopic)
+        entry = new(TxnOffsetCommitRequestTopic)
         if version >= 6:
             entry.name = ""
         elif version >= 3:

@@ -150,8 +150,9 @@ def _read_txn_offset_commit_response_partition(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TxnOffsetCommitResponsePartition], int]:
     entries: list[TxnOffsetCommitResponsePartition] = []
+    new = TxnOffsetCommitResponsePartition.__new__
     for _ in range(count):
-        entry = TxnOffsetCommitResponsePartition.__new__(TxnOffsetCommitResponsePartition)
+        entry = new(TxnOffsetCommitResponsePartition)
         entry.partition_index, entry.error_code = _INT32_INT16.unpack_from(data, pos)
         pos += 6
         if version >= 3:
@@ -185,8 +186,9 @@ def _read_txn_offset_commit_response_topic(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TxnOffsetCommitResponseTopic], int]:
     entries: list[TxnOffsetCommitResponseTopic] = []
+    new = TxnOffsetCommitResponseTopic.__new__
     for _ in range(count):
-        entry = TxnOffsetCommitResponseTopic.__new__(TxnOffsetCommitResponseTopic)
+        entry = new(TxnOffsetCommitResponseTopic)
         if version >= 6:
             entry.name = ""
         elif version >= 3:

@@ -142,8 +142,9 @@ def _read_feature_update_key(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[FeatureUpdateKeyCollection, int]:
     entries = FeatureUpdateKeyCollection()
+    new = FeatureUpdateKey.__new__
     for _ in range(count):
-        entry = FeatureUpdateKey.__new__(FeatureUpdateKey)
+        entry = new(FeatureUpdateKey)
         entry.feature, pos = read_compact_string(data, pos)
         (entry.max_version_level,) = _INT16.unpack_from(data, pos)
         pos += 2

@@ -141,8 +141,9 @@ def _read_updatable_feature_result(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[UpdatableFeatureResultCollection, int]:
     entries = UpdatableFeatureResultCollection()
+    new = UpdatableFeatureResult.__new__
     for _ in range(count):
-        entry = UpdatableFeatureResult.__new__(UpdatableFeatureResult)
+        entry = new(UpdatableFeatureResult)
         entry.feature, pos = read_compact_string(data, pos)
         (entry.error_code,) = _INT16.unpack_from(data, pos)
         pos += 2

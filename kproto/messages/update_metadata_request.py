@@ -353,8 +353,9 @@ def _read_update_metadata_partition_state(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[UpdateMetadataPartitionState], int]:
     entries: list[UpdateMetadataPartitionState] = []
+    new = UpdateMetadataPartitionState.__new__
     for _ in range(count):
-        entry = UpdateMetadataPartitionState.__new__(UpdateMetadataPartitionState)
+        entry = new(UpdateMetadataPartitionState)
         if version >= 5:
             entry.topic_name = ""
         else:
@@ -444,8 +445,9 @@ def _read_update_metadata_topic_state(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[UpdateMetadataTopicState], int]:
     entries: list[UpdateMetadataTopicState] = []
+    new = UpdateMetadataTopicState.__new__
     for _ in range(count):
-        entry = UpdateMetadataTopicState.__new__(UpdateMetadataTopicState)
+        entry = new(UpdateMetadataTopicState)
         if version >= 6:
             entry.topic_name, pos = read_compact_string(data, pos)
         else:
@@ -505,8 +507,9 @@ def _read_update_metadata_endpoint(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[UpdateMetadataEndpoint], int]:
     entries: list[UpdateMetadataEndpoint] = []
+    new = UpdateMetadataEndpoint.__new__
     for _ in range(count):
-        entry = UpdateMetadataEndpoint.__new__(UpdateMetadataEndpoint)
+        entry = new(UpdateMetadataEndpoint)
         (entry.port,) = _INT32.unpack_from(data, pos)
         pos += 4
         if version >= 6:
@@ -561,8 +564,9 @@ def _read_update_metadata_broker(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[UpdateMetadataBroker], int]:
     entries: list[UpdateMetadataBroker] = []
+    new = UpdateMetadataBroker.__new__
     for _ in range(count):
-        entry = UpdateMetadataBroker.__new__(UpdateMetadataBroker)
+        entry = new(UpdateMetadataBroker)
         (entry.id,) = _INT32.unpack_from(data, pos)
         pos += 4
         if version >= 1:

@@ -188,8 +188,9 @@ def _read_listener(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[ListenerCollection, int]:
     entries = ListenerCollection()
+    new = Listener.__new__
     for _ in range(count):
-        entry = Listener.__new__(Listener)
+        entry = new(Listener)
         entry.name, pos = read_compact_string(data, pos)
         entry.host, pos = read_compact_string(data, pos)
         (entry.port,) = _UINT16.unpack_from(data, pos)
@@ -218,8 +219,9 @@ def _read_kraft_version_feature(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[KRaftVersionFeature], int]:
     entries: list[KRaftVersionFeature] = []
+    new = KRaftVersionFeature.__new__
     for _ in range(count):
-        entry = KRaftVersionFeature.__new__(KRaftVersionFeature)
+        entry = new(KRaftVersionFeature)
         entry.min_supported_version, entry.max_supported_version = _INT16X2.unpack_from(data, pos)
         pos += 4
         if data[pos]:

@@ -115,8 +115,9 @@ def _read_current_leader(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[CurrentLeader], int]:
     entries: list[CurrentLeader] = []
+    new = CurrentLeader.__new__
     for _ in range(count):
-        entry = CurrentLeader.__new__(CurrentLeader)
+        entry = new(CurrentLeader)
         entry.leader_id, entry.leader_epoch = _INT32X2.unpack_from(data, pos)
         pos += 8
         entry.host, pos = read_compact_string(data, pos)

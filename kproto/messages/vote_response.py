@@ -199,8 +199,9 @@ def _read_partition_data(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[PartitionData], int]:
     entries: list[PartitionData] = []
+    new = PartitionData.__new__
     for _ in range(count):
-        entry = PartitionData.__new__(PartitionData)
+        entry = new(PartitionData)
         (
             entry.partition_index,
             entry.error_code,
@@ -239,8 +240,9 @@ def _read_topic_data(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[TopicData], int]:
     entries: list[TopicData] = []
+    new = TopicData.__new__
     for _ in range(count):
-        entry = TopicData.__new__(TopicData)
+        entry = new(TopicData)
         entry.topic_name, pos = read_compact_string(data, pos)
         length, pos = read_compact_array_length(data, pos)
         entry.partitions, pos = _read_partition_data(data, pos, length, version)
@@ -268,8 +270,9 @@ def _read_node_endpoint(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[NodeEndpointCollection, int]:
     entries = NodeEndpointCollection()
+    new = NodeEndpoint.__new__
     for _ in range(count):
-        entry = NodeEndpoint.__new__(NodeEndpoint)
+        entry = new(NodeEndpoint)
         (entry.node_id,) = _INT32.unpack_from(data, pos)
         pos += 4
         entry.host, pos = read_compact_string(data, pos)

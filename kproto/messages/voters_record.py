@@ -174,8 +174,9 @@ def _read_endpoint(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[EndpointCollection, int]:
     entries = EndpointCollection()
+    new = Endpoint.__new__
     for _ in range(count):
-        entry = Endpoint.__new__(Endpoint)
+        entry = new(Endpoint)
         entry.name, pos = read_compact_string(data, pos)
         entry.host, pos = read_compact_string(data, pos)
         (entry.port,) = _UINT16.unpack_from(data, pos)
@@ -204,8 +205,9 @@ def _read_kraft_version_feature(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[KRaftVersionFeature], int]:
     entries: list[KRaftVersionFeature] = []
+    new = KRaftVersionFeature.__new__
     for _ in range(count):
-        entry = KRaftVersionFeature.__new__(KRaftVersionFeature)
+        entry = new(KRaftVersionFeature)
         entry.min_supported_version, entry.max_supported_version = _INT16X2.unpack_from(data, pos)
         pos += 4
         if data[pos]:
@@ -230,8 +232,9 @@ def _write_kraft_version_feature(
 
 def _read_voter(data: bytes, pos: int, count: int, version: int) -> tuple[list[Voter], int]:
     entries: list[Voter] = []
+    new = Voter.__new__
     for _ in range(count):
-        entry = Voter.__new__(Voter)
+        entry = new(Voter)
         (entry.voter_id,) = _INT32.unpack_from(data, pos)
         pos += 4
         entry.voter_directory_id = Uuid(data[pos : pos + 16])

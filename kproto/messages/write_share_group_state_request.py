@@ -175,8 +175,9 @@ def _read_state_batch(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[StateBatch], int]:
     entries: list[StateBatch] = []
+    new = StateBatch.__new__
     for _ in range(count):
-        entry = StateBatch.__new__(StateBatch)
+        entry = new(StateBatch)
         (
             entry.first_offset,
             entry.last_offset,
@@ -210,8 +211,9 @@ def _read_partition_data(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[PartitionData], int]:
     entries: list[PartitionData] = []
+    new = PartitionData.__new__
     for _ in range(count):
-        entry = PartitionData.__new__(PartitionData)
+        entry = new(PartitionData)
         (
             entry.partition,
             entry.state_epoch,
@@ -256,8 +258,9 @@ def _read_write_state_data(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[WriteStateData], int]:
     entries: list[WriteStateData] = []
+    new = WriteStateData.__new__
     for _ in range(count):
-        entry = WriteStateData.__new__(WriteStateData)
+        entry = new(WriteStateData)
         entry.topic_id = Uuid(data[pos : pos + 16])
         pos += 16
         length, pos = read_compact_array_length(data, pos)

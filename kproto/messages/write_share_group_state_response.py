@@ -127,8 +127,9 @@ def _read_partition_result(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[PartitionResult], int]:
     entries: list[PartitionResult] = []
+    new = PartitionResult.__new__
     for _ in range(count):
-        entry = PartitionResult.__new__(PartitionResult)
+        entry = new(PartitionResult)
         entry.partition, entry.error_code = _INT32_INT16.unpack_from(data, pos)
         pos += 6
         entry.error_message, pos = read_compact_nullable_string(data, pos)
@@ -157,8 +158,9 @@ def _read_write_state_result(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[WriteStateResult], int]:
     entries: list[WriteStateResult] = []
+    new = WriteStateResult.__new__
     for _ in range(count):
-        entry = WriteStateResult.__new__(WriteStateResult)
+        entry = new(WriteStateResult)
         entry.topic_id = Uuid(data[pos : pos + 16])
         pos += 16
         length, pos = read_compact_array_length(data, pos)

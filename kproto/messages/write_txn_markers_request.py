@@ -167,8 +167,9 @@ def _read_writable_txn_marker_topic(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[WritableTxnMarkerTopic], int]:
     entries: list[WritableTxnMarkerTopic] = []
+    new = WritableTxnMarkerTopic.__new__
     for _ in range(count):
-        entry = WritableTxnMarkerTopic.__new__(WritableTxnMarkerTopic)
+        entry = new(WritableTxnMarkerTopic)
         if version >= 1:
             entry.name, pos = read_compact_string(data, pos)
             length, pos = read_compact_array_length(data, pos)
@@ -211,8 +212,9 @@ def _read_writable_txn_marker(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[WritableTxnMarker], int]:
     entries: list[WritableTxnMarker] = []
+    new = WritableTxnMarker.__new__
     for _ in range(count):
-        entry = WritableTxnMarker.__new__(WritableTxnMarker)
+        entry = new(WritableTxnMarker)
         (
             entry.producer_id,
             entry.producer_epoch,

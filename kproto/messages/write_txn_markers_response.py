@@ -162,8 +162,9 @@ def _read_writable_txn_marker_partition_result(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[WritableTxnMarkerPartitionResult], int]:
     entries: list[WritableTxnMarkerPartitionResult] = []
+    new = WritableTxnMarkerPartitionResult.__new__
     for _ in range(count):
-        entry = WritableTxnMarkerPartitionResult.__new__(WritableTxnMarkerPartitionResult)
+        entry = new(WritableTxnMarkerPartitionResult)
         entry.partition_index, entry.error_code = _INT32_INT16.unpack_from(data, pos)
         pos += 6
         if version >= 1:
@@ -197,8 +198,9 @@ def _read_writable_txn_marker_topic_result(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[WritableTxnMarkerTopicResult], int]:
     entries: list[WritableTxnMarkerTopicResult] = []
+    new = WritableTxnMarkerTopicResult.__new__
     for _ in range(count):
-        entry = WritableTxnMarkerTopicResult.__new__(WritableTxnMarkerTopicResult)
+        entry = new(WritableTxnMarkerTopicResult)
         if version >= 1:
             entry.name, pos = read_compact_string(data, pos)
             length, pos = read_compact_array_length(data, pos)
@@ -245,8 +247,9 @@ def _read_writable_txn_marker_result(
     data: bytes, pos: int, count: int, version: int
 ) -> tuple[list[WritableTxnMarkerResult], int]:
     entries: list[WritableTxnMarkerResult] = []
+    new = WritableTxnMarkerResult.__new__
     for _ in range(count):
-        entry = WritableTxnMarkerResult.__new__(WritableTxnMarkerResult)
+        entry = new(WritableTxnMarkerResult)
         (entry.producer_id,) = _INT64.unpack_from(data, pos)
         pos += 8
         if version >= 1:

@@ -43,7 +43,7 @@ _INT16: Final = struct.Struct(">h")
 _INT32: Final = struct.Struct(">i")
 
 #: Arrays of fewer numbers than this share their Struct; most hold the few replicas of a partition.
-SHARED_COUNTS: Final = 256
+SHARED_COUNTS: Final = 128
 
 
 class _ArrayStructs(dict[str, list[struct.Struct]]):
