@@ -16,6 +16,7 @@ from kproto.messages.base import Request, Response
 from kproto.protocol import headers
 from kproto.wire.errors import DecodeError, EncodeError
 
+GOLDEN_VERSIONS = Path(__file__).with_name("kafka_header_versions.csv")
 SCHEMAS = Path(__file__).resolve().parents[3] / "schemas"
 
 # As ApiKeys.requestHeaderVersion of kafka-clients 4.4.0 answers (3.9.2 for versions and keys that
@@ -85,6 +86,21 @@ def test_header_versions_are_those_of_kafka() -> None:
             asked = 0
         wanted[key, version] = (asked, answered)
     assert found == wanted
+
+
+def test_header_versions_are_those_that_kafkas_own_table_gives() -> None:
+    """Of the versions that 3.9.2 or 4.4.0 serve; what they only know is in the test above."""
+    lines = GOLDEN_VERSIONS.read_text(encoding="utf-8").splitlines()
+    rows = [tuple(map(int, line.split(","))) for line in lines if not line.startswith("#")]
+    assert len(rows) == 368
+    for key, version, asked, answered in rows:
+        request, response = classes(key)
+        found = (
+            headers.request_header_version(request, version),
+            headers.response_header_version(response, version),
+        )
+        assert found == (asked, answered), f"{request.__name__} v{version}"
+    assert {key for key, *_ in rows} == set(messages.API_KEYS)
 
 
 def definitions() -> Iterator[tuple[Path, dict[str, Any]]]:
