@@ -320,7 +320,9 @@ def _elements(field: FieldPlan, form: FieldForm, place: str, imports: Imports) -
     elif element in FORMATS:
         letter = "B" if element == "bool" else FORMATS[element]
         function, extra = "write_numbers", f', "{letter}"'
-    else:
-        raise ValueError(f"arrays of {element} are not generated")
+    else:  # bytes or records, of which Kafka has no array
+        function = "write_compact_bytes" if form.compact else "write_bytes"
+        imports.wire("writing", function)
+        return [f"for element in {place}:", f"    {function}(append, element)"]
     imports.wire("writing", function)
     return [f"{function}(append, {place}{extra})"]

@@ -362,7 +362,11 @@ class _Merger:
     ) -> dict[str, Versions]:
         """The structs that are defined beside the fields, and their versions."""
         before = {struct.name: struct.versions for struct in self.old.common_structs}
-        common = {struct.name: struct.versions for struct in self.new.common_structs}
+        common = {
+            struct.name: struct.versions
+            for struct in self.new.common_structs
+            if struct.name in structs  # else no field holds it
+        }
         for old_name, name in self.struct_names.items():
             if name in common and old_name in before:
                 common[name] = common[name].span(before[old_name])

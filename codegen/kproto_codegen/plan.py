@@ -217,7 +217,7 @@ def plan_structs(message: MessageSpec, *, straight: bool) -> list[StructPlan]:
     straight-line code; else only neighbours with equal segments do.
     """
     uses = _versions_of_use(message)
-    structs = [struct for struct in message.structs() if uses.get(struct.name, NO_VERSIONS)]
+    structs = list(message.structs())
     keyed = {struct.name for struct in structs if any(field.map_key for field in struct.fields)}
     whole = StructSpec(message.name, message.valid_versions, message.fields)
     return [
@@ -281,7 +281,7 @@ def _plan(
         numbered = groupby(range(len(items)), key=lambda index: _changes(forms[index]))
         groups = [list(group) for _, group in numbered]
     runs = []
-    for group in groups:
+    for group in groups if versions else []:  # a field of no valid version may hold a struct
         columns = tuple(zip(*(forms[index] for index in group), strict=True))
         segments = tuple(
             (Versions(versions.lowest + low, versions.lowest + high), columns[low])

@@ -247,6 +247,8 @@ class _ModuleWriter:
         *inner, own = self.plans
         functions = []
         for plan in inner:
+            if not plan.versions:
+                continue  # nothing ever reads or writes it
             functions.append(read_functions(plan, self.imports, straight=self.straight))
             if plan.tagged:
                 functions.append(read_tags_function(plan, self.imports))
@@ -365,7 +367,8 @@ class _ModuleWriter:
     def _imports(self, functions: Sequence[Sequence[str]]) -> str:
         del functions
         annotated = [field.parameter for plan in self.plans for field in plan.fields]
-        iterable = len(self.plans) > 1 or any("Iterable" in text for text in annotated)
+        used = any(plan.versions for plan in self.plans[:-1])
+        iterable = used or any("Iterable" in text for text in annotated)
         base = ["Struct"] if len(self.plans) > 1 else []
         base.append(_BASES.get(self.message.type, "Message"))
         fields = [field for plan in self.plans for field in plan.fields]
@@ -543,6 +546,8 @@ def _range(versions: Versions) -> str:
 
 
 def _versions(versions: Versions) -> str:
+    if versions.empty:
+        return "in no version"
     if versions.lowest == versions.highest:
         return f"version {versions.lowest}"
     return f"versions {versions.lowest} to {versions.highest}"

@@ -30,6 +30,7 @@ MODULE_NAMES: Final = frozenset(
         "DEFAULT",
         "Iterable",
         "KeyedList",
+        "LISTENERS",
         "MODULES",
         "Message",
         "RawTaggedField",

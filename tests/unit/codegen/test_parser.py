@@ -140,7 +140,7 @@ def test_versions_may_be_a_number() -> None:
 
 
 def test_a_key_that_is_null_is_not_there() -> None:
-    nothing = dict.fromkeys(
+    nothing: dict[str, Any] = dict.fromkeys(
         ["nullableVersions", "ignorable", "mapKey", "tag", "taggedVersions", "flexibleVersions"]
     )
     nothing |= dict.fromkeys(["entityType", "zeroCopy", "about", "fields"])

@@ -1,0 +1,104 @@
+"""Random definitions: what keeps the rules works, and what does not is told by one error."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from kproto_codegen.changes import release_changes
+from kproto_codegen.errors import DefinitionError
+from kproto_codegen.history import union
+from kproto_codegen.merge import wire_form
+from kproto_codegen.parser import Definition, parse_definition
+from kproto_codegen.release import Release, format_facts
+from kproto_codegen.render import generate
+from kproto_codegen.rules import check_messages, checked_spec
+
+from kproto.schema.layout import layout
+from kproto.schema.specs import MessageSpec
+from kproto.testing.instances import Fill, instance
+
+from .definition_strategies import definitions, mutated_texts
+from .packages import classes, imported, try_every_version
+
+NUMBERS = itertools.count()
+
+
+def checked(text: str, *, file: str = "drawn.json") -> Definition:
+    definition = parse_definition(text, file=file)
+    checked_spec(definition)
+    return definition
+
+
+def round_trip(specs: list[MessageSpec], folder: Path) -> None:
+    """Generate a package, import it, and try every version of its messages."""
+    out = folder / f"drawn{next(NUMBERS)}"
+    generate(specs, package=out.name, out=out, definitions=out / "definitions.jsonl")
+    with imported(out) as package:
+        found = classes(package)
+        assert len(found) == len([spec for spec in specs if spec.valid_versions])
+        for cls in found:
+            try_every_version(cls)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@given(node=definitions())
+def test_what_keeps_the_rules_is_generated_and_works(
+    node: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    spec = checked(json.dumps(node, indent=1)).spec
+    assert checked(format_facts(spec)).spec.valid_versions == spec.valid_versions
+    round_trip([spec], tmp_path_factory.mktemp("drawn"))
+
+
+@settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow])
+@given(text=mutated_texts())
+def test_a_changed_text_is_refused_by_one_error_or_works(
+    text: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    refused: DefinitionError | None = None
+    try:
+        definition = checked(text)
+    except DefinitionError as error:
+        refused = error
+    if refused is not None:
+        assert refused.file == "drawn.json"
+        assert refused.line is not None
+        assert 1 <= refused.line <= text.count("\n") + 1
+        return
+    assert check_messages([definition]) == []
+    out = tmp_path_factory.mktemp("changed") / f"drawn{next(NUMBERS)}"
+    spec = definition.spec
+    generate([spec], package=out.name, out=out, definitions=out / "definitions.jsonl")
+    with imported(out) as package:
+        for cls in classes(package):
+            for version in cls.VALID_VERSIONS[:3]:
+                made = instance(cls, version, Fill.LEAST)
+                assert cls.decode(made.encode(version), version) == made
+
+
+@settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow])
+@given(older=definitions(), newer=definitions())
+def test_any_two_releases_are_compared_and_united_or_refused(
+    older: dict[str, Any], newer: dict[str, Any]
+) -> None:
+    specs = [checked(json.dumps(node)).spec for node in (older, newer)]
+    old, new = (Release(name, (spec,)) for name, spec in zip(["1.0", "2.0"], specs, strict=True))
+    assert release_changes(old, old) == []
+    assert release_changes(new, new) == []
+    try:
+        made = union([old, new])
+    except DefinitionError:
+        return  # the type changed, or the versions leave a hole
+    for change in release_changes(old, new):
+        assert change.versions
+    for spec, release in zip(specs, (old, new), strict=True):
+        for version in spec.valid_versions:
+            united, number = made.resolve(spec.name, version, spec.type)
+            same = wire_form(layout(united, number)) == wire_form(layout(spec, version))
+            # Of a version that both have, the newer release has the last word.
+            assert same or (release is old and version in specs[1].valid_versions)
