@@ -1,0 +1,281 @@
+"""What real brokers store for themselves: offsets, transactions, metadata and control records.
+
+Each test of a version works on one node, whose folder of logs the tests may read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import kproto
+from kproto.messages import (
+    AddPartitionsToTxnRequest,
+    EndTxnMarker,
+    EndTxnRequest,
+    InitProducerIdRequest,
+    LeaderChangeMessage,
+    OffsetCommitKey,
+    OffsetCommitRequest,
+    OffsetCommitValue,
+    ProduceRequest,
+    TransactionLogKey,
+    TransactionLogValue,
+)
+from kproto.messages.add_partitions_to_txn_request import AddPartitionsToTxnTopic
+from kproto.messages.offset_commit_request import (
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kproto.messages.produce_request import PartitionProduceData, TopicProduceData
+from kproto.records import (
+    Record,
+    RecordBatch,
+    coordinator,
+    encode_batch,
+    metadata_log,
+    read_batches,
+)
+from kproto.records.control import (
+    ControlRecord,
+    ControlRecordType,
+    decode_control_record,
+    encode_control_record,
+)
+from kproto.records.coordinator import CoordinatorRecord
+from kproto.records.metadata_log import MetadataRecord
+from tests.support.availability import not_available
+from tests.support.brokers import versions
+from tools.kafka import KafkaJarsError, KafkaNode, KafkaStartError
+from tools.setup.java import JavaNotFoundError
+
+TOPIC = "greetings"
+GROUP = "readers"
+
+
+@pytest.fixture(scope="module", params=versions())
+def node(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[KafkaNode, Path]]:
+    """A node of each version, and the folder of its logs."""
+    if request.param == "external":
+        pytest.skip("a broker that runs elsewhere shows nobody its logs")
+    logs = tmp_path_factory.mktemp(f"logs-{request.param}")
+    try:
+        with KafkaNode(request.param, config={"log.dirs": str(logs)}) as started:
+            asyncio.run(make_topic(started.bootstrap))
+            yield started, logs
+    except (KafkaStartError, KafkaJarsError, JavaNotFoundError) as error:
+        not_available(f"a Kafka {request.param} of the test's own", error)
+
+
+async def make_topic(bootstrap: str) -> None:
+    async with kproto.Client(bootstrap) as client:
+        await client.create_topics(kproto.NewTopic(TOPIC, 2, 1))
+        await client.topic(TOPIC)
+
+
+async def records_of(client: kproto.Client, topic: str) -> list[Record]:
+    return [record async for record in client.consumer(topic, stop_at_end=True)]
+
+
+async def until(happened: Callable[[], Awaitable[bool]]) -> None:
+    """Ask until the answer is yes."""
+    async with asyncio.timeout(60):
+        while not await happened():  # noqa: ASYNC110 - only a broker knows, and it must be asked
+            await asyncio.sleep(0.2)
+
+
+async def test_committed_offsets(node: tuple[KafkaNode, Path]) -> None:
+    partitions = [
+        OffsetCommitRequestPartition(
+            partition_index=index, committed_offset=10 + index, committed_metadata="by hand"
+        )
+        for index in (0, 1)
+    ]
+    request = OffsetCommitRequest(
+        group_id=GROUP, topics=[OffsetCommitRequestTopic(name=TOPIC, partitions=partitions)]
+    )
+    async with kproto.Client(node[0].bootstrap) as client:
+
+        async def committed() -> bool:
+            response = await client.request(request, version=8)
+            return not response.topics[0].partitions[0].error_code
+
+        # The coordinator is there a moment after the first request has made its topic.
+        await until(committed)
+        stored = await records_of(client, "__consumer_offsets")
+    decoded = [coordinator.decode_record(record) for record in stored]
+    commits = {
+        (it.key.topic, it.key.partition): it.value
+        for it in decoded
+        if isinstance(it, CoordinatorRecord)
+        and isinstance(it.key, OffsetCommitKey)
+        and isinstance(it.value, OffsetCommitValue)
+        and it.key.group == GROUP
+    }
+    assert {place: (it.offset, it.metadata) for place, it in commits.items()} == {
+        (TOPIC, 0): (10, "by hand"),
+        (TOPIC, 1): (11, "by hand"),
+    }
+    for record, found in zip(stored, decoded, strict=True):
+        assert coordinator.encode_record(found) == (record.key, record.value)
+
+
+async def transaction(client: kproto.Client, name: str, *, commit: bool) -> None:
+    """Write one record to partition 0 in a transaction of its own."""
+    started = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=60_000)
+
+    async def has_id() -> bool:
+        return not (await client.request(started)).error_code
+
+    await until(has_id)
+    producer = await client.request(started)
+    added = await client.request(
+        AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=name,
+            v3_and_below_producer_id=producer.producer_id,
+            v3_and_below_producer_epoch=producer.producer_epoch,
+            v3_and_below_topics=[AddPartitionsToTxnTopic(name=TOPIC, partitions=[0])],
+        ),
+        version=3,
+    )
+    assert added.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code == 0
+    now_ms = time.time_ns() // 1_000_000  # an old record would soon be deleted
+    batch = encode_batch(
+        [(None, b"hello", (), now_ms)],
+        base_sequence=0,
+        is_transactional=True,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+    )
+    produced = await client.request(
+        ProduceRequest(
+            transactional_id=name,
+            acks=-1,
+            timeout_ms=30_000,
+            topic_data=[
+                TopicProduceData(
+                    name=TOPIC, partition_data=[PartitionProduceData(index=0, records=batch)]
+                )
+            ],
+        ),
+        version=9,
+    )
+    assert produced.responses[0].partition_responses[0].error_code == 0
+    ended = await client.request(
+        EndTxnRequest(
+            transactional_id=name,
+            committed=commit,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+        ),
+        version=3,
+    )
+    assert ended.error_code == 0
+
+
+async def test_transactions_and_their_markers(node: tuple[KafkaNode, Path]) -> None:
+    async with kproto.Client(node[0].bootstrap) as client:
+        await transaction(client, "kept", commit=True)
+        await transaction(client, "dropped", commit=False)
+
+        async def both_are_marked() -> bool:
+            return len(await control_records(client)) == 2
+
+        await until(both_are_marked)
+        found = await control_records(client)
+        stored = await records_of(client, "__transaction_state")
+    assert [record.type for record in found] == [ControlRecordType.COMMIT, ControlRecordType.ABORT]
+    assert all(isinstance(record.message, EndTxnMarker) for record in found)
+    decoded = [coordinator.decode_record(record) for record in stored]
+    names = set()
+    for record, it in zip(stored, decoded, strict=True):
+        assert isinstance(it, CoordinatorRecord)
+        assert isinstance(it.key, TransactionLogKey)
+        assert isinstance(it.value, TransactionLogValue)
+        assert coordinator.encode_record(it) == (record.key, record.value)
+        names.add(it.key.transactional_id)
+    assert names == {"kept", "dropped"}
+
+
+async def control_records(client: kproto.Client) -> list[ControlRecord]:
+    fetched = await client.fetch(TOPIC, 0, 0, max_wait_ms=0)
+    return decode_control_batches(list(read_batches(fetched.records)))
+
+
+def decode_control_batches(batches: list[RecordBatch]) -> list[ControlRecord]:
+    """The control records of the batches, each checked to be written as it was stored."""
+    found = []
+    for batch in batches:
+        for record in batch.records() if batch.is_control else ():
+            found.append(decode_control_record(record))
+            assert encode_control_record(found[-1]) == (record.key, record.value)
+    return found
+
+
+def test_the_metadata_log(node: tuple[KafkaNode, Path]) -> None:
+    (segment,) = (node[1] / "__cluster_metadata-0").glob("*.log")
+    # The file is longer than what is written of it; behind that it holds zeroes.
+    batches = whole_batches(segment.read_bytes())
+    names = set()
+    for batch in batches:
+        for record in () if batch.is_control else batch.records():
+            it = metadata_log.decode_record(record)
+            assert isinstance(it, MetadataRecord)
+            assert metadata_log.encode_record(it) == record.value
+            names.add(type(it.message).__name__)
+    assert names >= {
+        "FeatureLevelRecord",
+        "NoOpRecord",
+        "PartitionRecord",
+        "RegisterBrokerRecord",
+        "RegisterControllerRecord",
+        "TopicRecord",
+    }
+    elections = [
+        record.message
+        for record in decode_control_batches(batches)
+        if record.type == ControlRecordType.LEADER_CHANGE
+    ]
+    assert elections
+    for election in elections:
+        assert isinstance(election, LeaderChangeMessage)
+        assert election.leader_id == 1
+        assert [voter.voter_id for voter in election.voters] == [1]
+
+
+def test_the_checkpoint_of_a_new_node(node: tuple[KafkaNode, Path]) -> None:
+    checkpoint = node[1] / "bootstrap.checkpoint"
+    if not checkpoint.exists():
+        checkpoint = next((node[1] / "__cluster_metadata-0").glob("*.checkpoint"))
+    batches = whole_batches(checkpoint.read_bytes())
+    control = decode_control_batches(batches)
+    assert control[0].type == ControlRecordType.SNAPSHOT_HEADER
+    assert control[-1].type == ControlRecordType.SNAPSHOT_FOOTER
+    messages = [
+        metadata_log.decode_record(record)
+        for batch in batches
+        if not batch.is_control
+        for record in batch.records()
+    ]
+    assert any(
+        isinstance(it, MetadataRecord) and type(it.message).__name__ == "FeatureLevelRecord"
+        for it in messages
+    )
+
+
+def whole_batches(data: bytes) -> list[RecordBatch]:
+    """The batches of a log file up to where it is not written yet."""
+    found = []
+    position = 0
+    while data[position : position + 12].strip(b"\0"):
+        batch = RecordBatch(data, position)
+        batch.check()
+        found.append(batch)
+        position += batch.size_in_bytes
+    return found
