@@ -1,4 +1,4 @@
-"""Every test in this folder talks to a real broker, so each is marked `kafka`."""
+"""The tests of this folder talk to real brokers, and some to the embedded one as well."""
 
 from __future__ import annotations
 
@@ -6,11 +6,22 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.any_broker import EMBEDDED, bootstrap, broker_version, client, topic
+from tests.support.async_limits import limit_async_tests
+
+__all__ = ["bootstrap", "broker_version", "client", "topic"]
+
 HERE = Path(__file__).parent
+
+LONGEST_S = 120.0
+"""For a test that starts brokers of its own and kills them, on a busy machine."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of this folder."""
-    for item in items:
-        if item.path.is_relative_to(HERE):
+    """Mark each test that needs a real broker, and let none wait for ever."""
+    mine = [item for item in items if item.path.is_relative_to(HERE)]
+    for item in mine:
+        parameters = item.callspec.params if hasattr(item, "callspec") else {}
+        if parameters.get("broker_version") != EMBEDDED:
             item.add_marker("kafka")
+    limit_async_tests(mine, LONGEST_S)

@@ -3,52 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import uuid
-from collections.abc import AsyncIterator
+import contextlib
 
 import pytest
-import pytest_asyncio
 
 import kproto
-from kproto.broker import Broker
 from kproto.messages import ApiVersionsRequest, ListOffsetsRequest, MetadataRequest
 from kproto.messages.metadata_response import MetadataResponse
-from tests.support.brokers import versions
-
-EMBEDDED = "embedded"
-
-pytestmark = pytest.mark.kafka
-
-
-@pytest_asyncio.fixture(params=[*versions(), EMBEDDED])
-async def bootstrap(request: pytest.FixtureRequest) -> AsyncIterator[str]:
-    if request.param == EMBEDDED:
-        async with Broker() as broker:
-            yield broker.bootstrap
-    else:
-        brokers = request.getfixturevalue("kafka_brokers")
-        yield brokers.get(request.param).bootstrap
-
-
-@pytest_asyncio.fixture
-async def client(bootstrap: str) -> AsyncIterator[kproto.Client]:
-    async with kproto.Client(bootstrap) as client:
-        yield client
-
-
-@pytest_asyncio.fixture
-async def topic(client: kproto.Client) -> AsyncIterator[str]:
-    name = f"client-{uuid.uuid4().hex}"
-    await client.create_topics(kproto.NewTopic(name, 3, 1))
-    await client.topic(name)  # waits until the broker knows of it, as it does a moment later
-    yield name
-    await client.delete_topics(name)
 
 
 async def first_of(consumer: kproto.Consumer) -> kproto.Record:
-    async for record in consumer:
-        return record
-    raise AssertionError("the consumer came to an end")
+    async with contextlib.aclosing(aiter(consumer)) as records:
+        return await anext(records)
 
 
 async def read_all(client: kproto.Client, topic: str) -> list[kproto.Record]:
