@@ -1,0 +1,285 @@
+"""The producer on each broker alike: what is stored, once and in order, whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from typing import Any
+
+import pytest
+
+import kproto
+from kproto.messages import ProduceResponse
+from kproto.records import RecordBatch, read_batches
+from tests.support.brokers import StartKafka
+from tests.support.middleman import Middleman, cut, drop, other_correlation_id, scramble
+from tests.unit.client.test_partitioner import PLACES
+
+PATIENT = kproto.ClientSettings(retry_backoff_ms=10)
+
+
+async def stored(client: kproto.Client, topic: str, partition: int = 0) -> list[RecordBatch]:
+    """The batches of a partition as the broker has them."""
+    place = (topic, partition)
+    end = (await client.list_offsets({place: "latest"}))[place]
+    position, found = 0, []
+    while position < end:
+        fetched = await client.fetch(topic, partition, position)
+        found += [batch for batch in read_batches(fetched.records) if batch.base_offset >= position]
+        position = found[-1].next_offset
+    return found
+
+
+def values(batches: list[RecordBatch]) -> list[bytes | None]:
+    return [record.value for batch in batches for record in batch.records()]
+
+
+async def test_keys_go_where_java_sends_them(client: kproto.Client) -> None:
+    topic = f"six-{uuid.uuid4().hex}"
+    await client.create_topics(kproto.NewTopic(topic, 6, 1))
+    async with client.producer() as producer:
+        records = [kproto.ProducerRecord(b"", b"key-%d" % at) for at in range(len(PLACES))]
+        acks = await producer.send_many(topic, records)
+    assert [ack.partition for ack in acks] == PLACES
+    consumer = client.consumer(topic, stop_at_end=True)
+    found = {record.key: record.partition async for record in consumer}
+    assert [found[b"key-%d" % at] for at in range(len(PLACES))] == PLACES
+    await client.delete_topics(topic)
+
+
+async def test_records_without_a_key_are_spread(client: kproto.Client, topic: str) -> None:
+    async with client.producer(batch_bytes=1_000) as producer:
+        acks = await producer.send_many(topic, [b"x" * 100] * 300)
+    counts = [sum(ack.partition == at for ack in acks) for at in range(3)]
+    assert min(counts) > 50
+    places = {(ack.partition, ack.offset) for ack in acks}
+    assert places == {(at, offset) for at in range(3) for offset in range(counts[at])}
+
+
+async def test_a_thousand_sends_at_once_share_few_batches(
+    client: kproto.Client, topic: str
+) -> None:
+    async with client.producer() as producer:
+        acks = await asyncio.gather(
+            *(producer.send(topic, b"%d" % at, partition=1) for at in range(1000))
+        )
+    assert [ack.offset for ack in acks] == list(range(1000))
+    batches = await stored(client, topic, 1)
+    assert values(batches) == [b"%d" % at for at in range(1000)]
+    assert len(batches) <= 3
+
+
+async def test_sequence_numbers_count_records(client: kproto.Client, topic: str) -> None:
+    async with client.producer(batch_bytes=500) as producer:
+        await producer.send_many(
+            topic, [kproto.ProducerRecord(b"x" * 100, partition=0) for _ in range(20)]
+        )
+        await producer.send(topic, b"last", partition=0)
+    batches = await stored(client, topic)
+    assert len(batches) > 3
+    assert len({(batch.producer_id, batch.producer_epoch) for batch in batches}) == 1
+    assert batches[0].producer_id >= 0
+    assert [batch.base_sequence for batch in batches] == [batch.base_offset for batch in batches]
+
+
+async def test_without_idempotence_batches_carry_no_producer(
+    client: kproto.Client, topic: str
+) -> None:
+    async with client.producer(idempotent=False) as producer:
+        await producer.send(topic, b"x", partition=0)
+    (batch,) = await stored(client, topic)
+    assert (batch.producer_id, batch.producer_epoch, batch.base_sequence) == (-1, -1, -1)
+
+
+@pytest.mark.parametrize("fault", [drop, cut], ids=["lost", "cut"])
+async def test_a_lost_acknowledgement_stores_nothing_twice(
+    bootstrap: str, client: kproto.Client, topic: str, fault: Any
+) -> None:
+    """The broker has the batch when its answer is lost; it knows the sequence number again."""
+    async with (
+        Middleman(bootstrap) as middleman,
+        kproto.Client(middleman.bootstrap, PATIENT) as through,
+        through.producer() as producer,
+    ):
+        await producer.send(topic, b"0", partition=0)  # a new topic may refuse it at first
+        before = len(middleman.versions("ProduceRequest"))
+        middleman.spoil(ProduceResponse, fault, times=2)
+        acks = [await producer.send(topic, b"%d" % at, partition=0) for at in range(1, 4)]
+        assert middleman.left == 0
+    assert [ack.offset for ack in acks] == [1, 2, 3]
+    assert values(await stored(client, topic)) == [b"0", b"1", b"2", b"3"]
+    assert len(middleman.versions("ProduceRequest")) - before == 5
+
+
+async def test_without_idempotence_a_lost_acknowledgement_stores_twice(
+    bootstrap: str, client: kproto.Client, topic: str
+) -> None:
+    """So the test above does find something."""
+    async with (
+        Middleman(bootstrap) as middleman,
+        kproto.Client(middleman.bootstrap, PATIENT) as through,
+        through.producer(idempotent=False) as producer,
+    ):
+        await producer.send(topic, b"0", partition=0)  # a new topic may refuse it at first
+        middleman.spoil(ProduceResponse, drop)
+        await producer.send(topic, b"twice", partition=0)
+    assert values(await stored(client, topic)) == [b"0", b"twice", b"twice"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "cause"),
+    [(scramble, kproto.DecodeError), (other_correlation_id, kproto.ProtocolError)],
+    ids=["scrambled", "of another request"],
+)
+async def test_an_acknowledgement_that_cannot_be_read_keeps_the_records(
+    bootstrap: str, topic: str, fault: Any, cause: type[kproto.KprotoError]
+) -> None:
+    async with (
+        Middleman(bootstrap) as middleman,
+        kproto.Client(middleman.bootstrap, PATIENT) as through,
+        through.producer() as producer,
+    ):
+        middleman.spoil(ProduceResponse, fault)
+        with pytest.raises(kproto.DeliveryError) as told:
+            await producer.send(topic, b"kept", key=b"k", headers=[("h", b"v")], partition=0)
+        assert isinstance(told.value.cause, cause)
+        (record,) = told.value.records
+        assert (record.value, record.key, record.headers) == (b"kept", b"k", (("h", b"v"),))
+        ack = await producer.send(topic, b"next", partition=0)
+        assert ack.partition == 0
+
+
+async def test_what_failed_can_be_sent_again_as_it_is(client: kproto.Client, topic: str) -> None:
+    large = kproto.ProducerRecord(bytes(3_000_000), b"key", partition=2)
+    small = kproto.ProducerRecord(b"small", b"key", partition=1)
+    async with client.producer(batch_bytes=10_000_000) as producer:
+        with pytest.raises(kproto.DeliveryError, match="MESSAGE_TOO_LARGE") as told:
+            await producer.send_many(topic, [small, large])
+        (record,) = told.value.records
+        assert (len(record.value or b""), record.key, record.partition) == (3_000_000, b"key", 2)
+        again = record._replace(value=(record.value or b"")[:10])
+        acks = await producer.send_many(topic, [again])
+    assert (acks[0].partition, acks[0].offset) == (2, 0)
+
+
+async def test_values_larger_than_a_batch(client: kproto.Client, topic: str) -> None:
+    sizes = [10, 60_000, 500, 60_000, 1]
+    async with client.producer(batch_bytes=20_000) as producer:
+        records = [
+            kproto.ProducerRecord(bytes([at]) * size, partition=0) for at, size in enumerate(sizes)
+        ]
+        acks = await producer.send_many(topic, records)
+    assert [ack.offset for ack in acks] == list(range(5))
+    found = values(await stored(client, topic))
+    assert [len(value or b"") for value in found] == sizes
+
+
+async def test_log_append_time(client: kproto.Client) -> None:
+    name = f"stamped-{uuid.uuid4().hex}"
+    configs = {"message.timestamp.type": "LogAppendTime"}
+    await client.create_topics(kproto.NewTopic(name, 1, 1, configs))
+    async with client.producer() as producer:
+        ack = await producer.send(name, b"x", timestamp=1000)
+    assert ack.timestamp > 1_700_000_000_000
+    (batch,) = await stored(client, name)
+    assert [record.timestamp for record in batch.records()] == [ack.timestamp]
+    await client.delete_topics(name)
+
+
+async def create_once_gone(client: kproto.Client, topic: kproto.NewTopic) -> None:
+    """Create a topic whose deletion the broker may still be about."""
+    async with asyncio.timeout(20):
+        while True:
+            try:
+                return await client.create_topics(topic)
+            except kproto.BrokerResponseError as error:
+                if error.name != "TOPIC_ALREADY_EXISTS":
+                    raise
+            await asyncio.sleep(0.05)
+
+
+async def test_a_topic_made_anew_under_a_producer(client: kproto.Client) -> None:
+    """Its id is another, which the producer finds out by an error (KIP-516)."""
+    name = f"anew-{uuid.uuid4().hex}"
+    new = kproto.NewTopic(name, 1, 1)
+    await client.create_topics(new)
+    async with client.producer() as producer:
+        assert (await producer.send(name, b"old")).offset == 0
+        info = await client.topic(name)
+        await client.delete_topics(name)
+        client.cluster.topics[name] = info  # as another client's deletion would leave it
+        await create_once_gone(client, new)
+        assert (await producer.send(name, b"new")).offset == 0
+    # A consumer, because it asks anew for the id where the producer went by the name.
+    assert [record.value async for record in client.consumer(name, stop_at_end=True)] == [b"new"]
+    await client.delete_topics(name)
+
+
+async def test_cancelled_sends_leave_the_rest_whole(client: kproto.Client, topic: str) -> None:
+    async with client.producer() as producer:
+        sending = [
+            asyncio.create_task(producer.send(topic, b"%d" % at, partition=0)) for at in range(100)
+        ]
+        await asyncio.sleep(0)
+        for task in sending[::3]:
+            task.cancel()
+        told = await asyncio.gather(*sending, return_exceptions=True)
+    found = values(await stored(client, topic))
+    for at, ack in enumerate(told):
+        if isinstance(ack, kproto.Ack):
+            assert found[ack.offset] == b"%d" % at
+        else:
+            assert isinstance(ack, asyncio.CancelledError)
+            assert at % 3 == 0
+    assert len(found) == len(set(found))
+
+
+async def test_a_client_closed_with_records_under_way(bootstrap: str, topic: str) -> None:
+    client = kproto.Client(bootstrap)
+    producer = client.producer()
+    sending = asyncio.create_task(producer.send_many(topic, [b"x" * 1000] * 2000))
+    await asyncio.sleep(0.01)
+    await client.close()
+    (told,) = await asyncio.gather(sending, return_exceptions=True)
+    if isinstance(told, BaseException):
+        assert isinstance(told, kproto.KprotoError)
+        assert "closed" in str(told)
+    else:
+        assert len(told) == 2000, "it was faster"
+    await producer.close()
+
+
+@pytest.mark.kafka
+@pytest.mark.slow
+async def test_a_broker_that_is_killed_meanwhile(start_kafka: StartKafka) -> None:
+    """Every record is stored once and in order, and read once and in order, through a restart."""
+    # A short session, else the controller holds the dead node's place for nine seconds.
+    node = start_kafka(config={"broker.session.timeout.ms": "1000"})
+    sent = [b"%05d" % at for at in range(3000)]
+    async with kproto.Client(node.bootstrap) as client:
+        await client.create_topics(kproto.NewTopic("t", 1, 1))
+
+        async def send() -> None:
+            async with client.producer() as producer:
+                for at in range(0, len(sent), 100):
+                    await producer.send_many("t", sent[at : at + 100])
+                    await asyncio.sleep(0.02)
+
+        async def receive() -> list[bytes | None]:
+            found: list[bytes | None] = []
+            async for record in client.consumer("t", max_wait_ms=100):
+                found.append(record.value)
+                if len(found) == len(sent):
+                    break
+            return found
+
+        async def restart() -> None:
+            await asyncio.sleep(0.2)
+            await asyncio.to_thread(node.kill)
+            await asyncio.to_thread(node.start)
+
+        sending, receiving = asyncio.create_task(send()), asyncio.create_task(receive())
+        await restart()
+        await sending
+        assert await receiving == sent
+        assert values(await stored(client, "t")) == sent

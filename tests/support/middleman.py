@@ -1,0 +1,179 @@
+"""A TCP proxy between a client and a broker, which reads what passes and spoils it by order.
+
+It names itself as every broker's address in Metadata, so that a client never goes round it, and
+passes all else on as it is. A test says what shall happen to the next response of a kind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple, Self
+
+from kproto.messages import MetadataResponse
+from kproto.messages.base import Response
+from kproto.protocol.connection import (
+    PendingRequests,
+    ReceivedRequest,
+    ReceivedResponse,
+    ServerConnection,
+)
+from kproto.protocol.framing import FrameReader, frame
+from kproto.wire.errors import KprotoError
+
+__all__ = ["Middleman", "Spoil", "cut", "drop", "other_correlation_id", "scramble"]
+
+#: Of the event loop: select, accept, make the transport, make the streams, and one to spare.
+_TURNS_TO_ACCEPT = 5
+
+#: From the content of a response frame to the bytes to send instead, and whether to hang up then.
+Spoil = Callable[[bytes], "tuple[bytes, bool]"]
+
+
+def drop(content: bytes) -> tuple[bytes, bool]:
+    """Lose the response, and the connection with it."""
+    return b"", True
+
+
+def cut(content: bytes) -> tuple[bytes, bool]:
+    """Send half of it, then hang up."""
+    return frame(content)[: 4 + len(content) // 2], True
+
+
+def scramble(content: bytes) -> tuple[bytes, bool]:
+    """Replace all behind the correlation id."""
+    return frame(content[:4], b"\xff" * max(len(content) - 4, 20)), False
+
+
+def other_correlation_id(content: bytes) -> tuple[bytes, bool]:
+    """Answer a request that nobody made."""
+    return frame(b"\x7f\xff\xff\xff", content[4:]), False
+
+
+class _Order(NamedTuple):
+    response: type[Response]
+    spoil: Spoil
+
+
+class Middleman:
+    """Listens at `bootstrap` within `async with` and passes on to the broker at `target`."""
+
+    def __init__(self, target: str) -> None:
+        host, _, port = target.partition(",")[0].rpartition(":")
+        self._target = (host, int(port))
+        self.requests: list[ReceivedRequest] = []
+        self.faults: list[KprotoError] = []
+        self._orders: list[_Order] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def spoil(self, response: type[Response], how: Spoil, times: int = 1) -> None:
+        """Do that to the next responses of that kind."""
+        self._orders += [_Order(response, how)] * times
+
+    @property
+    def left(self) -> int:
+        """How many orders have not been carried out."""
+        return len(self._orders)
+
+    def versions(self, name: str) -> list[int]:
+        """The versions of the requests of that name, in order."""
+        return [request.version for request in self.requests if request.name == name]
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self.port: int = self._server.sockets[0].getsockname()[1]
+        self.bootstrap = f"127.0.0.1:{self.port}"
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        # Whoever connected last may not have been accepted yet, and asyncio's Server loses a
+        # connection that it accepts while it is closed.
+        for _ in range(_TURNS_TO_ACCEPT):
+            await asyncio.sleep(0)
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        await self._server.wait_closed()
+        assert not self.faults, "what passed could not be read"
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(self._serve(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(partial(self._served, writer))
+
+    def _served(self, to_client: asyncio.StreamWriter, task: asyncio.Task[None]) -> None:
+        to_client.close()
+        self._tasks.discard(task)
+
+    async def _serve(
+        self, from_client: asyncio.StreamReader, to_client: asyncio.StreamWriter
+    ) -> None:
+        try:
+            from_broker, to_broker = await asyncio.open_connection(*self._target)
+        except OSError:
+            return  # the client finds out by losing its connection
+        pending = PendingRequests()
+        ways = [
+            asyncio.create_task(self._requests(from_client, to_broker, pending)),
+            asyncio.create_task(self._responses(from_broker, to_client, pending)),
+        ]
+        try:
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for way in ways:
+                way.cancel()
+            ended = await asyncio.gather(*ways, return_exceptions=True)
+            to_broker.transport.abort()
+        self.faults += [end for end in ended if isinstance(end, KprotoError)]
+
+    async def _requests(
+        self,
+        source: asyncio.StreamReader,
+        target: asyncio.StreamWriter,
+        pending: PendingRequests,
+    ) -> None:
+        frames, connection = FrameReader(), ServerConnection()
+        while data := await source.read(65_536):
+            for content in frames.feed(data):
+                request = connection.receive(content)
+                self.requests.append(request)
+                expected = connection.pending(request)
+                if expected is not None:
+                    pending.expect(expected)
+            target.write(data)
+            await target.drain()
+
+    async def _responses(
+        self,
+        source: asyncio.StreamReader,
+        target: asyncio.StreamWriter,
+        pending: PendingRequests,
+    ) -> None:
+        frames = FrameReader()
+        while data := await source.read(65_536):
+            for content in frames.feed(data):
+                passed, hang_up = self._passed(content, pending.match(content))
+                target.write(passed)
+                await target.drain()
+                if hang_up:
+                    return
+
+    def _passed(self, content: bytes, response: ReceivedResponse) -> tuple[bytes, bool]:
+        for order in self._orders:
+            if isinstance(response.message, order.response):
+                self._orders.remove(order)
+                return order.spoil(content)
+        if isinstance(response.message, MetadataResponse):
+            return self._renamed(response, response.message), False
+        return frame(content), False
+
+    def _renamed(self, response: ReceivedResponse, message: MetadataResponse) -> bytes:
+        for broker in message.brokers:
+            broker.host, broker.port = "127.0.0.1", self.port
+        asked = ReceivedRequest(
+            response.api_key, response.version, response.correlation_id, None, None, 0, b""
+        )
+        return ServerConnection().send(asked, message)
