@@ -142,3 +142,25 @@ def test_pickled_events_keep_their_record(record: KafkaRecord) -> None:
     back = pickle.loads(pickle.dumps(event_of(record)))
     assert back == event_of(record)
     assert to_kafka(back) == record
+
+
+def test_a_structured_event_without_data_is_no_tombstone() -> None:
+    record = to_kafka(EVENT.replace(data=None), "structured")
+    assert record.value is not None
+    assert event_of(record).has_data is False
+    assert to_kafka(EVENT.replace(data=None), "binary").value is None
+
+
+@pytest.mark.parametrize("size", [64 * 1024, 1024 * 1024])
+def test_large_events_pass(size: int) -> None:
+    event = EVENT.replace(data=b"x" * size)
+    for mode in ("binary", "structured"):
+        record = to_kafka(event, mode)
+        assert event_of(record) == event
+        assert to_kafka(event_of(record)) == record
+
+
+def test_header_names_and_values_are_utf_8() -> None:
+    record = to_kafka(EVENT.replace(subject="grün \U0001f600"))
+    assert dict(record.headers)["ce_subject"] == "grün \U0001f600".encode()
+    assert event_of(record).subject == "grün \U0001f600"

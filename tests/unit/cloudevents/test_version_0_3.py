@@ -1,4 +1,4 @@
-"""CloudEvents 0.3 beside 1.0, and the way from one to the other."""
+"""CloudEvents 0.3: its names, its maps, and its mark for Base64."""
 
 from __future__ import annotations
 

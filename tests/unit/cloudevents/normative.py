@@ -1,0 +1,81 @@
+"""The table of normative statements, and the page of the documentation that is made of it.
+
+    python -m tests.unit.cloudevents.normative
+
+writes docs/cloudevents-conformance.md from normative.toml, which stands beside this file.
+"""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from pathlib import Path
+from typing import NamedTuple
+
+HERE = Path(__file__).resolve().parent
+PAGE = HERE.parents[2] / "docs" / "cloudevents-conformance.md"
+
+OPENING = """# CloudEvents: the normative statements
+
+What the specifications demand of a library, in our own words, and the tests that hold
+`kproto_cloudevents` to it. The tests stand in `tests/unit/cloudevents/`. Statements to people
+(unique ids, encrypted data, how to define an extension) and to authors of other specifications are
+left out. This page is made from `tests/unit/cloudevents/normative.toml`; change that, then run
+`python -m tests.unit.cloudevents.normative`.
+"""
+
+
+class Statement(NamedTuple):
+    """One statement: the key of its document, its place there, and the tests that show it."""
+
+    of: str
+    clause: str
+    level: str
+    says: str
+    tests: tuple[str, ...]
+
+
+class Table(NamedTuple):
+    """The documents, by key, and the statements in their order."""
+
+    documents: dict[str, str]
+    statements: tuple[Statement, ...]
+
+
+def read_table() -> Table:
+    """The table as normative.toml has it."""
+    held = tomllib.loads((HERE / "normative.toml").read_text())
+    statements = tuple(
+        Statement(**{**row, "tests": tuple(row["tests"])}) for row in held["statement"]
+    )
+    return Table(held["documents"], statements)
+
+
+def existing_tests() -> set[str]:
+    """Every test beside this file, as `file::function`."""
+    return {
+        f"{path.name}::{node.name}"
+        for path in HERE.glob("test_*.py")
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.name.startswith("test_")
+    }
+
+
+def page(table: Table) -> str:
+    """The page as Markdown."""
+    parts = [OPENING]
+    for key, title in table.documents.items():
+        parts.append(f"## {title}\n\n| clause | | statement | tests |\n|---|---|---|---|")
+        parts.extend(_row(each) for each in table.statements if each.of == key)
+        parts.append("")
+    return "\n".join(parts)
+
+
+def _row(statement: Statement) -> str:
+    tests = "<br>".join(f"`{test}`" for test in statement.tests)
+    return f"| {statement.clause} | {statement.level} | {statement.says} | {tests} |"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(read_table()))
