@@ -10,6 +10,7 @@ from kproto.messages import (
     ApiVersionsRequest,
     DescribeTopicPartitionsResponse,
     FetchRequest,
+    HeartbeatRequest,
     MetadataRequest,
     MetadataResponse,
     OffsetForLeaderEpochRequest,
@@ -19,6 +20,7 @@ from kproto.messages import (
 )
 from kproto.messages.base import Message
 from kproto.wire.errors import DecodeError
+from kproto.wire.tags import RawTaggedField
 
 INT32_MAX = "7fffffff"
 VARINT_MAX = "ffffffff0f"
@@ -89,6 +91,16 @@ def test_tags_that_lie(tags: str, offset: int, reason: str) -> None:
     error = refused(ApiVersionsRequest, 3, bytes.fromhex(EMPTY + tags))
     assert error.offset == offset
     assert reason in error.reason
+
+
+@pytest.mark.parametrize("tag", [2**31 - 2, 2**31 - 1, 2**31, 2**32 - 1])
+def test_the_highest_tags_are_kept(tag: int) -> None:
+    # Kafka's classes read all four, and refuse to write the three from 2**31 - 1 on.
+    request = HeartbeatRequest()
+    request.unknown_tagged_fields = [RawTaggedField(5, b"a"), RawTaggedField(tag, b"b")]
+    data = request.encode(4)
+    assert HeartbeatRequest.decode(data, 4) == request
+    assert HeartbeatRequest.decode(data, 4).encode(4) == data
 
 
 def tagged(tag: int, value: str) -> bytes:

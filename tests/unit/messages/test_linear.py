@@ -1,0 +1,143 @@
+"""Reading takes memory and work in proportion to the bytes read, whatever the bytes are."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from kproto.messages.base import Message
+from kproto.wire.errors import DecodeError
+from kproto.wire.limits import MAX_TAGGED_FIELDS
+
+from .catalogue import NAMES, class_of, shape_of
+from .worst_shapes import shapes, tagged
+
+#: docs/messages.md promises it: no message takes more memory than this for each byte read.
+PROMISED = 100
+
+#: What a message takes before its first element: a few objects, and room that lists keep.
+FIXED = 6_000
+
+ELEMENTS = 400
+
+
+def peak(cls: type[Message], version: int, data: bytes) -> int:
+    """The most memory in bytes that was in use while the message was read."""
+    cls.decode(data, version)  # fills caches that live on
+    tracemalloc.start()
+    try:
+        cls.decode(data, version)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_memory_for_the_worst_elements_of_each_array(name: str) -> None:
+    cls = class_of(name)
+    version = cls.VALID_VERSIONS[-1]
+    for shape in shapes(shape_of(name, version), ELEMENTS):
+        taken = peak(cls, version, shape.data)
+        assert taken - FIXED <= PROMISED * len(shape.data), (
+            f"{taken / len(shape.data):.0f} bytes for each byte: {shape.path}, {shape.variant}"
+        )
+
+
+def test_the_worst_elements_are_as_bad_as_documented() -> None:
+    """A bound that nothing comes near would hold whatever happened."""
+    cls = class_of("StreamsGroupCurrentMemberAssignmentValue")
+    found = {
+        shape.variant: peak(cls, 0, shape.data) / len(shape.data)
+        for shape in shapes(shape_of(cls.__name__, 0), 2000)
+        if shape.path == "active_tasks"
+    }
+    assert found["least"] > 40
+    assert found["unknown tag"] > 40
+
+
+@pytest.mark.parametrize("count", [1, 127, 128, 5000, MAX_TAGGED_FIELDS])
+def test_memory_for_tags(count: int) -> None:
+    cls = class_of("HeartbeatRequest")
+    data = tagged(shape_of("HeartbeatRequest", 4), count)
+    assert peak(cls, 4, data) - FIXED <= PROMISED * len(data)
+
+
+def steps(act: Callable[[], object]) -> int:
+    """The lines of Python that run."""
+    count = 0
+
+    def line(frame: FrameType, event: str, argument: Any) -> Any:
+        nonlocal count
+        count += event == "line"
+        return line
+
+    before = sys.gettrace()
+    sys.settrace(line)
+    try:
+        act()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+#: Small structs, nested ones, ones with a key, strings and numbers.
+MEASURED = {
+    "StreamsGroupCurrentMemberAssignmentValue": 0,
+    "MetadataRequest": 12,
+    "MetadataResponse": 12,
+    "ProduceRequest": 9,
+    "FetchResponse": 16,
+    "OffsetFetchRequest": 8,
+    "DescribeGroupsRequest": 6,
+    "CreatePartitionsRequest": 3,
+}
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_work_for_twice_the_elements_is_at_most_twice(name: str) -> None:
+    cls, version = class_of(name), MEASURED[name]
+    layout = shape_of(name, version)
+    for once, twice in zip(shapes(layout, 200), shapes(layout, 400), strict=True):
+        first = steps(lambda data=once.data: cls.decode(data, version))  # type: ignore[misc]
+        second = steps(lambda data=twice.data: cls.decode(data, version))  # type: ignore[misc]
+        assert second <= 2 * first + 10, once.path
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_work_to_explain_a_fault_behind_twice_the_elements_is_at_most_twice(name: str) -> None:
+    cls, version = class_of(name), MEASURED[name]
+    layout = shape_of(name, version)
+
+    def fail(data: bytes) -> None:
+        with pytest.raises(DecodeError):
+            cls.decode(data[:-1], version)
+
+    fail(next(shapes(layout, 10)).data)  # loads what an explanation needs
+    for once, twice in zip(shapes(layout, 200), shapes(layout, 400), strict=True):
+        first = steps(lambda data=once.data: fail(data))  # type: ignore[misc]
+        second = steps(lambda data=twice.data: fail(data))  # type: ignore[misc]
+        assert second <= 2 * first + 10, once.path
+
+
+def test_work_for_tags_is_in_proportion() -> None:
+    cls, layout = class_of("HeartbeatRequest"), shape_of("HeartbeatRequest", 4)
+
+    def read(count: int) -> int:
+        data = tagged(layout, count)
+        return steps(lambda: cls.decode(data, 4))
+
+    assert read(4000) <= 2.1 * read(2000)  # the numbers of the first tags are shorter
+
+
+def test_the_bound_is_the_one_that_the_documentation_promises() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "messages.md").read_text(encoding="utf-8")
+    promised = re.search(r"at most (\d+) bytes of memory for each byte", " ".join(text.split()))
+    assert promised is not None
+    assert int(promised[1]) == PROMISED
