@@ -22,19 +22,30 @@ from tools.setup import java
 
 from .classes import class_path
 
-__all__ = ["Answer", "Operation", "Outcome", "Reference", "ReferenceFailedError", "question"]
+__all__ = [
+    "Answer",
+    "Operation",
+    "Outcome",
+    "Reference",
+    "ReferenceFailedError",
+    "question",
+    "records_question",
+]
 
 
 class Operation(IntEnum):
-    """What the Java program can do, by the number that it knows; all want a message's name.
+    """What the Java program can do, by the number that it knows.
 
     REWRITE reads a message from bytes and writes it again. TO_JSON reads bytes and writes JSON.
-    FROM_JSON reads JSON and writes bytes.
+    FROM_JSON reads JSON and writes bytes. READ_RECORDS reads record batches and message sets, and
+    describes them in JSON; BUILD_RECORDS builds one as it is described.
     """
 
     REWRITE = 0
     TO_JSON = 1
     FROM_JSON = 2
+    READ_RECORDS = 3
+    BUILD_RECORDS = 4
 
 
 class Outcome(IntEnum):
@@ -95,6 +106,11 @@ def question(operation: Operation, message: str, version: int, content: bytes) -
     size = 4 + len(name) + len(content)
     head = struct.pack(f">iBB{len(name)}sh", size, operation, len(name), name, version)
     return head + content
+
+
+def records_question(operation: Operation, content: bytes) -> bytes:
+    """A question about records, with its frame."""
+    return struct.pack(">iB", 1 + len(content), operation) + content
 
 
 class Reference:

@@ -61,6 +61,8 @@ public final class Reference {
         Messages::rewrite,
         Messages::toJson,
         Messages::fromJson,
+        Records::read,
+        Records::build,
     };
 
     private Reference() {

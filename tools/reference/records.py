@@ -1,0 +1,203 @@
+"""Record batches and message sets before Kafka's classes and ours: what each makes of the bytes.
+
+Owns the description that both sides give of what they read, and the verdict on one buffer. Where
+kproto refuses what Kafka's classes take, a table must name the reason; the other way round there is
+none.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum
+from typing import Any, Final, NamedTuple
+from zlib import crc32
+
+from kproto.records import Record, RecordBatch, crc32c, read_batches
+from kproto.wire.errors import KprotoError
+
+from .process import Operation, Reference, records_question
+
+__all__ = [
+    "STRICTER",
+    "Description",
+    "Verdict",
+    "build",
+    "describe",
+    "judge",
+    "mutations",
+    "read",
+]
+
+#: What a batch is described by: attributes of `RecordBatch` that Kafka's class has as well.
+FIELDS: Final = (
+    "magic",
+    "compression",
+    "crc",
+    "last_offset",
+    "next_offset",
+    "max_timestamp",
+    "timestamp_type",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+    "partition_leader_epoch",
+    "size_in_bytes",
+    "is_transactional",
+    "is_control",
+    "delete_horizon",
+)
+FIELDS_OF_MAGIC_2: Final = ("base_offset", "record_count")
+
+
+class Description(NamedTuple):
+    """What one side read: the good batches, and None or what is wrong behind them."""
+
+    batches: list[dict[str, Any]]
+    error: str | None
+
+
+class Verdict(Enum):
+    """How kproto and Kafka's classes agree on a buffer; the value says it in words."""
+
+    SAME = "both read the same batches and records to the end"
+    NEITHER = "both read the same good batches, and refuse what comes then"
+    STRICTER = "kproto refuses a batch that Kafka's classes read, for a reason that is listed"
+    DISAGREEMENT = "they differ otherwise"
+
+
+#: What kproto refuses and Kafka's classes read: a pattern of our error, and what they do.
+STRICTER: Final[Mapping[str, str]] = {
+    r"negative length -\d+|negative value length": "any negative length is null there",
+    r"name is not UTF-8": "a wrong byte becomes U+FFFD there",
+    r"negative last offset delta": "the offsets of a batch are not compared there",
+    r"bytes behind the last of 0 records": "where none are counted, none are looked for there",
+    r"bytes behind the value": "what is left of a message is not read there",
+    r"message \d+ of the wrapper: (size \d+, but|\d+ bytes are too few)": (
+        "a cut message ends a wrapper there"
+    ),
+    r"magic -?\d+ is not \d, the wrapper's": "a wrapper may hold messages of another magic there",
+    r"(gzip|snappy|lz4|zstd): ": "what is behind the last record is not decompressed there",
+}
+
+
+def build(judge: Reference, wanted: Iterable[Mapping[str, Any]]) -> list[bytes]:
+    """The batches and message sets that Kafka's MemoryRecordsBuilder makes as they are wanted.
+
+    Each has `magic`, `compression` and `records`: (offset, timestamp, key, value, headers). Of
+    the other fields of a batch those that are not given are -1, 0 or false.
+    """
+    questions = []
+    for spec in wanted:
+        described = {
+            "base_offset": 0,
+            "log_append_time": -1,
+            "producer_id": -1,
+            "producer_epoch": -1,
+            "base_sequence": -1,
+            "is_transactional": False,
+            "partition_leader_epoch": -1,
+            **spec,
+            "records": [
+                [offset, timestamp, _hex(key), _hex(value), [[n, _hex(v)] for n, v in headers]]
+                for offset, timestamp, key, value, headers in spec["records"]
+            ],
+        }
+        questions.append(records_question(Operation.BUILD_RECORDS, json.dumps(described).encode()))
+    return [answer.data for answer in judge.ask(questions)]
+
+
+def read(judge: Reference, buffers: Iterable[bytes]) -> Iterator[Description]:
+    """What Kafka's MemoryRecords reads from each buffer, checksums of records verified too."""
+    questions = (records_question(Operation.READ_RECORDS, data) for data in buffers)
+    for answer in judge.ask(questions):
+        described = json.loads(answer.data)
+        yield Description(described["batches"], described["error"])
+
+
+def describe(data: bytes) -> Description:
+    """What kproto reads from a buffer."""
+    batches: list[dict[str, Any]] = []
+    try:
+        for batch in read_batches(data):
+            described = _described(batch)
+            batches.append(described)
+    except KprotoError as error:
+        return Description(batches, str(error))
+    return Description(batches, None)
+
+
+def judge(ours: Description, theirs: Description) -> tuple[Verdict, str]:
+    """The verdict on what both sides made of one buffer, and the reason that is listed."""
+    common = min(len(ours.batches), len(theirs.batches))
+    if ours.batches[:common] != theirs.batches[:common]:
+        return Verdict.DISAGREEMENT, ""
+    if len(ours.batches) == len(theirs.batches) and (ours.error is None) == (theirs.error is None):
+        return (Verdict.SAME if ours.error is None else Verdict.NEITHER), ""
+    if ours.error is not None and common == len(ours.batches):
+        for pattern, reason in STRICTER.items():
+            if re.search(pattern, ours.error):
+                return Verdict.STRICTER, reason
+    return Verdict.DISAGREEMENT, ""
+
+
+def mutations(seeds: Sequence[bytes], count: int, seed: int) -> Iterator[bytes]:
+    """`count` buffers with flipped bits, other bytes, cuts and inserts; most with a right checksum.
+
+    The seeds are single batches or messages, one of which stands unharmed in front at times.
+    """
+    rng = random.Random(seed)
+    for _ in range(count):
+        data = bytearray(rng.choice(seeds))
+        for _ in range(rng.choice((1, 1, 1, 2, 4))):
+            at = rng.randrange(len(data))
+            match rng.randrange(6):
+                case 0 | 1:
+                    data[at] ^= 1 << rng.randrange(8)
+                case 2:
+                    data[at] = rng.choice((0, 1, 2, 0x7F, 0x80, 0xFF))
+                case 3:
+                    del data[at : at + rng.randint(1, 3)]
+                case 4:
+                    data[at:at] = rng.randbytes(rng.randint(1, 3))
+                case _:
+                    del data[max(at, 1) :]
+            if not data:
+                data = bytearray(b"\0")
+        if rng.random() < 0.9:
+            data = bytearray(_mended(bytes(data)))
+        yield (rng.choice(seeds) if rng.random() < 0.3 else b"") + bytes(data)
+
+
+def _mended(data: bytes) -> bytes:
+    """The bytes with the length and the checksum that would be right for them."""
+    if len(data) < 22:
+        return data
+    data = data[:8] + (len(data) - 12).to_bytes(4, "big") + data[12:]
+    if data[16] >= 2:
+        return data[:17] + crc32c(data[21:]).to_bytes(4, "big") + data[21:]
+    return data[:12] + crc32(data[16:]).to_bytes(4, "big") + data[16:]
+
+
+def _described(batch: RecordBatch) -> dict[str, Any]:
+    fields = FIELDS if batch.magic < 2 else (*FIELDS, *FIELDS_OF_MAGIC_2)
+    described = {field: getattr(batch, field) for field in fields}
+    described["records"] = [_record(record) for record in batch.records(eager_headers=True)]
+    return described
+
+
+def _record(record: Record) -> list[Any]:
+    return [
+        record.offset,
+        record.timestamp,
+        record.timestamp_type,
+        _hex(record.key),
+        _hex(record.value),
+        [[name, _hex(value)] for name, value in record.headers],
+    ]
+
+
+def _hex(value: bytes | None) -> str | None:
+    return None if value is None else value.hex()
