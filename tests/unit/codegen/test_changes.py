@@ -208,6 +208,43 @@ def test_kafka_between_its_releases() -> None:
     }
 
 
+def raw_versions(release: str) -> dict[tuple[str, int], set[int]]:
+    """The valid versions by name and api key, from the files themselves and nothing of ours."""
+    found: dict[tuple[str, int], set[int]] = {}
+    for path in (SCHEMAS / release).glob("*/*.json"):
+        node = json.loads(path.read_text())
+        low, _, high = node["validVersions"].partition("-")
+        versions = set() if low == "none" else set(range(int(low), int(high or low) + 1))
+        found[node["name"], node.get("apiKey", -1)] = versions
+    return found
+
+
+def test_every_version_that_kafka_dropped_is_told_and_no_other() -> None:
+    told = {
+        (change.message, version)
+        for change in release_changes(
+            load_release(SCHEMAS / "3.9.2"), load_release(SCHEMAS / "4.4.0")
+        )
+        if change.kind in {"message dropped", "version dropped"}
+        for version in change.versions
+    }
+    later = raw_versions("4.4.0")
+    kept = {(name, version) for (name, _), versions in later.items() for version in versions}
+    gone = {
+        (name, version)
+        for (name, _), versions in raw_versions("3.9.2").items()
+        for version in versions
+        if (name, version) not in kept
+    }
+    # What stayed under another name or number: coordinator keys, whose version became their api
+    # key, and the two messages that were renamed.
+    keys = {(name, key) for name, key in later if name.endswith("Key") and key >= 0}
+    stayed = {pair for pair in gone if pair in keys or pair[0].startswith("ListClientMetrics")}
+    assert len(stayed) == 10 + 2
+    assert told == gone - stayed
+    assert len(told) == 121
+
+
 #: The APIs of which KIP-896 removed versions before 4.0, by their requests.
 DROPPED = {
     "AlterPartition",
@@ -275,6 +312,43 @@ def test_check_prints_json(
             "breaking": True,
         }
     ]
+
+
+@pytest.mark.parametrize("fault", ["{", '{"name": "A"}', None])
+def test_check_ends_with_2_when_a_definition_cannot_be_read(
+    fault: str | None, two_releases: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    old, new = two_releases
+    (path,) = Path(new).rglob("*.json")
+    path.unlink()
+    if fault is not None:
+        path.write_text(fault)
+    for arguments in ([old, new], [new, old], ["--json", old, new]):
+        assert main(["check", *arguments]) == 2
+        captured = capsys.readouterr()
+        assert "could not read" in captured.err
+        assert captured.out == ""
+
+
+def test_check_ends_with_2_when_the_disk_fails(
+    two_releases: tuple[str, str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def forbidden(path: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "iterdir", forbidden)
+    assert main(["check", *two_releases]) == 2
+    assert "Permission denied" in capsys.readouterr().err
+
+
+def test_check_ends_with_2_when_it_is_called_wrongly(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in ([], ["one"], ["one", "two", "three"], ["--xml", "one", "two"]):
+        with pytest.raises(SystemExit) as caught:
+            main(["check", *arguments])
+        assert caught.value.code == 2
+    assert "usage: kproto-codegen check" in capsys.readouterr().err
 
 
 def test_check_ends_with_2_when_a_release_cannot_be_read(

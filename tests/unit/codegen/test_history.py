@@ -13,7 +13,11 @@ from kproto_codegen.history import Difference, Union, layout_differences, load_u
 from kproto_codegen.merge import wire_form
 from kproto_codegen.release import Release, load_release
 
+from kproto import messages
+from kproto.messages.base import Message
+from kproto.schema.definitions import union as shipped_union
 from kproto.schema.layout import layout
+from kproto.schema.naming import class_name
 from kproto.schema.specs import FieldSpec, MessageSpec
 
 from .samples import SCHEMAS, field, spec, wire
@@ -80,6 +84,15 @@ def test_every_pair_resolves_with_the_bytes_of_the_newest_release_that_has_it() 
         same = wire_form(layout(united, number)) == wire_form(layout(message, version))
         # A value was plain data once; its later definition wins where both have the version.
         assert same or (name, kind) not in later, (name, version)
+
+
+def test_every_pair_has_its_class_and_every_name_resolves() -> None:
+    for name, version in pairs():
+        made, number = shipped_union().resolve(name, version)
+        cls = getattr(messages, class_name(made.name))
+        assert number in cls.VALID_VERSIONS, (name, version)
+        assert issubclass(getattr(messages, class_name(name)), Message)
+    assert {cls for cls, _ in pairs()} - set(messages.MODULES) == set(messages.FORMER_NAMES)
 
 
 def test_every_difference_to_each_release_is_a_named_one() -> None:

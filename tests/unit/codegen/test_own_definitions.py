@@ -1,0 +1,177 @@
+"""A user's own definitions: what docs/definitions.md shows runs as printed, and is well typed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from kproto_codegen.cli import main
+
+from kproto.wire.errors import DecodeError, EncodeError
+
+from .packages import classes, generate, imported, try_every_version, write_definitions
+from .samples import ROOT, field, message
+
+PAGE = (ROOT / "docs" / "definitions.md").read_text(encoding="utf-8")
+DEFINITIONS = dict(
+    re.findall(r"^`(greetings/\w+\.json)`\n\n```json\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+)
+(COMMAND,) = re.findall(r"^```shell\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+(PROGRAM,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+(PRINTED,) = re.findall(r"^```text\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def hello(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The package of the page, made by its command in a folder of its own."""
+    assert len(DEFINITIONS) == 3
+    for name, text in DEFINITIONS.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    program, *arguments = shlex.split(COMMAND)
+    assert program == "kproto-codegen"
+    assert main(arguments) == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"greetings", "hello"}
+    return tmp_path / "hello"
+
+
+def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=cwd,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "MYPYPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def test_the_page_runs_as_printed(hello: Path) -> None:
+    done = run("-X", "dev", "-W", "error", "-c", PROGRAM, cwd=hello.parent)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == PRINTED
+
+
+@pytest.mark.slow
+def test_the_package_and_the_program_pass_mypy_strict(hello: Path) -> None:
+    (hello.parent / "program.py").write_text(PROGRAM, encoding="utf-8")
+    wrong = 'from hello import GreetRequest\nGreetRequest(tokn="a")\nGreetRequest(token=1)\n'
+    (hello.parent / "wrong.py").write_text(wrong, encoding="utf-8")
+    check = ("-m", "mypy", "--strict", "--no-error-summary", "--cache-dir", ".mypy")
+    done = run(*check, "-p", "hello", cwd=hello.parent)
+    assert (done.returncode, done.stdout) == (0, "")
+    done = run(*check, "program.py", cwd=hello.parent)
+    assert (done.returncode, done.stdout) == (0, "")
+    done = run(*check, "wrong.py", cwd=hello.parent)
+    assert re.findall(r"^wrong.py:(\d): error: ", done.stdout, re.MULTILINE) == ["2", "3"]
+
+
+def test_two_rpcs_and_a_record(hello: Path) -> None:
+    with imported(hello) as package:
+        assert package.API_KEYS == {1000: ("GreetRequest", "GreetResponse")}
+        for cls in classes(package):
+            assert cls.__module__.startswith("hello.")
+            assert try_every_version(cls) >= 5
+        request = package.GreetRequest(token="very secret")
+        assert "very secret" not in repr(request)
+        assert "token=<hidden>" in repr(request)
+        with pytest.raises(EncodeError, match=r"GreetRequest v1, field token: "):
+            package.GreetRequest(token=1).encode(1)
+        with pytest.raises(DecodeError, match=r"GreetRequest v0, field token, at byte 2: "):
+            package.GreetRequest.decode(b"\0\5ab", 0)
+        assert "Who is greeted." in (package.GreetRequest.__doc__ or "")
+
+
+def test_a_package_needs_nothing_of_kproto_s_own_messages(hello: Path) -> None:
+    program = (
+        "import sys, hello\n"
+        "hello.GreetRequest.decode(hello.GreetRequest().encode(1), 1)\n"
+        "hello.GreetRequest().to_json(1)\n"
+        "print(*[n for n in sys.modules if n.startswith('kproto.messages.')])"
+    )
+    done = run("-c", program, cwd=hello.parent)
+    assert done.stdout.split() == ["kproto.messages.base"]
+
+
+def test_what_is_no_longer_defined_is_removed_and_the_rest_stays(
+    hello: Path, capsys: Captured
+) -> None:
+    (hello / "notes.py").write_text("# by hand\n", encoding="utf-8")
+    (hello / "picture.py").write_bytes(b"\xff\xfe")
+    (hello.parent / "greetings" / "GreetingRecord.json").unlink()
+    before = (hello / "greet_request.py").stat().st_mtime_ns
+    capsys.readouterr()
+    assert main(shlex.split(COMMAND)[1:]) == 0
+    assert capsys.readouterr().out == "hello: 2 files written, 2 unchanged, 1 removed\n"
+    assert {path.name for path in hello.iterdir() if path.is_file()} == {
+        "__init__.py",
+        "definitions.jsonl",
+        "greet_request.py",
+        "greet_response.py",
+        "notes.py",
+        "picture.py",
+    }
+    assert (hello / "greet_request.py").stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize(
+    "name", ["__init__.py", "greet_request.py", "definitions.jsonl", "greeting_record.py"]
+)
+@pytest.mark.parametrize("content", [b"# mine\n", b"\xff\xfe", None])
+def test_a_file_that_the_generator_did_not_make_is_not_overwritten(
+    tmp_path: Path, capsys: Captured, name: str, content: bytes | None
+) -> None:
+    for file, text in DEFINITIONS.items():
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text(text, encoding="utf-8")
+    out = tmp_path / "mine"
+    out.mkdir()
+    target = out / name
+    if content is None:  # a link leads out of the folder
+        target.symlink_to(tmp_path / "elsewhere")
+    else:
+        target.write_bytes(content)
+    assert generate(tmp_path / "greetings", out) == 1
+    assert f"mine/{name}: was not made by the generator" in capsys.readouterr().err
+    assert [path.name for path in out.iterdir()] == [name]
+    assert not (tmp_path / "elsewhere").exists()
+    if content is not None:
+        assert target.read_bytes() == content
+
+
+@pytest.mark.parametrize("name", ["", ".", "a b", "a..b", "../up", "class", 'a"""', "1a", "é"])
+def test_a_package_is_named_as_packages_are(tmp_path: Path, capsys: Captured, name: str) -> None:
+    arguments = ["generate", "--schemas", str(tmp_path), "--package", name]
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert "is no name of a Python package" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("secret", "code"), [("SampleRequest.B", 1), ("No.A", 1), ("A", 2)])
+def test_a_secret_is_a_field(tmp_path: Path, capsys: Captured, secret: str, code: int) -> None:
+    schemas = write_definitions(tmp_path / "schemas", [message(field("A", "string"))])
+    out = tmp_path / "own"
+    try:
+        ended = generate(schemas, out, "--secret", secret)
+    except SystemExit as error:
+        ended = int(error.code or 0)
+    assert ended == code
+    assert secret.rpartition(".")[2] in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path, capsys: Captured) -> None:
+    schemas = write_definitions(tmp_path / "schemas", [message()])
+    (tmp_path / "file").write_text("")
+    assert generate(schemas, tmp_path / "file" / "own") == 1
+    assert "could not write" in capsys.readouterr().err
