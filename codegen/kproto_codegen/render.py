@@ -376,6 +376,8 @@ class _ModuleWriter:
             base.append("DEFAULT")
         if any(plan.keys for plan in self.plans[:-1]):
             base.append("KeyedList")
+        if any(_is_strings(field) for plan in self.plans for field in plan.fields):
+            base.append("string_list")
         if self.message.type == "request" and self.response is None:
             base.append("Response")
         lines = []
@@ -461,10 +463,18 @@ def _assignment(field: FieldPlan) -> list[str]:
         return [f"{place} = {made} if {name} is None else {name}"]
     if not field.spec.is_array:
         return [f"{place} = {name}"]
-    made = f"{field.element}Collection({name})" if field.collection else f"list({name})"
+    made = f"list({name})"
+    if field.collection:
+        made = f"{field.element}Collection({name})"
+    elif _is_strings(field):
+        made = f"string_list({name})"
     if not field.nullable:
         return [f"{place} = {made}"]
     return [f"{place} = None if {name} is None else {made}"]
+
+
+def _is_strings(field: FieldPlan) -> bool:
+    return field.spec.is_array and field.spec.element_type == "string"
 
 
 def _lazy(field: FieldPlan) -> list[str]:

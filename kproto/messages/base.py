@@ -21,7 +21,7 @@ from ..wire.writing import Append
 if TYPE_CHECKING:
     from ..schema.specs import MessageSpec
 
-__all__ = ["DEFAULT", "KeyedList", "Message", "Request", "Response", "Struct"]
+__all__ = ["DEFAULT", "KeyedList", "Message", "Request", "Response", "Struct", "string_list"]
 
 T = TypeVar("T")
 R = TypeVar("R", bound="Response")
@@ -35,6 +35,13 @@ class _Default(Enum):
 
 #: Stands for the default where None means null, and for a struct that nobody has asked for yet.
 DEFAULT: Final[Any] = _Default.DEFAULT
+
+
+def string_list(values: Iterable[str]) -> list[str]:
+    """A list of `values`. Raises EncodeError on a lone str, of which it would take the letters."""
+    if isinstance(values, str):
+        raise EncodeError("a list of str is wanted, not one str: put it in brackets")
+    return list(values)
 
 
 class Struct:

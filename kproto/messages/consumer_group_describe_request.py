@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from ..wire.reading import read_compact_array_length, read_compact_strings, read_unknown_tags
 from ..wire.writing import Append, write_compact_array_length, write_compact_strings, write_tags
-from .base import Request
+from .base import Request, string_list
 
 if TYPE_CHECKING:
     from .consumer_group_describe_response import ConsumerGroupDescribeResponse
@@ -45,7 +45,7 @@ class ConsumerGroupDescribeRequest(Request["ConsumerGroupDescribeResponse"]):
         group_ids: Iterable[str] = (),
         include_authorized_operations: bool = False,
     ) -> None:
-        self.group_ids = list(group_ids)
+        self.group_ids = string_list(group_ids)
         self.include_authorized_operations = include_authorized_operations
         self._unknown_tags = None
 

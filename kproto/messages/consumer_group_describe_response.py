@@ -27,7 +27,7 @@ from ..wire.writing import (
     write_numbers,
     write_tags,
 )
-from .base import Response, Struct
+from .base import Response, Struct, string_list
 
 __all__ = [
     "Assignment",
@@ -143,7 +143,7 @@ class Member(Struct):
         self.member_epoch = member_epoch
         self.client_id = client_id
         self.client_host = client_host
-        self.subscribed_topic_names = list(subscribed_topic_names)
+        self.subscribed_topic_names = string_list(subscribed_topic_names)
         self.subscribed_topic_regex = subscribed_topic_regex
         self.assignment = Assignment() if assignment is None else assignment
         self.target_assignment = Assignment() if target_assignment is None else target_assignment

@@ -28,7 +28,7 @@ from ..wire.writing import (
     write_numbers,
     write_tags,
 )
-from .base import Request, Struct
+from .base import Request, Struct, string_list
 
 if TYPE_CHECKING:
     from .consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
@@ -127,7 +127,7 @@ class ConsumerGroupHeartbeatRequest(Request["ConsumerGroupHeartbeatResponse"]):
         self.rack_id = rack_id
         self.rebalance_timeout_ms = rebalance_timeout_ms
         self.subscribed_topic_names = (
-            None if subscribed_topic_names is None else list(subscribed_topic_names)
+            None if subscribed_topic_names is None else string_list(subscribed_topic_names)
         )
         self.subscribed_topic_regex = subscribed_topic_regex
         self.server_assignor = server_assignor

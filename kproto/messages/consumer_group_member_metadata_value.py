@@ -29,7 +29,7 @@ from ..wire.writing import (
     write_compact_strings,
     write_tags,
 )
-from .base import DEFAULT, Message, Struct
+from .base import DEFAULT, Message, Struct, string_list
 
 __all__ = [
     "ClassicMemberMetadata",
@@ -138,7 +138,7 @@ class ConsumerGroupMemberMetadataValue(Message):
         self.rack_id = rack_id
         self.client_id = client_id
         self.client_host = client_host
-        self.subscribed_topic_names = list(subscribed_topic_names)
+        self.subscribed_topic_names = string_list(subscribed_topic_names)
         self.subscribed_topic_regex = subscribed_topic_regex
         self.rebalance_timeout_ms = rebalance_timeout_ms
         self.server_assignor = server_assignor

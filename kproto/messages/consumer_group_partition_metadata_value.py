@@ -23,7 +23,7 @@ from ..wire.writing import (
     write_compact_strings,
     write_tags,
 )
-from .base import Message, Struct
+from .base import Message, Struct, string_list
 
 __all__ = [
     "ConsumerGroupPartitionMetadataValue",
@@ -52,7 +52,7 @@ class PartitionMetadata(Struct):
         racks: Iterable[str] = (),
     ) -> None:
         self.partition = partition
-        self.racks = list(racks)
+        self.racks = string_list(racks)
         self._unknown_tags = None
 
 

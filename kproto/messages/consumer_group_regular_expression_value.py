@@ -10,7 +10,7 @@ from typing import Self
 
 from ..wire.reading import read_compact_array_length, read_compact_strings, read_unknown_tags
 from ..wire.writing import Append, write_compact_array_length, write_compact_strings, write_tags
-from .base import Message
+from .base import Message, string_list
 
 __all__ = [
     "ConsumerGroupRegularExpressionValue",
@@ -43,7 +43,7 @@ class ConsumerGroupRegularExpressionValue(Message):
         version: int = 0,
         timestamp: int = 0,
     ) -> None:
-        self.topics = list(topics)
+        self.topics = string_list(topics)
         self.version = version
         self.timestamp = timestamp
         self._unknown_tags = None

@@ -26,7 +26,7 @@ from ..wire.writing import (
     write_string,
     write_strings,
 )
-from .base import KeyedList, Message, Struct
+from .base import KeyedList, Message, Struct, string_list
 
 __all__ = [
     "ConsumerProtocolSubscription",
@@ -104,7 +104,7 @@ class ConsumerProtocolSubscription(Message):
         generation_id: int = -1,
         rack_id: str | None = None,
     ) -> None:
-        self.topics = list(topics)
+        self.topics = string_list(topics)
         self.user_data = user_data
         self.owned_partitions = TopicPartitionCollection(owned_partitions)
         self.generation_id = generation_id

@@ -21,7 +21,7 @@ from ..wire.writing import (
     write_compact_strings,
     write_tags,
 )
-from .base import Message
+from .base import Message, string_list
 
 __all__ = [
     "DelegationTokenRecord",
@@ -72,7 +72,7 @@ class DelegationTokenRecord(Message):
     ) -> None:
         self.owner = owner
         self.requester = requester
-        self.renewers = list(renewers)
+        self.renewers = string_list(renewers)
         self.issue_timestamp = issue_timestamp
         self.max_timestamp = max_timestamp
         self.expiration_timestamp = expiration_timestamp

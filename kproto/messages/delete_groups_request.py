@@ -23,7 +23,7 @@ from ..wire.writing import (
     write_strings,
     write_tags,
 )
-from .base import Request
+from .base import Request, string_list
 
 if TYPE_CHECKING:
     from .delete_groups_response import DeleteGroupsResponse
@@ -54,7 +54,7 @@ class DeleteGroupsRequest(Request["DeleteGroupsResponse"]):
         *,
         groups_names: Iterable[str] = (),
     ) -> None:
-        self.groups_names = list(groups_names)
+        self.groups_names = string_list(groups_names)
         self._unknown_tags = None
 
     @classmethod

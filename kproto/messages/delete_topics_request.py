@@ -27,7 +27,7 @@ from ..wire.writing import (
     write_strings,
     write_tags,
 )
-from .base import Request, Struct
+from .base import Request, Struct, string_list
 
 if TYPE_CHECKING:
     from .delete_topics_response import DeleteTopicsResponse
@@ -88,7 +88,7 @@ class DeleteTopicsRequest(Request["DeleteTopicsResponse"]):
         timeout_ms: int = 0,
     ) -> None:
         self.topics = list(topics)
-        self.topic_names = list(topic_names)
+        self.topic_names = string_list(topic_names)
         self.timeout_ms = timeout_ms
         self._unknown_tags = None
 

@@ -30,7 +30,7 @@ from ..wire.writing import (
     write_strings,
     write_tags,
 )
-from .base import Request, Struct
+from .base import Request, Struct, string_list
 
 if TYPE_CHECKING:
     from .describe_configs_response import DescribeConfigsResponse
@@ -66,7 +66,9 @@ class DescribeConfigsResource(Struct):
     ) -> None:
         self.resource_type = resource_type
         self.resource_name = resource_name
-        self.configuration_keys = None if configuration_keys is None else list(configuration_keys)
+        self.configuration_keys = (
+            None if configuration_keys is None else string_list(configuration_keys)
+        )
         self._unknown_tags = None
 
 

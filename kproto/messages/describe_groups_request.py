@@ -24,7 +24,7 @@ from ..wire.writing import (
     write_strings,
     write_tags,
 )
-from .base import Request
+from .base import Request, string_list
 
 if TYPE_CHECKING:
     from .describe_groups_response import DescribeGroupsResponse
@@ -59,7 +59,7 @@ class DescribeGroupsRequest(Request["DescribeGroupsResponse"]):
         groups: Iterable[str] = (),
         include_authorized_operations: bool = False,
     ) -> None:
-        self.groups = list(groups)
+        self.groups = string_list(groups)
         self.include_authorized_operations = include_authorized_operations
         self._unknown_tags = None
 

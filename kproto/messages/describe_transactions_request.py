@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from ..wire.reading import read_compact_array_length, read_compact_strings, read_unknown_tags
 from ..wire.writing import Append, write_compact_array_length, write_compact_strings, write_tags
-from .base import Request
+from .base import Request, string_list
 
 if TYPE_CHECKING:
     from .describe_transactions_response import DescribeTransactionsResponse
@@ -40,7 +40,7 @@ class DescribeTransactionsRequest(Request["DescribeTransactionsResponse"]):
         *,
         transactional_ids: Iterable[str] = (),
     ) -> None:
-        self.transactional_ids = list(transactional_ids)
+        self.transactional_ids = string_list(transactional_ids)
         self._unknown_tags = None
 
     @classmethod

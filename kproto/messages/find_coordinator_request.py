@@ -24,7 +24,7 @@ from ..wire.writing import (
     write_string,
     write_tags,
 )
-from .base import Request
+from .base import Request, string_list
 
 if TYPE_CHECKING:
     from .find_coordinator_response import FindCoordinatorResponse
@@ -65,7 +65,7 @@ class FindCoordinatorRequest(Request["FindCoordinatorResponse"]):
     ) -> None:
         self.key = key
         self.key_type = key_type
-        self.coordinator_keys = list(coordinator_keys)
+        self.coordinator_keys = string_list(coordinator_keys)
         self._unknown_tags = None
 
     @classmethod

@@ -23,7 +23,7 @@ from ..wire.writing import (
     write_numbers,
     write_tags,
 )
-from .base import Response
+from .base import Response, string_list
 
 __all__ = [
     "GetTelemetrySubscriptionsResponse",
@@ -91,7 +91,7 @@ class GetTelemetrySubscriptionsResponse(Response):
         self.push_interval_ms = push_interval_ms
         self.telemetry_max_bytes = telemetry_max_bytes
         self.delta_temporality = delta_temporality
-        self.requested_metrics = list(requested_metrics)
+        self.requested_metrics = string_list(requested_metrics)
         self._unknown_tags = None
 
     @classmethod

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 from ..wire.faults import WireFault
 from ..wire.reading import read_compact_array_length, read_compact_strings, read_unknown_tags
 from ..wire.writing import Append, write_compact_array_length, write_compact_strings, write_tags
-from .base import Request
+from .base import Request, string_list
 
 if TYPE_CHECKING:
     from .list_groups_response import ListGroupsResponse
@@ -43,8 +43,8 @@ class ListGroupsRequest(Request["ListGroupsResponse"]):
         states_filter: Iterable[str] = (),
         types_filter: Iterable[str] = (),
     ) -> None:
-        self.states_filter = list(states_filter)
-        self.types_filter = list(types_filter)
+        self.states_filter = string_list(states_filter)
+        self.types_filter = string_list(types_filter)
         self._unknown_tags = None
 
     @classmethod

@@ -24,7 +24,7 @@ from ..wire.writing import (
     write_numbers,
     write_tags,
 )
-from .base import Request
+from .base import Request, string_list
 
 if TYPE_CHECKING:
     from .list_transactions_response import ListTransactionsResponse
@@ -70,7 +70,7 @@ class ListTransactionsRequest(Request["ListTransactionsResponse"]):
         duration_filter: int = -1,
         transactional_id_pattern: str | None = None,
     ) -> None:
-        self.state_filters = list(state_filters)
+        self.state_filters = string_list(state_filters)
         self.producer_id_filters = list(producer_id_filters)
         self.duration_filter = duration_filter
         self.transactional_id_pattern = transactional_id_pattern

@@ -21,7 +21,7 @@ from ..wire.writing import (
     write_compact_strings,
     write_tags,
 )
-from .base import Response, Struct
+from .base import Response, Struct, string_list
 
 __all__ = [
     "ListTransactionsResponse",
@@ -86,7 +86,7 @@ class ListTransactionsResponse(Response):
     ) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.error_code = error_code
-        self.unknown_state_filters = list(unknown_state_filters)
+        self.unknown_state_filters = string_list(unknown_state_filters)
         self.transaction_states = list(transaction_states)
         self._unknown_tags = None
 

@@ -11,7 +11,7 @@ from typing import Self
 from ..wire.faults import WireFault
 from ..wire.reading import read_array_length, read_strings
 from ..wire.writing import Append, write_array_length, write_strings
-from .base import Response
+from .base import Response, string_list
 
 __all__ = [
     "SaslHandshakeResponse",
@@ -43,7 +43,7 @@ class SaslHandshakeResponse(Response):
         mechanisms: Iterable[str] = (),
     ) -> None:
         self.error_code = error_code
-        self.mechanisms = list(mechanisms)
+        self.mechanisms = string_list(mechanisms)
         self._unknown_tags = None
 
     @classmethod

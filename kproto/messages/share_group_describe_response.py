@@ -27,7 +27,7 @@ from ..wire.writing import (
     write_numbers,
     write_tags,
 )
-from .base import Response, Struct
+from .base import Response, Struct, string_list
 
 __all__ = [
     "Assignment",
@@ -127,7 +127,7 @@ class Member(Struct):
         self.member_epoch = member_epoch
         self.client_id = client_id
         self.client_host = client_host
-        self.subscribed_topic_names = list(subscribed_topic_names)
+        self.subscribed_topic_names = string_list(subscribed_topic_names)
         self.assignment = Assignment() if assignment is None else assignment
         self._unknown_tags = None
 

@@ -23,7 +23,7 @@ from ..wire.writing import (
     write_compact_strings,
     write_tags,
 )
-from .base import Request
+from .base import Request, string_list
 
 if TYPE_CHECKING:
     from .share_group_heartbeat_response import ShareGroupHeartbeatResponse
@@ -70,7 +70,7 @@ class ShareGroupHeartbeatRequest(Request["ShareGroupHeartbeatResponse"]):
         self.member_epoch = member_epoch
         self.rack_id = rack_id
         self.subscribed_topic_names = (
-            None if subscribed_topic_names is None else list(subscribed_topic_names)
+            None if subscribed_topic_names is None else string_list(subscribed_topic_names)
         )
         self._unknown_tags = None
 

@@ -22,7 +22,7 @@ from ..wire.writing import (
     write_compact_strings,
     write_tags,
 )
-from .base import Message
+from .base import Message, string_list
 
 __all__ = [
     "ShareGroupMemberMetadataValue",
@@ -58,7 +58,7 @@ class ShareGroupMemberMetadataValue(Message):
         self.rack_id = rack_id
         self.client_id = client_id
         self.client_host = client_host
-        self.subscribed_topic_names = list(subscribed_topic_names)
+        self.subscribed_topic_names = string_list(subscribed_topic_names)
         self._unknown_tags = None
 
     @classmethod

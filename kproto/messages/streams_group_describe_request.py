@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 from ..wire.faults import WireFault
 from ..wire.reading import read_compact_array_length, read_compact_strings, read_unknown_tags
 from ..wire.writing import Append, write_compact_array_length, write_compact_strings, write_tags
-from .base import Request
+from .base import Request, string_list
 
 if TYPE_CHECKING:
     from .streams_group_describe_response import StreamsGroupDescribeResponse
@@ -49,7 +49,7 @@ class StreamsGroupDescribeRequest(Request["StreamsGroupDescribeResponse"]):
         include_authorized_operations: bool = False,
         include_topology_description: bool = False,
     ) -> None:
-        self.group_ids = list(group_ids)
+        self.group_ids = string_list(group_ids)
         self.include_authorized_operations = include_authorized_operations
         self.include_topology_description = include_topology_description
         self._unknown_tags = None

@@ -27,7 +27,7 @@ from ..wire.writing import (
     write_numbers,
     write_tags,
 )
-from .base import Response, Struct
+from .base import Response, Struct, string_list
 
 __all__ = [
     "Assignment",
@@ -137,8 +137,8 @@ class Subtopology(Struct):
         repartition_source_topics: Iterable[TopicInfo] = (),
     ) -> None:
         self.subtopology_id = subtopology_id
-        self.source_topics = list(source_topics)
-        self.repartition_sink_topics = list(repartition_sink_topics)
+        self.source_topics = string_list(source_topics)
+        self.repartition_sink_topics = string_list(repartition_sink_topics)
         self.state_changelog_topics = list(state_changelog_topics)
         self.repartition_source_topics = list(repartition_source_topics)
         self._unknown_tags = None
@@ -370,10 +370,10 @@ class TopologyDescriptionNode(Struct):
     ) -> None:
         self.name = name
         self.node_type = node_type
-        self.source_topics = list(source_topics)
+        self.source_topics = string_list(source_topics)
         self.sink_topic = sink_topic
-        self.stores = list(stores)
-        self.successors = list(successors)
+        self.stores = string_list(stores)
+        self.successors = string_list(successors)
         self._unknown_tags = None
 
 

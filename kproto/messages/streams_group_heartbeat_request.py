@@ -26,7 +26,7 @@ from ..wire.writing import (
     write_numbers,
     write_tags,
 )
-from .base import Request, Struct
+from .base import Request, Struct, string_list
 
 if TYPE_CHECKING:
     from .streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
@@ -162,10 +162,10 @@ class Subtopology(Struct):
         copartition_groups: Iterable[CopartitionGroup] = (),
     ) -> None:
         self.subtopology_id = subtopology_id
-        self.source_topics = list(source_topics)
-        self.source_topic_regex = list(source_topic_regex)
+        self.source_topics = string_list(source_topics)
+        self.source_topic_regex = string_list(source_topic_regex)
         self.state_changelog_topics = list(state_changelog_topics)
-        self.repartition_sink_topics = list(repartition_sink_topics)
+        self.repartition_sink_topics = string_list(repartition_sink_topics)
         self.repartition_source_topics = list(repartition_source_topics)
         self.copartition_groups = list(copartition_groups)
         self._unknown_tags = None

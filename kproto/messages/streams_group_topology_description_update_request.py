@@ -23,7 +23,7 @@ from ..wire.writing import (
     write_compact_strings,
     write_tags,
 )
-from .base import Request, Struct
+from .base import Request, Struct, string_list
 
 if TYPE_CHECKING:
     from .streams_group_topology_description_update_response import (
@@ -71,10 +71,10 @@ class TopologyDescriptionNode(Struct):
     ) -> None:
         self.name = name
         self.node_type = node_type
-        self.source_topics = list(source_topics)
+        self.source_topics = string_list(source_topics)
         self.sink_topic = sink_topic
-        self.stores = list(stores)
-        self.successors = list(successors)
+        self.stores = string_list(stores)
+        self.successors = string_list(successors)
         self._unknown_tags = None
 
 

@@ -23,7 +23,7 @@ from ..wire.writing import (
     write_numbers,
     write_tags,
 )
-from .base import Message, Struct
+from .base import Message, Struct, string_list
 
 __all__ = [
     "CopartitionGroup",
@@ -148,10 +148,10 @@ class Subtopology(Struct):
         copartition_groups: Iterable[CopartitionGroup] = (),
     ) -> None:
         self.subtopology_id = subtopology_id
-        self.source_topics = list(source_topics)
-        self.source_topic_regex = list(source_topic_regex)
+        self.source_topics = string_list(source_topics)
+        self.source_topic_regex = string_list(source_topic_regex)
         self.state_changelog_topics = list(state_changelog_topics)
-        self.repartition_sink_topics = list(repartition_sink_topics)
+        self.repartition_sink_topics = string_list(repartition_sink_topics)
         self.repartition_source_topics = list(repartition_source_topics)
         self.copartition_groups = list(copartition_groups)
         self._unknown_tags = None

@@ -19,7 +19,7 @@ MESSAGE_NAMES: Final = frozenset(
 )
 
 #: What every struct defines itself, and the names that its `__init__` needs.
-STRUCT_NAMES: Final = frozenset({"copy", "list", "self", "unknown_tagged_fields"})
+STRUCT_NAMES: Final = frozenset({"copy", "list", "self", "string_list", "unknown_tagged_fields"})
 
 #: Names that a generated module or package imports or defines; no class may take them.
 MODULE_NAMES: Final = frozenset(

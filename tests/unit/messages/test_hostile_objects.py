@@ -234,3 +234,14 @@ def test_a_set_and_a_range_are_arrays() -> None:
     request = DescribeGroupsRequest()
     request.groups = {"a": 1}  # type: ignore[assignment]
     assert request.encode(5) == DescribeGroupsRequest(groups=["a"]).encode(5)
+
+
+def test_a_lone_str_is_no_array_of_its_letters() -> None:
+    # No checker finds it: a str is an Iterable[str].
+    with pytest.raises(EncodeError, match="a list of str is wanted, not one str"):
+        DescribeGroupsRequest(groups="group")
+    assert DescribeGroupsRequest(groups=("a", "b")).groups == ["a", "b"]
+    request = DescribeGroupsRequest()
+    request.groups = "group"  # type: ignore[assignment]
+    with pytest.raises(EncodeError, match="field groups: a list is wanted, not str of length 5"):
+        request.encode(5)
