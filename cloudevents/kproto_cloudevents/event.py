@@ -266,6 +266,15 @@ class CloudEvent:
             return kept
         return self.data
 
+    def to_kafka_record(self, mode: Any = None, **options: Any) -> Any:
+        """The `KafkaRecord` that `to_kafka(event, mode, **options)` gives.
+
+        For clients that send what has this method, and know nothing else of events.
+        """
+        from .kafka import to_kafka  # which stands on this module
+
+        return to_kafka(self, mode, **options)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, CloudEvent):
             return NotImplemented

@@ -35,7 +35,7 @@ from .json_text import (
     skip_blanks,
 )
 from .types import MAP, AttributeValue, JsonMap, canonical
-from .version_tables import V1_0, named_version, version_attribute
+from .version_tables import V1_0, VERSION_ATTRIBUTES, named_version, version_attribute
 from .versions import SpecVersion
 
 __all__ = ["from_json", "from_json_batch", "to_json", "to_json_batch"]
@@ -225,7 +225,16 @@ def _repeated_error(pairs: Pairs) -> CloudEventError:
     )
 
 
+#: The attribute that names the version today, and the values that it may have.
+_CURRENT_ATTRIBUTE: Final = V1_0.specversion
+_CURRENT_VERSIONS: Final = VERSION_ATTRIBUTES[_CURRENT_ATTRIBUTE]
+
+
 def _version(members: dict[str, Any]) -> SpecVersion:
+    label = members.get(_CURRENT_ATTRIBUTE)
+    known = _CURRENT_VERSIONS.get(label) if type(label) is str else None
+    if known is not None:
+        return known
     attribute = version_attribute(members)
     if attribute is None:
         raise V1_0.missing_error(V1_0.specversion, _ENVELOPE)

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from kproto_cloudevents import CloudEvent, CloudEventError, from_kafka
 from kproto_cloudevents.media_type import parse_media_type
 from kproto_cloudevents.types import canonical
-from kproto_cloudevents.versions import V1_0
+from kproto_cloudevents.version_tables import V1_0
 
 from kproto.wire.errors import CorruptBatchError
 
