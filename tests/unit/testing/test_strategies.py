@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, assert_type
 
 import hypothesis
 import hypothesis.strategies as st
@@ -367,3 +367,11 @@ def test_without_hypothesis_the_extra_is_named() -> None:
     assert ran.stdout.strip() == (
         "kproto.testing.strategies needs hypothesis: pip install 'kproto[testing]'"
     )
+
+
+def test_a_type_checker_knows_what_is_drawn() -> None:
+    assert_type(messages(MetadataRequest, 12), SearchStrategy[MetadataRequest])
+    assert_type(encodable(MetadataRequest), SearchStrategy[tuple[MetadataRequest, int]])
+    assert_type(across_versions(MetadataRequest, [4]), SearchStrategy[MetadataRequest])
+    assert_type(structs(MetadataRequestTopic, 12), SearchStrategy[MetadataRequestTopic])
+    assert_type(invalid(MetadataRequest), SearchStrategy[InvalidMessage[MetadataRequest]])
