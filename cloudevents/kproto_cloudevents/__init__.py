@@ -34,6 +34,7 @@ from .record import (
     OpaqueEvent,
     Profile,
 )
+from .stream import ReadableRecord, Received, events
 from .types import AttributeInput, AttributeValue, JsonMap, Timestamp, Uri, UriReference
 
 __all__ = [
@@ -59,10 +60,13 @@ __all__ = [
     "NotAnEvent",
     "OpaqueEvent",
     "Profile",
+    "ReadableRecord",
+    "Received",
     "Timestamp",
     "UnknownVersionError",
     "Uri",
     "UriReference",
+    "events",
     "from_json",
     "from_json_batch",
     "from_kafka",

@@ -37,9 +37,10 @@ class CloudEvent:
         CloudEvent({"id": "1", "source": "/shop", "type": "order.placed"}, data=b"…")
 
     Attributes come from the mapping, then from the keywords, in that order; None is unset.
-    `specversion` is "1.0" unless given. A datetime becomes an RFC 3339 text. Data is bytes, str, a
-    JSON value, `JSON_NULL` for an explicit null, or None for no data; a JSON value is taken as it
-    is now, later changes to the object do not reach the event.
+    `specversion` is "1.0" unless it or, for 0.1, `cloudEventsVersion` is given. A datetime becomes
+    an RFC 3339 text. Data is bytes, str, a JSON value, `JSON_NULL` for an explicit null, or None
+    for no data; a JSON value is taken as it is now, later changes to the object do not reach the
+    event.
 
     Raises CloudEventError for every breach of the version's rules.
 

@@ -6,7 +6,7 @@ Nothing here decides anything: the binding (`kafka`) fills these in.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from .errors import CloudEventError
 from .event import CloudEvent
@@ -65,6 +65,12 @@ class OpaqueEvent(NamedTuple):
     #: Why it cannot be read: its event format or its specversion is unknown.
     reason: str
 
+    def to_kafka_record(self, mode: Any = None, **options: Any) -> Any:
+        """The record as `to_kafka` gives it; see `CloudEvent.to_kafka_record`."""
+        from .kafka import to_kafka  # which stands on this module
+
+        return to_kafka(self, mode, **options)
+
 
 class NotAnEvent(NamedTuple):
     """A record with nothing of CloudEvents about it."""
@@ -76,6 +82,12 @@ class NotAnEvent(NamedTuple):
     def tombstone(self) -> bool:
         """True when the value is null: in a compacted topic it deletes its key."""
         return self.record.value is None
+
+    def to_kafka_record(self, mode: Any = None, **options: Any) -> Any:
+        """The record as `to_kafka` gives it; see `CloudEvent.to_kafka_record`."""
+        from .kafka import to_kafka  # which stands on this module
+
+        return to_kafka(self, mode, **options)
 
 
 class InvalidEvent(NamedTuple):

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self
 
 from ..messages.init_producer_id_request import InitProducerIdRequest
 from ..messages.produce_request import ProduceRequest
@@ -39,6 +39,7 @@ from .producing import (
     Headers,
     ProduceAction,
     ProducerRecord,
+    SupportsKafkaRecord,
     highest_produce_version,
     produce_action,
     produce_request,
@@ -179,6 +180,30 @@ class Producer:
         if cause is not None:
             raise DeliveryError(topic, batch.partition, [batch.given(position)], cause) from cause
         return batch.ack(position)
+
+    async def send_event(
+        self,
+        topic: str,
+        event: SupportsKafkaRecord,
+        *,
+        mode: Literal["binary", "structured"] | None = None,
+        timestamp: int | None = None,
+        partition: int | None = None,
+        **options: Any,
+    ) -> Ack:
+        """Send an event as one record and wait until it is acknowledged.
+
+        The event says itself what record it is: `event.to_kafka_record(mode, **options)`. For
+        those of `kproto_cloudevents` the options are `to_kafka`'s: `key`, `key_mapper`,
+        `headers`, `event_format`, `repeat_attributes`, `message_format`. An event that was read
+        from a record goes out as the same record, with its key.
+
+        Raises what the event raises when it cannot be written, and else what `send` raises.
+        """
+        key, value, headers = event.to_kafka_record(mode, **options)
+        return await self.send(
+            topic, value, key=key, headers=headers, timestamp=timestamp, partition=partition
+        )
 
     async def send_many(self, topic: str, values: Iterable[bytes | ProducerRecord | None]) -> Acks:
         """Send many records; waits until all are acknowledged.

@@ -6,7 +6,7 @@ import asyncio
 from bisect import bisect_right
 from collections.abc import Sequence
 from enum import Enum
-from typing import Final, Literal, NamedTuple, TypeAlias, overload
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, overload
 
 from ..messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from ..messages.produce_response import PartitionProduceResponse, ProduceResponse
@@ -23,6 +23,7 @@ __all__ = [
     "DeliveryError",
     "ProduceAction",
     "ProducerRecord",
+    "SupportsKafkaRecord",
     "highest_produce_version",
     "produce_action",
     "produce_request",
@@ -51,6 +52,15 @@ class ProducerRecord(NamedTuple):
     headers: Headers = ()
     timestamp: int | None = None
     partition: int | None = None
+
+
+class SupportsKafkaRecord(Protocol):
+    """Something that can say what record it is: an event of `kproto_cloudevents`, or your own."""
+
+    def to_kafka_record(
+        self, mode: Literal["binary", "structured"] | None = None, **options: Any
+    ) -> tuple[bytes | None, bytes | None, Headers]:
+        """Key, value and headers of the record."""
 
 
 class Ack(NamedTuple):

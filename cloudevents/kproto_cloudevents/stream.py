@@ -1,0 +1,87 @@
+"""Events from whatever yields records one after the other, each with its record at hand.
+
+    async for received in events(client.consumer("orders", start="earliest")):
+        match received.outcome:
+            case CloudEvent() as event:
+                print(received.record.offset, event.type)
+
+The records may be any client's: all that is asked of one is its key, value and headers. This
+module knows no client, waits for nothing itself and leaves nothing running.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterable, Sequence
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from .errors import CloudEventError
+from .event import CloudEvent
+from .kafka import from_kafka
+from .record import (
+    DEFAULT,
+    Header,
+    InvalidEvent,
+    KafkaRecord,
+    Mode,
+    NotAnEvent,
+    OpaqueEvent,
+    Profile,
+)
+
+__all__ = ["ReadableRecord", "Received", "events"]
+
+
+class ReadableRecord(Protocol):
+    """A record of any client. Headers are pairs in their order; None is the same as none."""
+
+    @property
+    def key(self) -> bytes | None:
+        """The key; None is null."""
+
+    @property
+    def value(self) -> bytes | None:
+        """The value; None is null."""
+
+    @property
+    def headers(self) -> Sequence[Header] | None:
+        """The headers, duplicates kept."""
+
+
+RecordT = TypeVar("RecordT", bound=ReadableRecord)
+
+
+class Received(NamedTuple, Generic[RecordT]):
+    """What a record came to, and the record as its client gave it."""
+
+    outcome: CloudEvent | OpaqueEvent | NotAnEvent | InvalidEvent
+    record: RecordT
+
+
+async def events(
+    records: AsyncIterable[RecordT], *, mode: Mode | None = None, profile: Profile = DEFAULT
+) -> AsyncGenerator[Received[RecordT], None]:
+    """Read every record as `from_kafka` does, and yield what it came to beside the record.
+
+    A record that claims to be an event and breaks a rule comes as `InvalidEvent`, so that one bad
+    record does not end the stream. Topics of message format 0 or 1 have no headers: say
+    `mode="structured"` for them. What `records` raises passes through; when the iteration is
+    closed, so is theirs.
+    """
+    source = aiter(records)
+    try:
+        async for record in source:
+            yield Received(_outcome(record, mode, profile), record)
+    finally:
+        if isinstance(source, AsyncGenerator):
+            await source.aclose()
+
+
+def _outcome(
+    record: ReadableRecord, mode: Mode | None, profile: Profile
+) -> CloudEvent | OpaqueEvent | NotAnEvent | InvalidEvent:
+    key, value, headers = record.key, record.value, record.headers
+    try:
+        return from_kafka(key, value, headers, mode=mode, profile=profile)
+    except CloudEventError as error:
+        kept = tuple(headers) if isinstance(headers, Sequence) else ()
+        return InvalidEvent(KafkaRecord(key, value, kept), error)

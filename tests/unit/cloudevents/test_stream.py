@@ -1,0 +1,128 @@
+"""Events of a stream of records, whoever yields them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
+from typing import NamedTuple
+
+import pytest
+from kproto_cloudevents import (
+    STRICT,
+    CloudEvent,
+    CloudEventError,
+    Header,
+    InvalidEvent,
+    NotAnEvent,
+    OpaqueEvent,
+    events,
+)
+
+from .samples import BINARY, EVENT, STRUCTURED
+
+
+class Consumed(NamedTuple):
+    """A record as some client gives it."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[Header] | None = ()
+    offset: int = 0
+
+
+UNKNOWN = (("ce_specversion", b"9.9"),)
+BROKEN = (("ce_specversion", b"1.0"),)
+
+RECORDS = [
+    Consumed(*BINARY, offset=5),
+    Consumed(*STRUCTURED, offset=6),
+    Consumed(None, b"x", UNKNOWN, offset=7),
+    Consumed(b"k", None, None, offset=8),
+    Consumed(None, b"x", BROKEN, offset=9),
+    Consumed(None, b"x", 7, offset=10),  # type: ignore[arg-type]  # headers that are none
+    Consumed(*BINARY, offset=11),
+]
+
+
+async def stream(records: Sequence[Consumed], closed: list[bool]) -> AsyncGenerator[Consumed, None]:
+    try:
+        for record in records:
+            yield record
+    finally:
+        closed.append(True)
+
+
+async def test_each_record_comes_with_what_it_is() -> None:
+    found = [received async for received in events(stream(RECORDS, []))]
+    assert [received.record for received in found] == RECORDS
+    assert [type(received.outcome) for received in found] == [
+        CloudEvent,
+        CloudEvent,
+        OpaqueEvent,
+        NotAnEvent,
+        InvalidEvent,
+        InvalidEvent,
+        CloudEvent,
+    ]
+    broken = found[4].outcome
+    assert isinstance(broken, InvalidEvent)
+    assert broken.error.where == "ce_id"
+    assert broken.record == (None, b"x", BROKEN)
+
+
+async def test_an_iterator_that_is_no_generator() -> None:
+    class Once:
+        left = RECORDS[:1]
+
+        def __aiter__(self) -> AsyncIterator[Consumed]:
+            return self
+
+        async def __anext__(self) -> Consumed:
+            if not self.left:
+                raise StopAsyncIteration
+            return self.left.pop()
+
+    assert [received.record.offset async for received in events(Once())] == [5]
+
+
+async def test_closing_closes_the_source() -> None:
+    closed: list[bool] = []
+    async with aclosing(events(stream(RECORDS, closed))) as found:
+        async for received in found:
+            assert received.record.offset == 5
+            break
+        assert closed == []
+    assert closed == [True]
+
+
+async def test_an_error_of_the_source_passes_through() -> None:
+    async def failing() -> AsyncGenerator[Consumed, None]:
+        yield RECORDS[0]
+        raise OSError("the broker is gone")
+
+    found = events(failing())
+    assert isinstance((await anext(found)).outcome, CloudEvent)
+    with pytest.raises(OSError, match="gone"):
+        await anext(found)
+
+
+async def test_the_profile_and_the_mode_are_passed_on() -> None:
+    (opaque,) = [each async for each in events(stream(RECORDS[2:3], []), profile=STRICT)]
+    assert isinstance(opaque.outcome, InvalidEvent)
+    headless = Consumed(None, STRUCTURED.value)
+    (guessed,) = [each async for each in events(stream([headless], []))]
+    assert isinstance(guessed.outcome, NotAnEvent)
+    (told,) = [each async for each in events(stream([headless], []), mode="structured")]
+    assert isinstance(told.outcome, CloudEvent)
+
+
+def test_outcomes_say_what_record_they_are() -> None:
+    from kproto_cloudevents import from_kafka, to_kafka
+
+    for record in RECORDS[:4]:
+        outcome = from_kafka(record.key, record.value, record.headers)
+        assert outcome.to_kafka_record() == to_kafka(outcome)
+        assert outcome.to_kafka_record(key=b"mine").key == b"mine"
+    assert EVENT.to_kafka_record("structured") == to_kafka(EVENT, "structured")
+    with pytest.raises(CloudEventError, match="as it came in"):
+        from_kafka(*RECORDS[2][:3]).to_kafka_record("binary")
