@@ -228,7 +228,7 @@ class MessageSetBuilder:
                 self._max_timestamp,
                 self._log_append_time,
             )
-        except (struct.error, TypeError) as error:
+        except struct.error as error:
             raise EncodeError(f"an offset or a size is out of its range: {error}") from None
 
 

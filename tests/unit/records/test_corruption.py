@@ -152,6 +152,31 @@ def test_batches_with_flipped_bits(name: str) -> None:
         read_everything(with_right_checksum(bytes(broken)))
 
 
+@given(
+    st.sampled_from(sorted(STORED)),
+    st.lists(st.tuples(st.integers(0, 2999), st.integers(0, 255)), min_size=1, max_size=3),
+    st.booleans(),
+)
+def test_good_batches_come_before_any_fault(
+    name: str, changes: list[tuple[int, int]], mended: bool
+) -> None:
+    good = STORED["plain"] + STORED["compacted, with gaps"]
+    whole = list(read_records(good))
+    broken = bytearray(STORED[name][:3000])
+    for position, byte in changes:
+        broken[position % len(broken)] = byte
+    behind = with_right_checksum(bytes(broken)) if mended else bytes(broken)
+    records = read_records(good + behind, max_decompressed_bytes=1 << 20)
+    assert [next(records) for _ in whole] == whole
+    try:
+        list(records)
+    except CorruptBatchError as error:
+        place = error.offset
+    else:
+        place = len(good)
+    assert place == len(good)
+
+
 @given(st.binary(max_size=120), st.integers(0, 20), st.integers(0, 127))
 def test_noise_where_records_should_be(noise: bytes, count: int, attributes: int) -> None:
     read_everything(batch_bytes(noise, record_count=count, attributes=attributes))

@@ -146,8 +146,7 @@ def test_what_cannot_be_built() -> None:
     with pytest.raises(EncodeError, match="at least one record"):
         builder.build()
     builder.append(b"k", b"v", timestamp=T)
-    nonsense: Any = "0"
-    for offset in (2**63, -(2**63) - 1, nonsense):
+    for offset in (2**63, -(2**63) - 1):
         with pytest.raises(EncodeError, match="out of its range"):
             builder.build(base_offset=offset)
 
