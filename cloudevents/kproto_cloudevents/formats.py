@@ -14,7 +14,7 @@ from .event import CloudEvent
 from .json_format import from_json, to_json
 from .media_type import CLOUDEVENTS_JSON, parse_media_type
 
-__all__ = ["JSON_FORMAT", "EventFormat", "find_format", "register_format"]
+__all__ = ["JSON_FORMAT", "EventFormat", "event_media_type", "find_format", "register_format"]
 
 
 class EventFormat(NamedTuple):
@@ -39,14 +39,22 @@ def register_format(added: EventFormat) -> None:
 
     Raises CloudEventError for a media type that is not `application/cloudevents+…`.
     """
-    media_type = parse_media_type(added.media_type)
+    _FORMATS[event_media_type(added)] = added
+
+
+def event_media_type(event_format: EventFormat) -> str:
+    """The media type of a format, in lower case.
+
+    Raises CloudEventError for one that is not `application/cloudevents+…`, as that of a batch.
+    """
+    media_type = parse_media_type(event_format.media_type)
     if media_type is None or not media_type.is_event_format or media_type.parameters:
         raise CloudEventError(
-            f"{quoted(added.media_type)} is no media type of an event format: "
+            f"{quoted(event_format.media_type)} is no media type of an event format: "
             "name it application/cloudevents+…",
-            clauses=('CloudEvents 1.0 "Event Format"',),
+            clauses=('CloudEvents 1.0 "Event Format"', "Kafka binding 3.3.1"),
         )
-    _FORMATS[media_type.essence] = added
+    return media_type.essence
 
 
 def find_format(media_type: str) -> EventFormat | None:

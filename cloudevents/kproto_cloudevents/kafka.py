@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from .errors import CloudEventError, UnknownVersionError, quoted
 from .event import CloudEvent
-from .formats import JSON_FORMAT, EventFormat, find_format
+from .formats import JSON_FORMAT, EventFormat, event_media_type, find_format
 from .headers import (
     CONTENT_TYPE,
     binary_version,
@@ -388,8 +388,9 @@ def _parts(
         ):
             return structured.record
         chosen = event_format or JSON_FORMAT
+        name = _JSON_NAME if chosen is JSON_FORMAT else event_media_type(chosen)
         value = chosen.write(event)
-        written = [(CONTENT_TYPE, chosen.media_type.encode())]
+        written = [(CONTENT_TYPE, name.encode())]
         if repeat_attributes:
             written += [header for header in write_headers(event) if header[0] != CONTENT_TYPE]
     else:

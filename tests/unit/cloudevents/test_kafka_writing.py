@@ -132,9 +132,23 @@ def test_other_event_formats() -> None:
         "content-type",
         b"application/cloudevents+json",
     )
-    for wrong in ("application/json", "nonsense", "application/cloudevents+x; a=b"):
-        with pytest.raises(CloudEventError, match="no media type of an event format"):
-            register_format(EventFormat(wrong, from_json, to_json))
+
+
+@pytest.mark.parametrize(
+    "media_type",
+    [
+        "application/json",
+        "nonsense",
+        "application/cloudevents+x; a=b",
+        "application/cloudevents-batch+json",
+    ],
+)
+def test_media_types_that_are_no_event_format(media_type: str) -> None:
+    wrong = EventFormat(media_type, from_json, to_json)
+    with pytest.raises(CloudEventError, match="no media type of an event format"):
+        register_format(wrong)
+    with pytest.raises(CloudEventError, match=r"no media type of an event format.*3\.3\.1"):
+        to_kafka(EVENT, "structured", event_format=wrong)
 
 
 @pytest.mark.parametrize("record", [BINARY, STRUCTURED])
