@@ -83,14 +83,15 @@ class Record:
     def headers(self) -> list[Header]:
         """(name, value or None) in order. Raises CorruptBatchError if the stored block is bad."""
         block = self._headers
-        if isinstance(block, bytes):
-            try:
-                block = self._headers = decode_headers(block)
-            except ValueError as error:
-                raise CorruptBatchError(
-                    f"headers of the record at offset {self.offset}: {error}"
-                ) from None
-        return block
+        if isinstance(block, list):
+            return block
+        try:
+            headers = self._headers = [] if block == NO_HEADERS else decode_headers(block)
+        except ValueError as error:
+            raise CorruptBatchError(
+                f"headers of the record at offset {self.offset}: {error}"
+            ) from None
+        return headers
 
     @headers.setter
     def headers(self, headers: Iterable[Header]) -> None:

@@ -155,7 +155,7 @@ def end_to_end_cases(header_count: int) -> list[Case]:
     """Reading with the checksum verified, and building with it; callers choose the checksum."""
     from kafka.record.default_records import DefaultRecordBatch
 
-    from kproto.records import encode_batch, read_records
+    from kproto.records import encode_batch, read_batches, read_records
 
     data = encode_batch(new_records(header_count))
 
@@ -165,6 +165,9 @@ def end_to_end_cases(header_count: int) -> list[Case]:
         return list(batch)
 
     def ours() -> object:
+        return [batch.records(eager_headers=True) for batch in read_batches(data)]
+
+    def ours_lazily() -> object:
         records = list(read_records(data))
         for record in records:
             _ = record.headers
@@ -175,6 +178,11 @@ def end_to_end_cases(header_count: int) -> list[Case]:
         Case(
             f"CRC and decode 1,000 records, {header_count} headers",
             {"kproto": ours, "kafka-python": kafka_python},
+            8.0,
+        ),
+        Case(
+            f"CRC and decode 1,000 records, {header_count} headers one by one",
+            {"kproto": ours_lazily, "kafka-python": kafka_python},
             8.0,
         ),
         Case(
