@@ -18,7 +18,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test quick lint types imports regen bench peers kafka-start kafka-stop lock \
+.PHONY: help setup demo test quick conformance lint types imports regen bench peers kafka-start kafka-stop lock \
 	clean distclean
 
 help: ## list the targets
@@ -45,8 +45,12 @@ demo: $(STAMP) ## publish the real flights, run the Spark job, show what came ou
 test: $(STAMP) ## run every test: unit, real Kafka, peers, Spark
 	$(BIN)/python -X dev -m pytest $(ARGS)
 
-quick: $(STAMP) ## run the tests that need no broker, no peers, no Spark and little time
-	$(BIN)/python -X dev -m pytest -m "not kafka and not peers and not spark and not slow" $(ARGS)
+quick: $(STAMP) ## run the tests that need no broker, no Java, no peers, no Spark and little time
+	$(BIN)/python -X dev -m pytest \
+		-m "not kafka and not reference and not peers and not spark and not slow" $(ARGS)
+
+conformance: $(STAMP) ## put every message to Kafka's own Java classes; write docs/conformance.md
+	$(BIN)/python -m tools.reference conformance
 
 lint: $(STAMP) ## ruff: rules and format
 	$(BIN)/ruff check .

@@ -20,7 +20,15 @@ from .pairs import Form, Pair
 from .process import Answer, Operation, Outcome, Reference, question
 from .samples import samples
 
-__all__ = ["ADDED_LATER", "DIFFERENT", "RENAMED", "Compared", "Difference", "compare"]
+__all__ = [
+    "ADDED_LATER",
+    "DIFFERENT",
+    "RENAMED",
+    "Compared",
+    "Difference",
+    "compare",
+    "without_records",
+]
 
 #: Pairs whose bytes are others in that release than in the newest, by (release, name, version).
 DIFFERENT: Final[Mapping[tuple[str, str, int], str]] = {
@@ -148,7 +156,7 @@ class _Comparison:
                 continue
             theirs = answer.data.decode()
             texts.append(theirs)
-            node = self.as_release_names(_without_records(self.shape, sample.json))
+            node = self.as_release_names(without_records(self.shape, sample.json))
             ours = _dumps(node)
             # The order of the names in an object, and how a float is written, mean nothing.
             if ours != theirs and _sorted(node) != _sorted(json.loads(theirs)):
@@ -187,7 +195,7 @@ class _Comparison:
         return _rename(node, self.renamed, self.unknown)
 
 
-def _without_records(shape: StructLayout, node: Any) -> Any:
+def without_records(shape: StructLayout, node: Any) -> Any:
     """JSON of ours with `records` as Kafka's converter writes them: an empty string."""
     made = dict(node)
     for field in shape.all_fields():
@@ -199,9 +207,9 @@ def _without_records(shape: StructLayout, node: Any) -> Any:
         if field.type.kind == "records":
             made[name] = ""
         elif inner is not None and field.type.kind == "array":
-            made[name] = [_without_records(inner, part) for part in held]
+            made[name] = [without_records(inner, part) for part in held]
         elif inner is not None:
-            made[name] = _without_records(inner, held)
+            made[name] = without_records(inner, held)
     return made
 
 

@@ -20,7 +20,7 @@ class Deviation(Enum):
     """Where kproto and Kafka's readers part; the value says it in words."""
 
     LENGTH = "kproto refuses a length or count below -1, which Kafka takes for null"
-    TAG_COUNT = "kproto refuses a count of tagged fields of 2^31 or more, which Kafka takes for 0"
+    TAG_COUNT = "kproto refuses a count of 2^31 tagged fields or more, which Kafka 3.9 takes for 0"
     TAG_ORDER = "kproto refuses tags twice or out of order, of which Kafka takes the last"
     TAG_SIZE = "kproto refuses a known tag whose declared size is wrong; Kafka does not look at it"
     UTF8 = "kproto refuses bytes that are not UTF-8, which Kafka replaces by U+FFFD"

@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from enum import IntEnum
 from itertools import islice
 from types import TracebackType
@@ -178,7 +178,7 @@ class Reference:
         self._writer.join(END_TIMEOUT_S)
         return self._writer.is_alive()
 
-    def ask(self, questions: Iterable[bytes]) -> Iterator[Answer]:
+    def ask(self, questions: Iterable[bytes]) -> Generator[Answer, None, None]:
         """The answer to each question, in order; a few hundred questions are read ahead.
 
         Raises ReferenceFailedError when the program fails, which a refusal by Kafka's class is

@@ -1,0 +1,47 @@
+"""The great runs against Kafka's classes, once for all tests that look at what they found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.availability import not_available
+from tools.reference import Reference, ReferenceUnavailableError
+from tools.reference.classes import class_path
+from tools.reference.comparison import Compared
+from tools.reference.conformance import MUTATIONS, SEED
+from tools.reference.findings import FuzzResult, compare_all, fuzz
+from tools.reference.pairs import RELEASES, Pair
+
+
+@pytest.fixture(scope="session")
+def releases() -> tuple[str, ...]:
+    """The releases whose classes can be asked here; all of them, or the tests are skipped."""
+    try:
+        for release in RELEASES:
+            class_path(release)
+    except ReferenceUnavailableError as error:
+        not_available("Kafka's own classes", error)
+    return RELEASES
+
+
+@pytest.fixture(scope="session")
+def judges(releases: tuple[str, ...]) -> Iterator[dict[str, Reference]]:
+    """The Java program on the jars of each release."""
+    running = {release: Reference(release) for release in releases}
+    yield running
+    for judge in running.values():
+        judge.close()
+
+
+@pytest.fixture(scope="session")
+def compared(releases: tuple[str, ...]) -> dict[Pair, Compared]:
+    """What the comparison of all pairs found."""
+    return compare_all()
+
+
+@pytest.fixture(scope="session")
+def fuzzed(releases: tuple[str, ...]) -> FuzzResult:
+    """What became of a million mutations."""
+    return fuzz(MUTATIONS, SEED)

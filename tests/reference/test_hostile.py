@@ -1,0 +1,123 @@
+"""A million mutated encodings: Kafka's readers and ours agree, but for what is documented."""
+
+from __future__ import annotations
+
+import random
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tools.reference import Reference
+from tools.reference.conformance import MUTATIONS, fuzz_table
+from tools.reference.findings import FuzzResult
+from tools.reference.hostile import (
+    Agreement,
+    Case,
+    Disagreement,
+    judge,
+    judged_pairs,
+    mutations,
+    seeds,
+)
+from tools.reference.lenient import Deviation
+from tools.reference.pairs import forms, pairs
+
+pytestmark = pytest.mark.reference
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "hostile-bytes.md"
+
+
+@pytest.mark.slow
+def test_both_take_mutated_encodings_or_both_refuse_them(fuzzed: FuzzResult) -> None:
+    print(fuzz_table(fuzzed))
+    assert [str(disagreement) for disagreement in fuzzed.disagreements] == []
+    assert fuzzed.disagreed == 0
+    assert fuzzed.cases.total() == sum(fuzzed.by_pair.values()) == MUTATIONS
+
+
+@pytest.mark.slow
+def test_every_agreement_and_every_deviation_was_met(fuzzed: FuzzResult) -> None:
+    """A row that no mutation meets would be a claim without a proof."""
+    assert {case for case, count in fuzzed.cases.items() if count} == {*Agreement, *Deviation}
+
+
+def test_the_mutations_of_every_form_are_judged_by_a_release_that_has_it() -> None:
+    assert {pair.form for pair in judged_pairs()} == set(forms())
+
+
+def test_the_document_names_every_deviation() -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    for case in (*Agreement, *Deviation):
+        assert case.value in text
+
+
+def test_mutations_are_the_same_for_the_same_seed() -> None:
+    sound = seeds(next(iter(forms())))
+    first = list(islice(mutations(sound, random.Random("7")), 200))
+    assert list(islice(mutations(sound, random.Random("7")), 200)) == first
+    assert list(islice(mutations(sound, random.Random("8")), 200)) != first
+    assert len(set(first)) > 100
+
+
+@pytest.mark.parametrize(
+    ("version", "data", "case"),
+    [
+        (4, "0267 00000001 026d 00 00", Agreement.SAME),
+        (4, "0267 00000001 026d 00 00 ff", Agreement.MORE),
+        (4, "0267 00000001 026d 00", Agreement.NEITHER),
+        (4, "0267 00000001 026d 8080808008 00", Agreement.NEITHER),
+        (4, "0267 00000001 026d ffffffff0f 00", Deviation.LENGTH),
+        (3, "000167 00000001 00016d fffe", Deviation.LENGTH),
+        (4, "0267 00000001 026d 00 8080808008", Deviation.TAG_COUNT),
+        (4, "0267 00000001 026d 00 02 0500 0500", Deviation.TAG_ORDER),
+        (4, "0267 00000001 026d 00 02 0600 0500", Deviation.TAG_ORDER),
+        (4, "02ff 00000001 026d 00 00", Deviation.UTF8),
+        (4, "0267 00000001 026d 00 01 ffffffff0f 00", Deviation.TAG_NUMBER),
+    ],
+)
+def test_one_of_each_case(
+    judges: dict[str, Reference], version: int, data: str, case: Case
+) -> None:
+    """Before the classes of 3.9, the more lenient: 4.4 looks at the count of tagged fields."""
+    (pair,) = [p for p in pairs("3.9.2") if (p.name, p.version) == ("HeartbeatRequest", version)]
+    assert list(judge(pair, [bytes.fromhex(data)], judges["3.9.2"])) == [case]
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "data", "case"),
+    [
+        ("FetchRequest", 12, "01 00 02 0161", Deviation.TAG_SIZE),
+        ("FetchRequest", 12, "01 01 01 00", Deviation.TAG_VERSION),
+    ],
+)
+def test_the_cases_of_known_tags(
+    judges: dict[str, Reference], name: str, version: int, data: str, case: Case
+) -> None:
+    """FetchRequest v12 ends in tags: 0 is ClusterId, and 1 is ReplicaState from v15 on."""
+    (pair,) = [p for p in pairs("4.4.0") if (p.name, p.version) == (name, version)]
+    sound = pair.form.message().encode(version)
+    mutated = sound[:-1] + bytes.fromhex(data)
+    assert list(judge(pair, [mutated], judges["4.4.0"])) == [case]
+
+
+def test_a_disagreement_is_found(
+    judges: dict[str, Reference], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Were our reader to take bytes otherwise than Kafka's, it would be seen."""
+    (pair,) = [p for p in pairs("4.4.0") if (p.name, p.version) == ("HeartbeatRequest", 4)]
+    message = pair.form.message
+    sound = message().encode(4)
+    read = message._read_fields
+
+    def read_wrongly(data: bytes, pos: int, version: int) -> tuple[Any, int]:
+        made: Any
+        made, end = read(data, pos, version)
+        made.group_id += "x"
+        return made, end
+
+    monkeypatch.setattr(message, "_read_fields", read_wrongly)
+    (case,) = judge(pair, [sound], judges["4.4.0"])
+    assert isinstance(case, Disagreement)
+    assert case.data == sound

@@ -1,0 +1,104 @@
+"""Every message at every version, as each release names them: Kafka's own bytes and JSON."""
+
+from __future__ import annotations
+
+import pytest
+
+from tools.reference import Reference, comparison
+from tools.reference.comparison import (
+    ADDED_LATER,
+    DIFFERENT,
+    RENAMED,
+    Compared,
+    compare,
+)
+from tools.reference.conformance import comparison_summary, unexpected
+from tools.reference.pairs import RELEASES, Pair, all_pairs, forms, pairs
+from tools.reference.samples import SAMPLES, samples
+
+pytestmark = [pytest.mark.reference, pytest.mark.slow]
+
+#: Forms with fewer values than are compared of the others: no field, or a few flags.
+FEW_VALUES = {
+    "ApiVersionsRequest": {0: 1, 1: 1, 2: 1},
+    "ListGroupsRequest": {0: 1, 1: 1, 2: 1},
+}
+
+
+def pair_of(release: str, name: str, version: int) -> Pair:
+    found = [pair for pair in pairs(release) if (pair.name, pair.version) == (name, version)]
+    return found[0]
+
+
+def test_all_messages_of_both_releases_are_the_same_in_bytes_and_json(
+    compared: dict[Pair, Compared],
+) -> None:
+    print(comparison_summary(compared))
+    assert [str(difference) for difference in unexpected(compared)] == []
+
+
+def test_every_message_and_version_of_the_union_was_compared(
+    compared: dict[Pair, Compared],
+) -> None:
+    assert set(compared) == set(all_pairs())
+    assert len(compared) == 1484
+    assert len({(pair.name, pair.version) for pair in compared}) == 877
+    assert {pair.release for pair in compared} == set(RELEASES)
+
+
+def test_at_least_fifty_instances_of_each_were_compared(compared: dict[Pair, Compared]) -> None:
+    few: dict[str, dict[int, int]] = {}
+    for pair, found in compared.items():
+        if found.instances < SAMPLES:
+            few.setdefault(pair.form.name, {})[pair.form.version] = found.instances
+    assert few == FEW_VALUES
+
+
+@pytest.mark.parametrize(("release", "name", "version"), DIFFERENT)
+def test_bytes_that_are_said_to_differ_do(
+    compared: dict[Pair, Compared], release: str, name: str, version: int
+) -> None:
+    found = compared[pair_of(release, name, version)].differences
+    assert "bytes" in {difference.check for difference in found}
+
+
+@pytest.mark.parametrize(("release", "name"), RENAMED)
+def test_fields_that_are_said_to_have_had_another_name_had_it(
+    judges: dict[str, Reference], monkeypatch: pytest.MonkeyPatch, release: str, name: str
+) -> None:
+    whole = RENAMED[release, name]
+    for field in whole:
+        rest = {new: old for new, old in whole.items() if new != field}
+        monkeypatch.setattr(comparison, "RENAMED", {**RENAMED, (release, name): rest})
+        assert differing_checks(judges, release, name) == {"JSON", "reading JSON"}, field
+
+
+@pytest.mark.parametrize(("release", "name"), ADDED_LATER)
+def test_fields_that_are_said_to_have_come_later_did(
+    judges: dict[str, Reference], monkeypatch: pytest.MonkeyPatch, release: str, name: str
+) -> None:
+    whole = ADDED_LATER[release, name]
+    for field in whole:
+        rest = whole - {field}
+        monkeypatch.setattr(comparison, "ADDED_LATER", {**ADDED_LATER, (release, name): rest})
+        assert differing_checks(judges, release, name) == {"JSON", "reading JSON"}, field
+
+
+def differing_checks(judges: dict[str, Reference], release: str, name: str) -> set[str]:
+    """What differs in any version of a message, now that an entry lacks one of its names."""
+    found = set()
+    for pair in pairs(release):
+        if pair.name == name:
+            (compared,) = compare(pair.form, [pair], judges)
+            found |= {difference.check for difference in compared.differences}
+    return found
+
+
+def test_the_samples_have_what_they_promise() -> None:
+    """Lengths of 16,382 to 16,384 and one sample of each kind, in a form that has all of it."""
+    form = next(form for form in forms() if (form.name, form.version) == ("FetchResponse", 16))
+    taken = samples(form)
+    assert len(taken) == SAMPLES
+    assert max(map(len, taken)) > 16384
+    assert [form.message.decode(data, 16) for data in taken] == list(taken.values())
+    assert list(samples(form)) == list(taken)
