@@ -136,6 +136,10 @@ def test_a_string_of_a_type_that_is_no_text_is_kept_and_not_guessed_at() -> None
             refused()
     assert to_kafka(read.replace(data=b"\x00\x01"), "binary").value == b"\x00\x01"
     assert to_kafka(read.replace(data=read.data), "binary").value == b"AAE="
+    # Nor does another version come by it another way.
+    moved = read.replace(specversion="1.0", contenttype=None, datacontenttype="a/b")
+    with pytest.raises(CloudEventError, match="the string is text, or Base64 of bytes"):
+        to_json(moved)
     # Another version without marks takes it as it is.
     assert read.to_version("0.1").data == "AAE="
 

@@ -110,6 +110,18 @@ def test_base64_text_given_to_an_event_is_decoded() -> None:
     assert event.data == b"\x00\x01"
 
 
+def test_data_that_cannot_be_what_the_attribute_says() -> None:
+    base = OLD.replace(datacontenttype=None, data=None)
+    said = base.replace(datacontentencoding="base64", data=bytearray(b"ab"))
+    assert said.data == b"ab"
+    assert to_json(said).endswith(b'"datacontentencoding":"base64","data":"YWI="}')
+    with pytest.raises(CloudEventError, match="says Base64: pass bytes, or unset the attribute"):
+        said.replace(data={"a": 1})
+    without_data = said.replace(data=None)
+    assert from_json(to_json(without_data)) == without_data
+    assert dict(to_kafka(without_data).headers)["ce_datacontentencoding"] == b"base64"
+
+
 # --- maps, which 1.0 has no longer --------------------------------------------------------------
 
 
