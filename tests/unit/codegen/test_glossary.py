@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -11,6 +12,9 @@ from typing import Any, NamedTuple
 import pytest
 from kproto_codegen.glossary import Glossary, load_glossary
 
+from kproto import messages
+from kproto.schema.definitions import union
+from kproto.schema.naming import attribute_name, class_name
 from kproto.schema.specs import FieldSpec, MessageSpec
 
 ROOT = Path(__file__).parents[3]
@@ -41,7 +45,7 @@ def definitions(release: str) -> tuple[MessageSpec, ...]:
     return tuple(MessageSpec.from_json(json.loads(path.read_text())) for path in paths)
 
 
-def messages() -> list[MessageSpec]:
+def specs() -> list[MessageSpec]:
     return [message for release in DEFINITIONS for message in definitions(release)]
 
 
@@ -49,7 +53,7 @@ def places() -> list[Place]:
     """Every field of every struct; a message's own fields have the message's name as struct."""
     return [
         Place(message.name, struct, field)
-        for message in messages()
+        for message in specs()
         for struct, fields in [
             (message.name, message.fields),
             *((struct.name, struct.fields) for struct in message.structs()),
@@ -62,7 +66,7 @@ def struct_names() -> set[str]:
     """Every struct, both as "Struct" and as "Message.Struct"."""
     return {
         name
-        for message in messages()
+        for message in specs()
         for struct in message.structs()
         for name in (struct.name, f"{message.name}.{struct.name}")
     }
@@ -99,7 +103,7 @@ class TestCompleteness:
         assert set(load_glossary().fields) == {place.field.name for place in places()}
 
     def test_message_entries_are_the_message_names(self) -> None:
-        assert set(load_glossary().messages) == {message.name for message in messages()}
+        assert set(load_glossary().messages) == {message.name for message in specs()}
 
     def test_every_struct_has_an_entry(self) -> None:
         plain = {name for name in struct_names() if "." not in name}
@@ -229,3 +233,25 @@ class TestLookup:
 
     def test_loading_twice_reads_once(self) -> None:
         assert load_glossary() is load_glossary()
+
+
+def test_every_field_is_explained_in_the_generated_docstring() -> None:
+    explained = 0
+    for spec in union().values():
+        if not spec.valid_versions:
+            continue
+        cls = getattr(messages, class_name(spec.name))
+        module = sys.modules[cls.__module__]
+        for name, fields in [
+            (spec.name, spec.fields),
+            *((s.name, s.fields) for s in spec.structs()),
+        ]:
+            owner = getattr(module, class_name(name))
+            printed = " ".join((owner.__doc__ or "").split())
+            for field in fields:
+                attribute = attribute_name(field.name, of_message=fields is spec.fields)
+                text = load_glossary().field(spec.name, name, field.name)
+                assert text, f"{spec.name}.{name}.{field.name}"
+                assert f"{attribute}: {text}" in printed, owner
+                explained += 1
+    assert explained > 2000

@@ -1,0 +1,123 @@
+"""Real jars of Kafka: releases before 3.0 by the legacy profile, and a source tree made of jars."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import zipfile
+from pathlib import Path
+
+import pytest
+from kproto_codegen.cli import main
+from kproto_codegen.history import union
+from kproto_codegen.importer import ImportedRelease, read_releases
+from kproto_codegen.release import load_release, write_release
+
+from tests.support.availability import not_available
+from tools.kafka import KafkaJarsError, resolve_jars
+from tools.kafka.jars import DEPENDENCY_PLUGIN
+
+from .samples import ROOT, SCHEMAS
+
+pytestmark = pytest.mark.kafka
+
+OLD_JARS = ROOT / ".cache" / "kafka" / "old-clients"
+
+#: Definitions in kafka-clients, and how many of them lack flexibleVersions.
+RELEASES = {"2.3.1": (92, 92), "2.8.2": (136, 10), "3.0.2": (144, 0)}
+
+
+def clients_jar(release: str) -> Path:
+    """The jar of a release, fetched by Maven at the first use."""
+    jar = OLD_JARS / f"kafka-clients-{release}.jar"
+    maven = shutil.which("mvn")
+    if not jar.is_file() and maven is None:
+        not_available("the import of old releases", "there is no Maven (mvn)")
+    if not jar.is_file():
+        artefact = f"-Dartifact=org.apache.kafka:kafka-clients:{release}"
+        goal = f"{DEPENDENCY_PLUGIN}:copy"
+        command = [str(maven), "-B", "-q", goal, artefact, f"-DoutputDirectory={OLD_JARS}"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+        if done.returncode != 0:
+            not_available("the import of old releases", done.stdout[-300:])
+    return jar
+
+
+def imported(release: str) -> ImportedRelease:
+    (entry,) = read_releases([clients_jar(release)]).releases
+    return entry
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_an_old_release_passes_and_each_exception_is_reported(
+    release: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    definitions, without = RELEASES[release]
+    entry = imported(release)
+    assert entry.errors == []
+    assert len(entry.release.messages) == definitions
+    lacking = [note for note in entry.notes if 'no "flexibleVersions"' in note.reason]
+    assert len(lacking) == without
+    assert all(note.file and note.line for note in entry.notes)
+    behind = [str(note) for note in entry.notes if "content behind the end" in note.reason]
+    place = "kafka-clients-2.8.2.jar!common/message/DescribeProducersRequest.json:31: "
+    reason = "there is content behind the end of the definition"
+    assert behind == ([place + reason] if release == "2.8.2" else [])
+    assert main(["import", "--out", str(tmp_path), str(clients_jar(release))]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    taken = [line for line in printed if line.startswith("  taken, though odd: ")]
+    assert len(taken) == len(entry.notes)
+    loaded = load_release(tmp_path / release)  # the facts keep every rule, without a profile
+    assert len(loaded.messages) == definitions
+    assert loaded.error_codes == entry.release.error_codes
+
+
+def test_old_and_new_releases_unite() -> None:
+    releases = [imported(name).release for name in RELEASES]
+    made = union([*releases, load_release(SCHEMAS / "3.9.2"), load_release(SCHEMAS / "4.4.0")])
+    for release in releases:
+        for message in release.messages:
+            for version in message.valid_versions:
+                found, number = made.resolve(message.name, version, message.type)
+                assert number in found.valid_versions
+
+
+#: Where a module stands in Kafka's source tree, and its definitions in there.
+RESOURCES = {
+    "kafka-clients": "clients/src/main/resources",
+    "kafka-group-coordinator": "group-coordinator/src/main/resources",
+    "kafka-metadata": "metadata/src/main/resources",
+    "kafka-raft": "raft/src/main/resources",
+    "kafka-share-coordinator": "share-coordinator/src/main/resources",
+    "kafka-storage": "storage/src/main/resources",
+    "kafka-transaction-coordinator": "transaction-coordinator/src/main/resources",
+}
+
+
+@pytest.mark.parametrize("release", ["3.9.2", "4.4.0"])
+def test_a_source_tree_gives_the_committed_files(release: str, tmp_path: Path) -> None:
+    """A tree laid out as Kafka's, with the definitions that the jars were built of."""
+    try:
+        jars = resolve_jars(release)
+    except KafkaJarsError as error:
+        not_available("the import of a source tree", error)
+    tree = tmp_path / "kafka"
+    (tree / "clients/src/main/java").mkdir(parents=True)
+    (tree / "gradle.properties").write_text(f"group=org.apache.kafka\nversion={release}\n")
+    for artefact, resources in RESOURCES.items():
+        for jar in jars.glob(f"{artefact}-{release}.jar"):
+            with zipfile.ZipFile(jar) as opened:
+                wanted = [
+                    name
+                    for name in opened.namelist()
+                    if re.search(r"(message|metadata)/\w+\.json$", name)
+                ]
+                opened.extractall(tree / resources, wanted)
+    (entry,) = read_releases([tree]).releases
+    assert entry.errors == []
+    write_release(entry.release, tmp_path / "schemas")
+    for path in (SCHEMAS / release).glob("*/*.json"):
+        made = tmp_path / "schemas" / path.relative_to(SCHEMAS)
+        assert made.read_bytes() == path.read_bytes(), path.name
+    assert len(entry.release.messages) == len(load_release(SCHEMAS / release).messages)
