@@ -18,8 +18,8 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test quick conformance lint types imports regen bench peers kafka-start kafka-stop lock \
-	clean distclean
+.PHONY: help setup demo test quick conformance lint types imports regen bench peers kafka-start \
+	kafka-stop lock clean distclean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' $(firstword $(MAKEFILE_LIST)) \

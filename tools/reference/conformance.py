@@ -36,7 +36,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 
 PATH: Final = ROOT / "docs" / "conformance.md"
 
-#: What kafka-python and kio have to say: peer -> message -> versions that agree with kproto.
+#: What kafka-python and kio have to say: peer -> message -> versions on which it agrees, "0-4".
 SECOND_OPINIONS: Final = ROOT / "tests" / "interop" / "second_opinions.json"
 
 #: The mutations that every full run judges, and their seed.
@@ -158,7 +158,7 @@ def _messages(compared: Mapping[Pair, Compared], fuzzed: FuzzResult) -> str:
         key = "" if spec.api_key is None else str(spec.api_key)
         shown = [_ranges(proven.get((name, release), ())) for release in RELEASES]
         counts = [f"{counter[name]:,}" for counter in (instances, mutations, vectors)]
-        peers = [_ranges(opinions[peer].get(name, ())) for peer in opinions]
+        peers = [opinions[peer].get(name, "") for peer in opinions]
         rows.append((name, key, _versions(spec.valid_versions), *shown, *counts, *peers))
     heads = ("Message", "Key", "Versions", *RELEASES, "Instances", "Mutations", "Vectors")
     return (
@@ -171,10 +171,10 @@ def _messages(compared: Mapping[Pair, Compared], fuzzed: FuzzResult) -> str:
     )
 
 
-def _second_opinions() -> dict[str, dict[str, list[int]]]:
+def _second_opinions() -> dict[str, dict[str, str]]:
     if not SECOND_OPINIONS.exists():
         return {}
-    found: dict[str, dict[str, list[int]]] = json.loads(SECOND_OPINIONS.read_text("utf-8"))
+    found: dict[str, dict[str, str]] = json.loads(SECOND_OPINIONS.read_text("utf-8"))
     return found
 
 
