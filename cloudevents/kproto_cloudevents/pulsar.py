@@ -1,0 +1,523 @@
+"""The Apache Pulsar binding (the draft of 2018): a message to an event, an event to a message.
+
+A message is plain data: its properties, text by name, and its payload. This module knows no
+socket and no client; keys, schemas and everything else of a message stay the client's. What
+documents look like is the formats' business, what attributes may be is the versions'.
+
+    CE-EventID          "1"           an attribute: `CE-`, its name with the first letter raised
+    CE-X-Traceparent    "00-…"        an extension: `CE-X-`, likewise
+    CE-ContentType      "application/cloudevents+json"      the event is the payload
+
+A value is the attribute's JSON, so that a String stands in quotes and `5` is an Integer. What is
+read can be written again as it was: the event keeps the message it came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from .data import JsonText
+from .errors import CloudEventError, UnknownVersionError, quoted
+from .event import CloudEvent
+from .formats import JSON_FORMAT, EventFormat, find_format
+from .json_text import compact_json, dump_json, member_texts, parse_json
+from .media_type import parse_media_type
+from .record import DEFAULT, Mode, Profile
+from .types import AttributeValue, JsonMap, canonical
+from .version_tables import ALL_VERSIONS, V1_0, VERSION_ATTRIBUTES, named_version
+from .versions import SpecVersion
+
+__all__ = [
+    "NotAPulsarEvent",
+    "OpaquePulsarEvent",
+    "PulsarMessage",
+    "from_pulsar",
+    "pulsar_message",
+    "to_pulsar",
+]
+
+PREFIX: Final = "CE-"
+EXTENSION_PREFIX: Final = "CE-X-"
+#: The property that decides the mode. In 0.1 it is an attribute too, in binary mode.
+CONTENT_TYPE: Final = "CE-ContentType"
+
+_MODES: Final = ("Pulsar draft 3",)
+_NAMES: Final = ("Pulsar draft 3.1.2.1",)
+_VALUES: Final = ("Pulsar draft 3.1.2.2",)
+_STRUCTURED: Final = ("Pulsar draft 3.2.1",)
+
+
+class PulsarMessage(NamedTuple):
+    """Properties and payload of a Pulsar message; the payload is None where it is null."""
+
+    properties: Mapping[str, str]
+    payload: bytes | None
+
+    def __repr__(self) -> str:
+        size = "null" if self.payload is None else f"<{len(self.payload)} bytes>"
+        return f"PulsarMessage(properties=[{', '.join(self.properties)}], payload={size})"
+
+
+class OpaquePulsarEvent(NamedTuple):
+    """An event that can be forwarded as it is but not read; `to_pulsar` gives its message back."""
+
+    message: PulsarMessage
+    #: Why it cannot be read: its event format or its version is unknown.
+    reason: str
+
+
+class NotAPulsarEvent(NamedTuple):
+    """A message with nothing of CloudEvents about it."""
+
+    message: PulsarMessage
+    reason: str
+
+
+class _ReadFrom(NamedTuple):
+    """What an event remembers of the message it was read from."""
+
+    message: PulsarMessage
+    #: None for binary mode.
+    event_format: EventFormat | None
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+
+def from_pulsar(
+    properties: Mapping[str, str],
+    payload: bytes | None,
+    *,
+    mode: Mode | None = None,
+    profile: Profile = DEFAULT,
+    bare_values: bool = False,
+) -> CloudEvent | OpaquePulsarEvent | NotAPulsarEvent:
+    """Read a Pulsar message.
+
+    The mode follows from the property `CE-ContentType` (draft, 3): the media type of an event
+    format, in quotes or without, is structured mode, anything else binary; `mode` says it
+    instead. `profile` is as for Kafka: any case of property names, or unknown things refused.
+    `bare_values` takes a value that is no JSON string for the text of a String, as writers that
+    leave out the quotes mean it.
+
+    Gives the event; `OpaquePulsarEvent` for an event format or a version that is not known here;
+    `NotAPulsarEvent` for a message without a property of CloudEvents. Raises CloudEventError for
+    a message that claims to be an event and breaks a rule, and for parts of the wrong type.
+    """
+    message = _checked_message(properties, payload)
+    table = _table(message.properties, profile)
+    reading = _Reading(message, table, bare_values)
+    try:
+        name = _format_name(reading, mode)
+        event = _read_binary(reading) if name is None else _read_structured(message, name)
+    except (UnknownVersionError, _UnknownFormatError) as error:
+        if not profile.refuse_unknown:
+            return OpaquePulsarEvent(message, str(error))
+        raise CloudEventError(error.reason, where=error.where, clauses=error.clauses) from None
+    if event is not None:
+        return event
+    if mode is not None or any(name != CONTENT_TYPE for name in table):
+        raise V1_0.missing_error(_property_of(V1_0.specversion), _NAMES)
+    return NotAPulsarEvent(message, "no CE- property but a content type, which is no event format")
+
+
+class _UnknownFormatError(CloudEventError):
+    """An event format that is not registered; never leaves this module."""
+
+
+class _Reading(NamedTuple):
+    """A message while it is read."""
+
+    message: PulsarMessage
+    #: The properties of CloudEvents, spelled as the draft does.
+    table: dict[str, str]
+    bare_values: bool
+
+    def json_string(self, name: str) -> str | None:
+        """The text in a property that is a JSON string, or bare where that is allowed."""
+        written = self.table.get(name)
+        if written is None:
+            return None
+        value = self.value(name)
+        if value is None or isinstance(value, str):
+            return value
+        raise CloudEventError(
+            "the value is no JSON string, or it lacks its quotes", where=name, clauses=_VALUES
+        )
+
+    def value(self, name: str) -> Any:
+        """The JSON value of a property."""
+        written = self.table[name]
+        try:
+            value = parse_json(written)
+        except CloudEventError as error:
+            if self.bare_values:
+                return written
+            raise CloudEventError(
+                f"{error.reason}; a String stands in quotes",
+                where=_shown(name),
+                clauses=(*_VALUES, *error.clauses),
+            ) from None
+        return written if self.bare_values and isinstance(value, int | float) else value
+
+
+def _checked_message(properties: Mapping[str, str], payload: bytes | None) -> PulsarMessage:
+    if not isinstance(properties, Mapping):
+        raise CloudEventError(
+            f"the properties of a message are a mapping, not {type(properties).__name__}"
+        )
+    held = dict(properties)
+    if not all(isinstance(each, str) for pair in held.items() for each in pair):
+        raise CloudEventError("a property of a message is a str by name")
+    if not (payload is None or isinstance(payload, bytes)):
+        raise CloudEventError(
+            f"the payload of a message is bytes or None, not {type(payload).__name__}"
+        )
+    return PulsarMessage(MappingProxyType(held), payload)
+
+
+def _table(properties: Mapping[str, str], profile: Profile) -> dict[str, str]:
+    """The properties that speak of CloudEvents."""
+    if not profile.any_case_headers:
+        return {name: text for name, text in properties.items() if name.startswith(PREFIX)}
+    table: dict[str, str] = {}
+    for written, text in properties.items():
+        if not written.upper().startswith(PREFIX):
+            continue
+        spelled = _SPELLINGS.get(written.lower()) or _respelled(written)
+        if spelled in table:
+            raise CloudEventError(
+                "the property is there twice, in different case",
+                where=_shown(written),
+                clauses=_NAMES,
+            )
+        table[spelled] = text
+    return table
+
+
+def _respelled(written: str) -> str:
+    """An extension's property as the draft spells it; what follows the first letter stays."""
+    if written.upper().startswith(EXTENSION_PREFIX):
+        return EXTENSION_PREFIX + _raised(written[len(EXTENSION_PREFIX) :])
+    return PREFIX + _raised(written[len(PREFIX) :])
+
+
+def _format_name(reading: _Reading, mode: Mode | None) -> str | None:
+    """The event format that the message is in, None for binary mode (draft, 3)."""
+    if mode == "binary":
+        return None
+    if mode not in (None, "structured"):
+        raise CloudEventError(f"mode is binary or structured, not {mode!r}", clauses=_MODES)
+    told = reading.table.get(CONTENT_TYPE, "").strip()
+    if told.startswith('"'):
+        told = reading.json_string(CONTENT_TYPE) or ""
+    media_type = parse_media_type(told)
+    if media_type is not None and media_type.is_batch_format:
+        raise CloudEventError(
+            "a batch of events cannot be one Pulsar message: send each event by itself",
+            where=CONTENT_TYPE,
+            clauses=_MODES,
+        )
+    if media_type is not None and media_type.is_event_format:
+        return media_type.essence
+    # Told to be structured without an event format's content type, it is JSON.
+    return None if mode is None else JSON_FORMAT.media_type
+
+
+def _read_structured(message: PulsarMessage, name: str) -> CloudEvent:
+    chosen = find_format(name)
+    if chosen is None:
+        raise _UnknownFormatError(
+            f"the event format {quoted(name)} is not known here",
+            where=CONTENT_TYPE,
+            clauses=_MODES,
+        )
+    if message.payload is None:
+        raise CloudEventError(
+            "a structured event is never null: the event stands in the payload",
+            where="payload",
+            clauses=_STRUCTURED,
+        )
+    event = chosen.read(message.payload)
+    event._message = _ReadFrom(message, chosen)
+    return event
+
+
+def _read_binary(reading: _Reading) -> CloudEvent | None:
+    """The event in the properties; None when no property names its version."""
+    version = _version(reading)
+    if version is None:
+        return None
+    attributes: dict[str, Any] = {}
+    entries: dict[str, str] = {}
+    for name, written in reading.table.items():
+        if name.startswith(EXTENSION_PREFIX):
+            attribute = _lowered(name, EXTENSION_PREFIX)
+            if version.extension_map is not None:
+                reading.value(name)  # refuses what is no JSON
+                entries[attribute] = written
+                continue
+            if attribute in version.attributes:
+                raise CloudEventError(
+                    f"{attribute} is no extension: its property is {_property_of(attribute)}",
+                    where=_shown(name),
+                    clauses=_NAMES,
+                )
+        else:
+            attribute = _attribute_of(name, version)
+        value = _attribute_value(reading, name, attribute, version)
+        if value is None:
+            continue
+        agrees = attribute == version.content_type and attributes.get(attribute) == value
+        if attribute in attributes and not agrees:
+            raise CloudEventError(
+                f"the attribute {attribute} is there twice", where=_shown(name), clauses=_NAMES
+            )
+        attributes[attribute] = value
+    _add_map(attributes, entries, version, bare_values=reading.bare_values)
+    for name in version.required:
+        if name not in attributes:
+            raise version.missing_error(_property_of(name), _NAMES)
+    return CloudEvent._decoded(
+        version, attributes, reading.message.payload, None, _ReadFrom(reading.message, None)
+    )
+
+
+def _version(reading: _Reading) -> SpecVersion | None:
+    for attribute in VERSION_ATTRIBUTES:
+        name = _property_of(attribute)
+        label = reading.json_string(name)
+        if label is not None:
+            return named_version(attribute, label, where=name, clauses=_NAMES)
+    return None
+
+
+def _attribute_of(name: str, version: SpecVersion) -> str:
+    """The attribute that a property with `CE-` holds."""
+    attribute = _lowered(name, PREFIX)
+    if name == CONTENT_TYPE and attribute not in version.attributes:
+        # Versions that call it otherwise still have it in the property that decides the mode.
+        return version.content_type
+    if attribute == version.extension_map:
+        raise CloudEventError(
+            f"each entry of {attribute} is a property of its own, under {EXTENSION_PREFIX}",
+            where=name,
+            clauses=_NAMES,
+        )
+    return attribute
+
+
+def _attribute_value(
+    reading: _Reading, name: str, attribute: str, version: SpecVersion
+) -> AttributeValue | None:
+    """The checked value of one attribute; None when it is null, which is unset."""
+    spec = version.checked_spec(attribute, _shown(name), _NAMES)
+    value = reading.value(name)
+    if value is None:
+        return None
+    if isinstance(value, str):
+        version.check_text(attribute, value, where=_shown(name), clauses=_VALUES)
+        return value
+    if isinstance(value, dict) and version.has_maps:
+        value = JsonMap(compact_json(reading.table[name]))
+    if not isinstance(value, bool | int | JsonMap):
+        raise CloudEventError(
+            "the value is no JSON string, boolean or whole number",
+            where=_shown(name),
+            clauses=_VALUES,
+        )
+    try:
+        canonical(value)
+        version.check_native(spec.name, value)
+    except CloudEventError as error:
+        raise CloudEventError(
+            error.reason, where=_shown(name), clauses=(*_VALUES, *error.clauses)
+        ) from None
+    return value
+
+
+def _add_map(
+    attributes: dict[str, Any], entries: dict[str, str], version: SpecVersion, *, bare_values: bool
+) -> None:
+    """Put the entries into the version's map of extensions."""
+    if version.extension_map is None or not entries:
+        return
+    members = []
+    for name, text in entries.items():
+        if bare_values:
+            try:
+                parse_json(text)
+            except CloudEventError:
+                text = dump_json(text)
+        members.append(f"{dump_json(name)}:{text}")
+    attributes[version.extension_map] = JsonMap(compact_json(f"{{{','.join(members)}}}"))
+
+
+# --- writing ------------------------------------------------------------------------------------
+
+
+def to_pulsar(
+    event: CloudEvent | OpaquePulsarEvent | NotAPulsarEvent,
+    mode: Mode | None = None,
+    *,
+    properties: Mapping[str, str] | None = None,
+    event_format: EventFormat | None = None,
+    repeat_attributes: bool = False,
+) -> PulsarMessage:
+    """Write an event as a Pulsar message.
+
+    An event that was read from a message of the same mode gives that message back, as
+    `OpaquePulsarEvent` and `NotAPulsarEvent` do; in the other mode it keeps the properties that
+    are not the event's. Without `mode` it is the mode the event was read in, else binary.
+    `properties` are more of yours. `event_format` is for structured mode, JSON by default;
+    `repeat_attributes` then adds the properties of binary mode (draft, 3.2.2).
+
+    The payload is None for an event without data; a client that cannot send null sends b"".
+    Raises CloudEventError when the event cannot be written as asked.
+    """
+    if isinstance(event, CloudEvent):
+        message = _message_of(event, mode, event_format, repeat_attributes)
+    elif mode is None and event_format is None:
+        message = event.message
+    else:
+        raise CloudEventError(f"it goes out only as it came in: {event.reason}", clauses=_MODES)
+    if not properties:
+        return message
+    added = _checked_message(properties, None).properties
+    for name in added:
+        if name.upper().startswith(PREFIX):
+            raise CloudEventError(
+                "the property belongs to the event: set the attribute instead",
+                where=_shown(name),
+                clauses=_NAMES,
+            )
+    return PulsarMessage(MappingProxyType({**message.properties, **added}), message.payload)
+
+
+def pulsar_message(event: CloudEvent) -> PulsarMessage | None:
+    """The message that an event was read from; None for an event made otherwise."""
+    read_from = event._message
+    return read_from.message if isinstance(read_from, _ReadFrom) else None
+
+
+def _message_of(
+    event: CloudEvent, mode: Mode | None, event_format: EventFormat | None, repeat_attributes: bool
+) -> PulsarMessage:
+    read_from = event._message if isinstance(event._message, _ReadFrom) else None
+    was = None if read_from is None else read_from.event_format
+    if mode is None:
+        mode = "binary" if was is None else "structured"
+    if mode == "binary":
+        if read_from is not None and was is None:
+            return read_from.message
+        written = _properties_of(event)
+        payload = event.data_bytes()
+    elif mode == "structured":
+        if was is not None and event_format in (None, was) and not repeat_attributes:
+            assert read_from is not None
+            return read_from.message
+        chosen = event_format or JSON_FORMAT
+        payload = chosen.write(event)
+        written = _properties_of(event) if repeat_attributes else {}
+        written[CONTENT_TYPE] = dump_json(chosen.media_type)
+    else:
+        raise CloudEventError(f"mode is binary or structured, not {mode!r}", clauses=_MODES)
+    kept = {} if read_from is None else read_from.message.properties
+    foreign = {name: text for name, text in kept.items() if not name.upper().startswith(PREFIX)}
+    return PulsarMessage(MappingProxyType({**written, **foreign}), payload)
+
+
+def _properties_of(event: CloudEvent) -> dict[str, str]:
+    """The properties of binary mode (draft, 3.1.2), in the order of the attributes."""
+    version = event._version
+    written: dict[str, str] = {}
+    for attribute, value in event._attributes.items():
+        if attribute == version.extension_map:
+            written |= _entry_properties(canonical(value))
+        elif attribute == version.data_encoding and event._data is not None:
+            continue  # The payload is the data as it is: never encoded, so never said to be.
+        elif attribute in version.attributes or version.extension_map is not None:
+            written[_property_of(attribute)] = _json_of(value)
+        else:
+            written[_property_of(attribute, EXTENSION_PREFIX)] = _json_of(value)
+    if type(event._data) is JsonText and version.content_type not in event._attributes:
+        # JSON implies its content type; no other form does (JSON format 3.1.2).
+        written[_property_of(version.content_type)] = '"application/json"'
+    _check_read_as_binary(event)
+    return written
+
+
+def _entry_properties(extension_map: str) -> dict[str, str]:
+    written: dict[str, str] = {}
+    for name, text in member_texts(extension_map, 0).items():
+        if not name or "A" <= name[0] <= "Z":
+            raise CloudEventError(
+                "the entry would be read under another name: its first letter is raised",
+                where=f"extensions {quoted(name)}",
+                clauses=_NAMES,
+            )
+        written[_property_of(name, EXTENSION_PREFIX)] = text
+    return written
+
+
+def _check_read_as_binary(event: CloudEvent) -> None:
+    """Refuse data of a type that would be taken for the mode."""
+    content_type = event.datacontenttype
+    media_type = None if content_type is None else parse_media_type(content_type)
+    if (
+        media_type is not None
+        and _property_of(event._version.content_type) == CONTENT_TYPE
+        and (media_type.is_event_format or media_type.is_batch_format)
+    ):
+        raise CloudEventError(
+            f"data of type {quoted(media_type.essence)} would be read as structured mode: "
+            'write it with mode="structured"',
+            where=CONTENT_TYPE,
+            clauses=_MODES,
+        )
+
+
+def _json_of(value: AttributeValue) -> str:
+    if isinstance(value, bool | int | JsonMap):
+        return canonical(value)
+    return dump_json(canonical(value))
+
+
+# --- names --------------------------------------------------------------------------------------
+
+
+def _property_of(attribute: str, prefix: str = PREFIX) -> str:
+    return prefix + _raised(attribute)
+
+
+def _raised(name: str) -> str:
+    """The name with its first letter in upper case; letters beyond ASCII have no certain one."""
+    return name[:1].upper() + name[1:] if name[:1].isascii() else name
+
+
+def _lowered(name: str, prefix: str) -> str:
+    first = name[len(prefix) : len(prefix) + 1]
+    if "a" <= first <= "z" or not first:
+        raise CloudEventError(
+            f"after {prefix} stands a name whose first letter is upper case",
+            where=_shown(name),
+            clauses=_NAMES,
+        )
+    return (first.lower() if first.isascii() else first) + name[len(prefix) + 1 :]
+
+
+def _shown(name: str) -> str:
+    """A property's name as an error's place: quoted when it is long or not plain."""
+    return name if name.isascii() and name.isprintable() and len(name) < 48 else quoted(name)
+
+
+#: The properties of the attributes that versions define, by their lower-case spelling.
+_SPELLINGS: Final = {
+    name.lower(): name
+    for name in (
+        *(_property_of(attribute) for version in ALL_VERSIONS for attribute in version.attributes),
+        CONTENT_TYPE,  # in the place of 0.2's own, which is read as the same
+    )
+}
