@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from kproto.schema.layout import FORMATS, FieldForm, Presence, field_form
-from kproto.schema.specs import PRIMITIVE_TYPES
 from kproto.schema.versions import Versions
 
 from .imports import Imports
 from .plan import FieldPlan, Form, Run, StructPlan, TagsForm
 from .source import WIDTH, chain, indent, version_test
+from .straight_write import straight_write_block
+from .write_values import (
+    PACKED,
+    array_elements,
+    nested_value,
+    present_struct,
+    refuse_null,
+    unknown_tags,
+    writing_function,
+)
 
 __all__ = ["default_functions", "write_functions", "write_method", "write_tags_function"]
-
-#: Types of fixed width by what they are packed as. A bool is packed as a number, because the
-#: struct module's own bool takes any object, None too, for true or false.
-_PACKED: Final = {kind: "uint8" if kind == "bool" else kind for kind in FORMATS}
 
 
 def write_method(plan: StructPlan, imports: Imports, *, straight: bool) -> list[str]:
@@ -37,7 +41,7 @@ def write_functions(plan: StructPlan, imports: Imports, *, straight: bool) -> li
         (run,) = plan.runs
         blocks = []
         for versions, forms in run.segments:
-            lines = _block(plan, run, forms, "entry", imports, straight=True)
+            lines = straight_write_block(plan, run, forms, "entry", imports)
             blocks.append((versions, ["for entry in entries:", *indent(lines or ["pass"])]))
         body = chain(blocks, plan.versions)
     else:
@@ -139,7 +143,7 @@ def _tagged_value(plan: StructPlan, field: FieldPlan, place: str, imports: Impor
         if field.spec.default_value() is None:
             lines = _present_value(field, form, place, imports)
         else:
-            lines = _value(field, form, place, imports, straight=False)
+            lines = _value(field, form, place, imports)
         blocks.append((type(versions).single(version), lines))
     return chain(blocks, versions)
 
@@ -150,31 +154,25 @@ def _present_value(field: FieldPlan, form: FieldForm, place: str, imports: Impor
         return _array_value(field, form, place, imports)
     if field.spec.is_struct:
         marker = ['append(b"\\x01")'] if form.nullable else []
-        return [*marker, _nested_value(field, place, imports)]
-    return _value(field, form, place, imports, straight=False)
+        return [*marker, present_struct(field, place, imports)]
+    return _value(field, form, place, imports)
 
 
 def _struct_body(plan: StructPlan, target: str, imports: Imports, *, straight: bool) -> list[str]:
+    block = straight_write_block if straight else _block
     lines: list[str] = []
     for run in plan.runs:
         blocks = [
-            (versions, _block(plan, run, forms, target, imports, straight=straight))
-            for versions, forms in run.segments
+            (versions, block(plan, run, forms, target, imports)) for versions, forms in run.segments
         ]
         lines += chain(blocks, plan.versions)
     return lines
 
 
 def _block(
-    plan: StructPlan,
-    run: Run,
-    forms: tuple[Form, ...],
-    target: str,
-    imports: Imports,
-    *,
-    straight: bool,
+    plan: StructPlan, run: Run, forms: tuple[Form, ...], target: str, imports: Imports
 ) -> list[str]:
-    """Straight-line code for one segment: numbers of neighbouring fields are written together."""
+    """The code for one segment: numbers of neighbouring fields are written together."""
     lines: list[str] = []
     numbers: list[FieldPlan] = []
 
@@ -185,7 +183,7 @@ def _block(
     for item, form in zip(run.items, forms, strict=True):
         if isinstance(form, TagsForm):
             flush()
-            lines += _tags(plan, form, target, imports)
+            lines += unknown_tags(plan, form, target, imports)
             continue
         assert item is not None
         place = f"{target}.{item.slot}"
@@ -200,7 +198,7 @@ def _block(
             numbers.append(item)
         else:
             flush()
-            lines += _value(item, form, place, imports, straight=straight)
+            lines += _value(item, form, place, imports)
     flush()
     return lines
 
@@ -208,96 +206,34 @@ def _block(
 def _numbers(fields: list[FieldPlan], target: str, imports: Imports) -> list[str]:
     if not fields:
         return []
-    types = [_PACKED[field.spec.type] for field in fields]
+    types = [PACKED[field.spec.type] for field in fields]
     places = [f"{target}.{field.slot}" for field in fields]
     name, _ = imports.shape(types)
     return [f"append({name}.pack({', '.join(places)}))"]
 
 
-def _tags(plan: StructPlan, form: TagsForm, target: str, imports: Imports) -> list[str]:
-    if not form.flexible:
-        imports.wire("faults", "WireFault")
-        return [f"if {target}._unknown_tags:", "    raise WireFault"]
-    if form.known:
-        return [f"_write_{plan.snake}_tags(append, {target}, version)"]
-    imports.wire("writing", "write_tags")
-    return [
-        f"if {target}._unknown_tags:",
-        f"    write_tags(append, (), {target}._unknown_tags)",
-        "else:",
-        '    append(b"\\0")',
-    ]
-
-
-def _value(
-    field: FieldPlan,
-    form: FieldForm,
-    place: str,
-    imports: Imports,
-    *,
-    straight: bool,
-) -> list[str]:
+def _value(field: FieldPlan, form: FieldForm, place: str, imports: Imports) -> list[str]:
     """Writes the value at `place`."""
     spec = field.spec
     if spec.is_array:
         return _array(field, form, place, imports)
     if spec.is_struct:
-        return _nested(field, form, place, imports)
+        return nested_value(field, form, place, imports)
     if spec.type == "uuid":
         imports.wire("faults", "WireFault")
         return [f"if len({place}) != 16:", "    raise WireFault", f"append({place})"]
     if spec.type in FORMATS:
-        name, _ = imports.shape([_PACKED[spec.type]])
+        name, _ = imports.shape([PACKED[spec.type]])
         return [f"append({name}.pack({place}))"]
-    lines = _refuse_null(field, form, place, imports)
-    kind = "string" if spec.type == "string" else "bytes"
-    if kind == "string" and straight and form.compact and not form.nullable:
-        imports.wire("writing", "UVARINT")
-        imports.wire("writing", "compact_string_length")
-        return [
-            *lines,
-            f"text = {place}.encode()",
-            "size = len(text)",
-            "append(UVARINT[size + 1] if size < 127 else compact_string_length(size))",
-            "append(text)",
-        ]
-    compact = "compact_" if form.compact else ""
-    nullable = "nullable_" if form.nullable else ""
-    function = f"write_{compact}{nullable}{kind}"
+    function = writing_function("string" if spec.type == "string" else "bytes", form)
     imports.wire("writing", function)
-    return [*lines, f"{function}(append, {place})"]
-
-
-def _refuse_null(field: FieldPlan, form: FieldForm, place: str, imports: Imports) -> list[str]:
-    """Null in a field that may be null in other versions only."""
-    if form.nullable or not field.nullable:
-        return []
-    imports.wire("faults", "WireFault")
-    return [f"if {place} is None:", "    raise WireFault"]
-
-
-def _nested(field: FieldPlan, form: FieldForm, place: str, imports: Imports) -> list[str]:
-    write = _nested_value(field, place, imports)
-    if not form.nullable:
-        return [*_refuse_null(field, form, place, imports), write]
-    null = r"\0" if form.compact else r"\xff"
-    return [
-        f"if {place} is None:",
-        f'    append(b"{null}")',
-        "else:",
-        '    append(b"\\x01")',
-        f"    {write}",
-    ]
-
-
-def _nested_value(field: FieldPlan, place: str, imports: Imports) -> str:
-    return f"_write_{imports.struct_snake(field.spec.type)}(append, ({place},), version)"
+    return [*refuse_null(field, form, place, imports), f"{function}(append, {place})"]
 
 
 def _array(field: FieldPlan, form: FieldForm, place: str, imports: Imports) -> list[str]:
     lines = _array_value(field, form, place, imports)
     if not form.nullable:
-        return [*_refuse_null(field, form, place, imports), *lines]
+        return [*refuse_null(field, form, place, imports), *lines]
     null = r"\0" if form.compact else r"\xff\xff\xff\xff"
     return [f"if {place} is None:", f'    append(b"{null}")', "else:", *indent(lines)]
 
@@ -305,24 +241,4 @@ def _array(field: FieldPlan, form: FieldForm, place: str, imports: Imports) -> l
 def _array_value(field: FieldPlan, form: FieldForm, place: str, imports: Imports) -> list[str]:
     length = "write_compact_array_length" if form.compact else "write_array_length"
     imports.wire("writing", length)
-    return [f"{length}(append, len({place}))", *_elements(field, form, place, imports)]
-
-
-def _elements(field: FieldPlan, form: FieldForm, place: str, imports: Imports) -> list[str]:
-    element = field.spec.element_type
-    if element not in PRIMITIVE_TYPES:
-        return [f"_write_{imports.struct_snake(element)}(append, {place}, version)"]
-    extra = ""
-    if element == "string":
-        function = "write_compact_strings" if form.compact else "write_strings"
-    elif element == "uuid":
-        function = "write_uuids"
-    elif element in FORMATS:
-        letter = "B" if element == "bool" else FORMATS[element]
-        function, extra = "write_numbers", f', "{letter}"'
-    else:  # bytes or records, of which Kafka has no array
-        function = "write_compact_bytes" if form.compact else "write_bytes"
-        imports.wire("writing", function)
-        return [f"for element in {place}:", f"    {function}(append, element)"]
-    imports.wire("writing", function)
-    return [f"{function}(append, {place}{extra})"]
+    return [f"{length}(append, len({place}))", *array_elements(field, form, place, imports)]

@@ -54,6 +54,13 @@ class Imports:
         self._tables[name] = f'ARRAY_STRUCTS["{_LETTERS[element]}"]'
         return name
 
+    def counted_shapes(self, count: str, element: str) -> str:
+        """The name of the table of the Structs of a count and that many numbers."""
+        name = f"_{count.upper()}_AND_{element.upper()}_ARRAYS"
+        self.wire("writing", "COUNTED_ARRAY_STRUCTS")
+        self._tables[name] = f'COUNTED_ARRAY_STRUCTS["{_LETTERS[count]}{_LETTERS[element]}"]'
+        return name
+
     @staticmethod
     def struct_snake(name: str) -> str:
         """The name of a struct inside function names."""

@@ -21,7 +21,7 @@ from ..wire.writing import (
     UVARINT,
     Append,
     compact_string_length,
-    write_array_length,
+    uvarint,
     write_compact_array_length,
     write_tags,
 )
@@ -279,20 +279,19 @@ class ApiVersionsResponse(Response):
     def _write_fields(self, append: Append, version: int) -> None:
         if version >= 3:
             append(_INT16.pack(self.error_code))
-            write_compact_array_length(append, len(self.api_keys))
+            count = len(self.api_keys)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_api_version(append, self.api_keys, version)
             append(_INT32.pack(self.throttle_time_ms))
             _write_api_versions_response_tags(append, self, version)
         elif version >= 1:
-            append(_INT16.pack(self.error_code))
-            write_array_length(append, len(self.api_keys))
+            append(_INT16_INT32.pack(self.error_code, len(self.api_keys)))
             _write_api_version(append, self.api_keys, version)
             append(_INT32.pack(self.throttle_time_ms))
             if self._unknown_tags:
                 raise WireFault
         else:
-            append(_INT16.pack(self.error_code))
-            write_array_length(append, len(self.api_keys))
+            append(_INT16_INT32.pack(self.error_code, len(self.api_keys)))
             _write_api_version(append, self.api_keys, version)
             if self._unknown_tags:
                 raise WireFault

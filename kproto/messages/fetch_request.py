@@ -22,14 +22,15 @@ from ..wire.reading import (
 from ..wire.tags import RawTaggedField
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
+    COUNTED_ARRAY_STRUCTS,
     UVARINT,
     Append,
     compact_string_length,
+    uvarint,
     write_array_length,
     write_compact_array_length,
     write_compact_nullable_string,
     write_numbers,
-    write_string,
     write_tags,
 )
 from .base import DEFAULT, Request, Struct
@@ -50,22 +51,22 @@ _INT32 = struct.Struct(">i")
 _INT32X2_INT64X2_INT32 = struct.Struct(">iiqqi")
 _INT32X2_INT64_INT32_INT64_INT32 = struct.Struct(">iiqiqi")
 _INT32X2_INT64_INT32_INT64_INT32_UINT8 = struct.Struct(">iiqiqiB")
-_INT32X3 = struct.Struct(">iii")
 _INT32X3_INT8_INT32X2 = struct.Struct(">iiibii")
 _INT32X3_INT8_INT32X2_UINT8 = struct.Struct(">iiibiiB")
 _INT32X4 = struct.Struct(">iiii")
-_INT32X4_INT8 = struct.Struct(">iiiib")
 _INT32X4_INT8_INT32 = struct.Struct(">iiiibi")
 _INT32X4_INT8_INT32X2 = struct.Struct(">iiiibii")
 _INT32X4_INT8_INT32X2_UINT8 = struct.Struct(">iiiibiiB")
 _INT32X4_INT8_INT32X3 = struct.Struct(">iiiibiii")
 _INT32X5 = struct.Struct(">iiiii")
+_INT32_AND_INT32_ARRAYS = COUNTED_ARRAY_STRUCTS["ii"]
 _INT32_ARRAYS = ARRAY_STRUCTS["i"]
 _INT32_INT64 = struct.Struct(">iq")
 _INT32_INT64X2_INT32 = struct.Struct(">iqqi")
 _INT32_INT64_INT32 = struct.Struct(">iqi")
 _INT32_INT64_UINT8 = struct.Struct(">iqB")
 _INT64 = struct.Struct(">q")
+_UINT8_AND_INT32_ARRAYS = COUNTED_ARRAY_STRUCTS["Bi"]
 _UUID_UINT8 = struct.Struct(">16sB")
 
 
@@ -495,9 +496,11 @@ class FetchRequest(Request["FetchResponse"]):
                     self.session_epoch,
                 )
             )
-            write_compact_array_length(append, len(self.topics))
+            count = len(self.topics)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_fetch_topic(append, self.topics, version)
-            write_compact_array_length(append, len(self.forgotten_topics_data))
+            count = len(self.forgotten_topics_data)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_forgotten_topic(append, self.forgotten_topics_data, version)
             text = self.rack_id.encode()
             size = len(text)
@@ -520,9 +523,11 @@ class FetchRequest(Request["FetchResponse"]):
                     self.session_epoch,
                 )
             )
-            write_compact_array_length(append, len(self.topics))
+            count = len(self.topics)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_fetch_topic(append, self.topics, version)
-            write_compact_array_length(append, len(self.forgotten_topics_data))
+            count = len(self.forgotten_topics_data)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_forgotten_topic(append, self.forgotten_topics_data, version)
             text = self.rack_id.encode()
             size = len(text)
@@ -535,7 +540,7 @@ class FetchRequest(Request["FetchResponse"]):
             ):
                 raise WireFault
             append(
-                _INT32X4_INT8_INT32X2.pack(
+                _INT32X4_INT8_INT32X3.pack(
                     self.replica_id,
                     self.max_wait_ms,
                     self.min_bytes,
@@ -543,13 +548,15 @@ class FetchRequest(Request["FetchResponse"]):
                     self.isolation_level,
                     self.session_id,
                     self.session_epoch,
+                    len(self.topics),
                 )
             )
-            write_array_length(append, len(self.topics))
             _write_fetch_topic(append, self.topics, version)
-            write_array_length(append, len(self.forgotten_topics_data))
+            append(_INT32.pack(len(self.forgotten_topics_data)))
             _write_forgotten_topic(append, self.forgotten_topics_data, version)
-            write_string(append, self.rack_id)
+            text = self.rack_id.encode()
+            append(_INT16.pack(len(text)))
+            append(text)
             if self._unknown_tags:
                 raise WireFault
         elif version >= 7:
@@ -558,7 +565,7 @@ class FetchRequest(Request["FetchResponse"]):
             ):
                 raise WireFault
             append(
-                _INT32X4_INT8_INT32X2.pack(
+                _INT32X4_INT8_INT32X3.pack(
                     self.replica_id,
                     self.max_wait_ms,
                     self.min_bytes,
@@ -566,11 +573,11 @@ class FetchRequest(Request["FetchResponse"]):
                     self.isolation_level,
                     self.session_id,
                     self.session_epoch,
+                    len(self.topics),
                 )
             )
-            write_array_length(append, len(self.topics))
             _write_fetch_topic(append, self.topics, version)
-            write_array_length(append, len(self.forgotten_topics_data))
+            append(_INT32.pack(len(self.forgotten_topics_data)))
             _write_forgotten_topic(append, self.forgotten_topics_data, version)
             if self._unknown_tags:
                 raise WireFault
@@ -580,15 +587,15 @@ class FetchRequest(Request["FetchResponse"]):
             ):
                 raise WireFault
             append(
-                _INT32X4_INT8.pack(
+                _INT32X4_INT8_INT32.pack(
                     self.replica_id,
                     self.max_wait_ms,
                     self.min_bytes,
                     self.max_bytes,
                     self.isolation_level,
+                    len(self.topics),
                 )
             )
-            write_array_length(append, len(self.topics))
             _write_fetch_topic(append, self.topics, version)
             if len(self.forgotten_topics_data) > 0:
                 raise WireFault
@@ -599,8 +606,15 @@ class FetchRequest(Request["FetchResponse"]):
                 self._replica_state
             ):
                 raise WireFault
-            append(_INT32X4.pack(self.replica_id, self.max_wait_ms, self.min_bytes, self.max_bytes))
-            write_array_length(append, len(self.topics))
+            append(
+                _INT32X5.pack(
+                    self.replica_id,
+                    self.max_wait_ms,
+                    self.min_bytes,
+                    self.max_bytes,
+                    len(self.topics),
+                )
+            )
             _write_fetch_topic(append, self.topics, version)
             if len(self.forgotten_topics_data) > 0:
                 raise WireFault
@@ -611,8 +625,9 @@ class FetchRequest(Request["FetchResponse"]):
                 self._replica_state
             ):
                 raise WireFault
-            append(_INT32X3.pack(self.replica_id, self.max_wait_ms, self.min_bytes))
-            write_array_length(append, len(self.topics))
+            append(
+                _INT32X4.pack(self.replica_id, self.max_wait_ms, self.min_bytes, len(self.topics))
+            )
             _write_fetch_topic(append, self.topics, version)
             if len(self.forgotten_topics_data) > 0:
                 raise WireFault
@@ -933,7 +948,8 @@ def _write_fetch_topic(append: Append, entries: Iterable[FetchTopic], version: i
             if len(entry.topic_id) != 16:
                 raise WireFault
             append(entry.topic_id)
-            write_compact_array_length(append, len(entry.partitions))
+            count = len(entry.partitions)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_fetch_partition(append, entry.partitions, version)
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)
@@ -945,7 +961,8 @@ def _write_fetch_topic(append: Append, entries: Iterable[FetchTopic], version: i
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
             append(text)
-            write_compact_array_length(append, len(entry.partitions))
+            count = len(entry.partitions)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_fetch_partition(append, entry.partitions, version)
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)
@@ -953,8 +970,10 @@ def _write_fetch_topic(append: Append, entries: Iterable[FetchTopic], version: i
                 append(b"\0")
     else:
         for entry in entries:
-            write_string(append, entry.topic)
-            write_array_length(append, len(entry.partitions))
+            text = entry.topic.encode()
+            append(_INT16.pack(len(text)))
+            append(text)
+            append(_INT32.pack(len(entry.partitions)))
             _write_fetch_partition(append, entry.partitions, version)
             if entry._unknown_tags:
                 raise WireFault
@@ -1052,8 +1071,13 @@ def _write_forgotten_topic(append: Append, entries: Iterable[ForgottenTopic], ve
             if len(entry.topic_id) != 16:
                 raise WireFault
             append(entry.topic_id)
-            write_compact_array_length(append, len(entry.partitions))
-            write_numbers(append, entry.partitions, "i")
+            values = entry.partitions
+            count = len(values)
+            if count < 127:
+                append(_UINT8_AND_INT32_ARRAYS[count].pack(count + 1, *values))
+            else:
+                write_compact_array_length(append, count)
+                write_numbers(append, values, "i")
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)
             else:
@@ -1064,17 +1088,29 @@ def _write_forgotten_topic(append: Append, entries: Iterable[ForgottenTopic], ve
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
             append(text)
-            write_compact_array_length(append, len(entry.partitions))
-            write_numbers(append, entry.partitions, "i")
+            values = entry.partitions
+            count = len(values)
+            if count < 127:
+                append(_UINT8_AND_INT32_ARRAYS[count].pack(count + 1, *values))
+            else:
+                write_compact_array_length(append, count)
+                write_numbers(append, values, "i")
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)
             else:
                 append(b"\0")
     else:
         for entry in entries:
-            write_string(append, entry.topic)
-            write_array_length(append, len(entry.partitions))
-            write_numbers(append, entry.partitions, "i")
+            text = entry.topic.encode()
+            append(_INT16.pack(len(text)))
+            append(text)
+            values = entry.partitions
+            count = len(values)
+            if count < 127:
+                append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
+            else:
+                write_array_length(append, count)
+                write_numbers(append, values, "i")
             if entry._unknown_tags:
                 raise WireFault
 

@@ -26,12 +26,10 @@ from ..wire.writing import (
     UVARINT,
     Append,
     compact_string_length,
-    write_array_length,
+    uvarint,
+    write_bytes,
     write_compact_array_length,
-    write_compact_nullable_bytes,
-    write_compact_nullable_string,
-    write_nullable_bytes,
-    write_string,
+    write_compact_bytes,
     write_tags,
 )
 from .base import DEFAULT, KeyedList, Response, Struct
@@ -56,7 +54,6 @@ _INT32_INT16_INT32 = struct.Struct(">ihi")
 _INT32_INT16_INT32X2 = struct.Struct(">ihii")
 _INT32_INT16_INT32_UINT8 = struct.Struct(">ihiB")
 _INT32_INT16_INT64 = struct.Struct(">ihq")
-_INT32_INT16_INT64X2 = struct.Struct(">ihqq")
 _INT32_INT16_INT64X2_INT32 = struct.Struct(">ihqqi")
 _INT32_INT16_INT64X3 = struct.Struct(">ihqqq")
 _INT32_INT16_INT64X3_INT32 = struct.Struct(">ihqqqi")
@@ -454,12 +451,14 @@ class FetchResponse(Response):
     def _write_fields(self, append: Append, version: int) -> None:
         if version >= 16:
             append(_INT32_INT16_INT32.pack(self.throttle_time_ms, self.error_code, self.session_id))
-            write_compact_array_length(append, len(self.responses))
+            count = len(self.responses)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_fetchable_topic_response(append, self.responses, version)
             _write_fetch_response_tags(append, self, version)
         elif version >= 12:
             append(_INT32_INT16_INT32.pack(self.throttle_time_ms, self.error_code, self.session_id))
-            write_compact_array_length(append, len(self.responses))
+            count = len(self.responses)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_fetchable_topic_response(append, self.responses, version)
             if len(self.node_endpoints) > 0:
                 raise WireFault
@@ -468,8 +467,11 @@ class FetchResponse(Response):
             else:
                 append(b"\0")
         elif version >= 7:
-            append(_INT32_INT16_INT32.pack(self.throttle_time_ms, self.error_code, self.session_id))
-            write_array_length(append, len(self.responses))
+            append(
+                _INT32_INT16_INT32X2.pack(
+                    self.throttle_time_ms, self.error_code, self.session_id, len(self.responses)
+                )
+            )
             _write_fetchable_topic_response(append, self.responses, version)
             if len(self.node_endpoints) > 0:
                 raise WireFault
@@ -478,8 +480,7 @@ class FetchResponse(Response):
         elif version >= 1:
             if self.session_id != 0:
                 raise WireFault
-            append(_INT32.pack(self.throttle_time_ms))
-            write_array_length(append, len(self.responses))
+            append(_INT32X2.pack(self.throttle_time_ms, len(self.responses)))
             _write_fetchable_topic_response(append, self.responses, version)
             if len(self.node_endpoints) > 0:
                 raise WireFault
@@ -488,7 +489,7 @@ class FetchResponse(Response):
         else:
             if self.session_id != 0:
                 raise WireFault
-            write_array_length(append, len(self.responses))
+            append(_INT32.pack(len(self.responses)))
             _write_fetchable_topic_response(append, self.responses, version)
             if len(self.node_endpoints) > 0:
                 raise WireFault
@@ -831,10 +832,14 @@ def _write_partition_data(append: Append, entries: Iterable[PartitionData], vers
             if entry.aborted_transactions is None:
                 append(b"\0")
             else:
-                write_compact_array_length(append, len(entry.aborted_transactions))
+                count = len(entry.aborted_transactions)
+                append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
                 _write_aborted_transaction(append, entry.aborted_transactions, version)
             append(_INT32.pack(entry.preferred_read_replica))
-            write_compact_nullable_bytes(append, entry.records)
+            if entry.records is None:
+                append(b"\0")
+            else:
+                write_compact_bytes(append, entry.records)
             _write_partition_data_tags(append, entry, version)
     elif version >= 11:
         for entry in entries:
@@ -851,21 +856,22 @@ def _write_partition_data(append: Append, entries: Iterable[PartitionData], vers
             ):
                 raise WireFault
             append(
-                _INT32_INT16_INT64X3.pack(
+                _INT32_INT16_INT64X3_INT32.pack(
                     entry.partition_index,
                     entry.error_code,
                     entry.high_watermark,
                     entry.last_stable_offset,
                     entry.log_start_offset,
+                    -1 if entry.aborted_transactions is None else len(entry.aborted_transactions),
                 )
             )
-            if entry.aborted_transactions is None:
-                append(b"\xff\xff\xff\xff")
-            else:
-                write_array_length(append, len(entry.aborted_transactions))
+            if entry.aborted_transactions is not None:
                 _write_aborted_transaction(append, entry.aborted_transactions, version)
             append(_INT32.pack(entry.preferred_read_replica))
-            write_nullable_bytes(append, entry.records)
+            if entry.records is None:
+                append(b"\xff\xff\xff\xff")
+            else:
+                write_bytes(append, entry.records)
             if entry._unknown_tags:
                 raise WireFault
     elif version >= 5:
@@ -883,22 +889,23 @@ def _write_partition_data(append: Append, entries: Iterable[PartitionData], vers
             ):
                 raise WireFault
             append(
-                _INT32_INT16_INT64X3.pack(
+                _INT32_INT16_INT64X3_INT32.pack(
                     entry.partition_index,
                     entry.error_code,
                     entry.high_watermark,
                     entry.last_stable_offset,
                     entry.log_start_offset,
+                    -1 if entry.aborted_transactions is None else len(entry.aborted_transactions),
                 )
             )
-            if entry.aborted_transactions is None:
-                append(b"\xff\xff\xff\xff")
-            else:
-                write_array_length(append, len(entry.aborted_transactions))
+            if entry.aborted_transactions is not None:
                 _write_aborted_transaction(append, entry.aborted_transactions, version)
             if entry.preferred_read_replica != -1:
                 raise WireFault
-            write_nullable_bytes(append, entry.records)
+            if entry.records is None:
+                append(b"\xff\xff\xff\xff")
+            else:
+                write_bytes(append, entry.records)
             if entry._unknown_tags:
                 raise WireFault
     elif version >= 4:
@@ -916,21 +923,22 @@ def _write_partition_data(append: Append, entries: Iterable[PartitionData], vers
             ):
                 raise WireFault
             append(
-                _INT32_INT16_INT64X2.pack(
+                _INT32_INT16_INT64X2_INT32.pack(
                     entry.partition_index,
                     entry.error_code,
                     entry.high_watermark,
                     entry.last_stable_offset,
+                    -1 if entry.aborted_transactions is None else len(entry.aborted_transactions),
                 )
             )
-            if entry.aborted_transactions is None:
-                append(b"\xff\xff\xff\xff")
-            else:
-                write_array_length(append, len(entry.aborted_transactions))
+            if entry.aborted_transactions is not None:
                 _write_aborted_transaction(append, entry.aborted_transactions, version)
             if entry.preferred_read_replica != -1:
                 raise WireFault
-            write_nullable_bytes(append, entry.records)
+            if entry.records is None:
+                append(b"\xff\xff\xff\xff")
+            else:
+                write_bytes(append, entry.records)
             if entry._unknown_tags:
                 raise WireFault
     else:
@@ -954,7 +962,10 @@ def _write_partition_data(append: Append, entries: Iterable[PartitionData], vers
                     entry.partition_index, entry.error_code, entry.high_watermark
                 )
             )
-            write_nullable_bytes(append, entry.records)
+            if entry.records is None:
+                append(b"\xff\xff\xff\xff")
+            else:
+                write_bytes(append, entry.records)
             if entry._unknown_tags:
                 raise WireFault
 
@@ -1063,7 +1074,8 @@ def _write_fetchable_topic_response(
             if len(entry.topic_id) != 16:
                 raise WireFault
             append(entry.topic_id)
-            write_compact_array_length(append, len(entry.partitions))
+            count = len(entry.partitions)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_partition_data(append, entry.partitions, version)
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)
@@ -1075,7 +1087,8 @@ def _write_fetchable_topic_response(
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
             append(text)
-            write_compact_array_length(append, len(entry.partitions))
+            count = len(entry.partitions)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_partition_data(append, entry.partitions, version)
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)
@@ -1083,8 +1096,10 @@ def _write_fetchable_topic_response(
                 append(b"\0")
     else:
         for entry in entries:
-            write_string(append, entry.topic)
-            write_array_length(append, len(entry.partitions))
+            text = entry.topic.encode()
+            append(_INT16.pack(len(text)))
+            append(text)
+            append(_INT32.pack(len(entry.partitions)))
             _write_partition_data(append, entry.partitions, version)
             if entry._unknown_tags:
                 raise WireFault
@@ -1133,7 +1148,13 @@ def _write_node_endpoint(append: Append, entries: Iterable[NodeEndpoint], versio
         append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
         append(text)
         append(_INT32.pack(entry.port))
-        write_compact_nullable_string(append, entry.rack)
+        if entry.rack is None:
+            append(b"\0")
+        else:
+            text = entry.rack.encode()
+            size = len(text)
+            append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
+            append(text)
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)
         else:

@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
 from ..wire.reading import read_compact_nullable_string, read_compact_string, read_unknown_tags
-from ..wire.writing import (
-    UVARINT,
-    Append,
-    compact_string_length,
-    write_compact_nullable_string,
-    write_nullable_string,
-    write_string,
-    write_tags,
-)
+from ..wire.writing import UVARINT, Append, compact_string_length, write_string, write_tags
 from .base import Request
 
 if TYPE_CHECKING:
@@ -163,22 +155,37 @@ class HeartbeatRequest(Request["HeartbeatResponse"]):
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
             append(text)
-            write_compact_nullable_string(append, self.group_instance_id)
+            if self.group_instance_id is None:
+                append(b"\0")
+            else:
+                text = self.group_instance_id.encode()
+                size = len(text)
+                append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
+                append(text)
             if self._unknown_tags:
                 write_tags(append, (), self._unknown_tags)
             else:
                 append(b"\0")
         elif version >= 3:
-            write_string(append, self.group_id)
-            append(_INT32.pack(self.generation_id))
-            write_string(append, self.member_id)
-            write_nullable_string(append, self.group_instance_id)
+            text = self.group_id.encode()
+            append(_INT16.pack(len(text)))
+            append(text)
+            text = self.member_id.encode()
+            append(_INT32_INT16.pack(self.generation_id, len(text)))
+            append(text)
+            if self.group_instance_id is None:
+                append(b"\xff\xff")
+            else:
+                write_string(append, self.group_instance_id)
             if self._unknown_tags:
                 raise WireFault
         else:
-            write_string(append, self.group_id)
-            append(_INT32.pack(self.generation_id))
-            write_string(append, self.member_id)
+            text = self.group_id.encode()
+            append(_INT16.pack(len(text)))
+            append(text)
+            text = self.member_id.encode()
+            append(_INT32_INT16.pack(self.generation_id, len(text)))
+            append(text)
             if self.group_instance_id is not None:
                 raise WireFault
             if self._unknown_tags:

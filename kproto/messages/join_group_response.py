@@ -21,12 +21,9 @@ from ..wire.writing import (
     UVARINT,
     Append,
     compact_string_length,
-    write_array_length,
+    uvarint,
     write_bytes,
-    write_compact_array_length,
     write_compact_bytes,
-    write_compact_nullable_string,
-    write_nullable_string,
     write_string,
     write_tags,
 )
@@ -39,7 +36,6 @@ __all__ = [
 
 _BOOL_UINT8 = struct.Struct(">?B")
 _INT16 = struct.Struct(">h")
-_INT16_INT32 = struct.Struct(">hi")
 _INT16_INT32_INT16 = struct.Struct(">hih")
 _INT32 = struct.Struct(">i")
 _INT32_INT16_INT32 = struct.Struct(">ihi")
@@ -377,8 +373,20 @@ class JoinGroupResponse(Response):
             append(
                 _INT32_INT16_INT32.pack(self.throttle_time_ms, self.error_code, self.generation_id)
             )
-            write_compact_nullable_string(append, self.protocol_type)
-            write_compact_nullable_string(append, self.protocol_name)
+            if self.protocol_type is None:
+                append(b"\0")
+            else:
+                text = self.protocol_type.encode()
+                size = len(text)
+                append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
+                append(text)
+            if self.protocol_name is None:
+                append(b"\0")
+            else:
+                text = self.protocol_name.encode()
+                size = len(text)
+                append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
+                append(text)
             text = self.leader.encode()
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
@@ -388,7 +396,8 @@ class JoinGroupResponse(Response):
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
             append(text)
-            write_compact_array_length(append, len(self.members))
+            count = len(self.members)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_join_group_response_member(append, self.members, version)
             if self._unknown_tags:
                 write_tags(append, (), self._unknown_tags)
@@ -398,8 +407,20 @@ class JoinGroupResponse(Response):
             append(
                 _INT32_INT16_INT32.pack(self.throttle_time_ms, self.error_code, self.generation_id)
             )
-            write_compact_nullable_string(append, self.protocol_type)
-            write_compact_nullable_string(append, self.protocol_name)
+            if self.protocol_type is None:
+                append(b"\0")
+            else:
+                text = self.protocol_type.encode()
+                size = len(text)
+                append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
+                append(text)
+            if self.protocol_name is None:
+                append(b"\0")
+            else:
+                text = self.protocol_name.encode()
+                size = len(text)
+                append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
+                append(text)
             text = self.leader.encode()
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
@@ -410,18 +431,19 @@ class JoinGroupResponse(Response):
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
             append(text)
-            write_compact_array_length(append, len(self.members))
+            count = len(self.members)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_join_group_response_member(append, self.members, version)
             if self._unknown_tags:
                 write_tags(append, (), self._unknown_tags)
             else:
                 append(b"\0")
         elif version >= 6:
+            if self.protocol_name is None:
+                raise WireFault
             append(
                 _INT32_INT16_INT32.pack(self.throttle_time_ms, self.error_code, self.generation_id)
             )
-            if self.protocol_name is None:
-                raise WireFault
             text = self.protocol_name.encode()
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
@@ -436,37 +458,50 @@ class JoinGroupResponse(Response):
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
             append(text)
-            write_compact_array_length(append, len(self.members))
+            count = len(self.members)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_join_group_response_member(append, self.members, version)
             if self._unknown_tags:
                 write_tags(append, (), self._unknown_tags)
             else:
                 append(b"\0")
         elif version >= 2:
-            append(
-                _INT32_INT16_INT32.pack(self.throttle_time_ms, self.error_code, self.generation_id)
-            )
             if self.protocol_name is None:
                 raise WireFault
-            write_string(append, self.protocol_name)
-            write_string(append, self.leader)
+            text = self.protocol_name.encode()
+            append(
+                _INT32_INT16_INT32_INT16.pack(
+                    self.throttle_time_ms, self.error_code, self.generation_id, len(text)
+                )
+            )
+            append(text)
+            text = self.leader.encode()
+            append(_INT16.pack(len(text)))
+            append(text)
             if self.skip_assignment is not False:
                 raise WireFault
-            write_string(append, self.member_id)
-            write_array_length(append, len(self.members))
+            text = self.member_id.encode()
+            append(_INT16.pack(len(text)))
+            append(text)
+            append(_INT32.pack(len(self.members)))
             _write_join_group_response_member(append, self.members, version)
             if self._unknown_tags:
                 raise WireFault
         else:
-            append(_INT16_INT32.pack(self.error_code, self.generation_id))
             if self.protocol_name is None:
                 raise WireFault
-            write_string(append, self.protocol_name)
-            write_string(append, self.leader)
+            text = self.protocol_name.encode()
+            append(_INT16_INT32_INT16.pack(self.error_code, self.generation_id, len(text)))
+            append(text)
+            text = self.leader.encode()
+            append(_INT16.pack(len(text)))
+            append(text)
             if self.skip_assignment is not False:
                 raise WireFault
-            write_string(append, self.member_id)
-            write_array_length(append, len(self.members))
+            text = self.member_id.encode()
+            append(_INT16.pack(len(text)))
+            append(text)
+            append(_INT32.pack(len(self.members)))
             _write_join_group_response_member(append, self.members, version)
             if self._unknown_tags:
                 raise WireFault
@@ -578,7 +613,13 @@ def _write_join_group_response_member(
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
             append(text)
-            write_compact_nullable_string(append, entry.group_instance_id)
+            if entry.group_instance_id is None:
+                append(b"\0")
+            else:
+                text = entry.group_instance_id.encode()
+                size = len(text)
+                append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
+                append(text)
             write_compact_bytes(append, entry.metadata)
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)
@@ -586,14 +627,21 @@ def _write_join_group_response_member(
                 append(b"\0")
     elif version >= 5:
         for entry in entries:
-            write_string(append, entry.member_id)
-            write_nullable_string(append, entry.group_instance_id)
+            text = entry.member_id.encode()
+            append(_INT16.pack(len(text)))
+            append(text)
+            if entry.group_instance_id is None:
+                append(b"\xff\xff")
+            else:
+                write_string(append, entry.group_instance_id)
             write_bytes(append, entry.metadata)
             if entry._unknown_tags:
                 raise WireFault
     else:
         for entry in entries:
-            write_string(append, entry.member_id)
+            text = entry.member_id.encode()
+            append(_INT16.pack(len(text)))
+            append(text)
             write_bytes(append, entry.metadata)
             if entry._unknown_tags:
                 raise WireFault

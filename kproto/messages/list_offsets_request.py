@@ -15,15 +15,7 @@ from ..wire.reading import (
     read_compact_string,
     read_unknown_tags,
 )
-from ..wire.writing import (
-    UVARINT,
-    Append,
-    compact_string_length,
-    write_array_length,
-    write_compact_array_length,
-    write_string,
-    write_tags,
-)
+from ..wire.writing import UVARINT, Append, compact_string_length, uvarint, write_tags
 from .base import Request, Struct
 
 if TYPE_CHECKING:
@@ -201,7 +193,8 @@ class ListOffsetsRequest(Request["ListOffsetsResponse"]):
     def _write_fields(self, append: Append, version: int) -> None:
         if version >= 10:
             append(_INT32_INT8.pack(self.replica_id, self.isolation_level))
-            write_compact_array_length(append, len(self.topics))
+            count = len(self.topics)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_list_offsets_topic(append, self.topics, version)
             append(_INT32.pack(self.timeout_ms))
             if self._unknown_tags:
@@ -210,23 +203,22 @@ class ListOffsetsRequest(Request["ListOffsetsResponse"]):
                 append(b"\0")
         elif version >= 6:
             append(_INT32_INT8.pack(self.replica_id, self.isolation_level))
-            write_compact_array_length(append, len(self.topics))
+            count = len(self.topics)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_list_offsets_topic(append, self.topics, version)
             if self._unknown_tags:
                 write_tags(append, (), self._unknown_tags)
             else:
                 append(b"\0")
         elif version >= 2:
-            append(_INT32_INT8.pack(self.replica_id, self.isolation_level))
-            write_array_length(append, len(self.topics))
+            append(_INT32_INT8_INT32.pack(self.replica_id, self.isolation_level, len(self.topics)))
             _write_list_offsets_topic(append, self.topics, version)
             if self._unknown_tags:
                 raise WireFault
         else:
             if self.isolation_level != 0:
                 raise WireFault
-            append(_INT32.pack(self.replica_id))
-            write_array_length(append, len(self.topics))
+            append(_INT32X2.pack(self.replica_id, len(self.topics)))
             _write_list_offsets_topic(append, self.topics, version)
             if self._unknown_tags:
                 raise WireFault
@@ -394,7 +386,8 @@ def _write_list_offsets_topic(
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
             append(text)
-            write_compact_array_length(append, len(entry.partitions))
+            count = len(entry.partitions)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_list_offsets_partition(append, entry.partitions, version)
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)
@@ -402,8 +395,10 @@ def _write_list_offsets_topic(
                 append(b"\0")
     else:
         for entry in entries:
-            write_string(append, entry.name)
-            write_array_length(append, len(entry.partitions))
+            text = entry.name.encode()
+            append(_INT16.pack(len(text)))
+            append(text)
+            append(_INT32.pack(len(entry.partitions)))
             _write_list_offsets_partition(append, entry.partitions, version)
             if entry._unknown_tags:
                 raise WireFault

@@ -18,13 +18,13 @@ from ..wire.reading import (
     read_unknown_tags,
 )
 from ..wire.writing import (
+    COUNTED_ARRAY_STRUCTS,
     UVARINT,
     Append,
     compact_string_length,
+    uvarint,
     write_array_length,
-    write_compact_array_length,
     write_numbers,
-    write_string,
     write_tags,
 )
 from .base import Response, Struct
@@ -38,6 +38,7 @@ __all__ = [
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT32X2 = struct.Struct(">ii")
+_INT32_AND_INT64_ARRAYS = COUNTED_ARRAY_STRUCTS["iq"]
 _INT32_INT16 = struct.Struct(">ih")
 _INT32_INT16_INT32 = struct.Struct(">ihi")
 _INT32_INT16_INT64X2 = struct.Struct(">ihqq")
@@ -176,20 +177,20 @@ class ListOffsetsResponse(Response):
     def _write_fields(self, append: Append, version: int) -> None:
         if version >= 6:
             append(_INT32.pack(self.throttle_time_ms))
-            write_compact_array_length(append, len(self.topics))
+            count = len(self.topics)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_list_offsets_topic_response(append, self.topics, version)
             if self._unknown_tags:
                 write_tags(append, (), self._unknown_tags)
             else:
                 append(b"\0")
         elif version >= 2:
-            append(_INT32.pack(self.throttle_time_ms))
-            write_array_length(append, len(self.topics))
+            append(_INT32X2.pack(self.throttle_time_ms, len(self.topics)))
             _write_list_offsets_topic_response(append, self.topics, version)
             if self._unknown_tags:
                 raise WireFault
         else:
-            write_array_length(append, len(self.topics))
+            append(_INT32.pack(len(self.topics)))
             _write_list_offsets_topic_response(append, self.topics, version)
             if self._unknown_tags:
                 raise WireFault
@@ -323,8 +324,13 @@ def _write_list_offsets_partition_response(
     else:
         for entry in entries:
             append(_INT32_INT16.pack(entry.partition_index, entry.error_code))
-            write_array_length(append, len(entry.old_style_offsets))
-            write_numbers(append, entry.old_style_offsets, "q")
+            values = entry.old_style_offsets
+            count = len(values)
+            if count < 127:
+                append(_INT32_AND_INT64_ARRAYS[count].pack(count, *values))
+            else:
+                write_array_length(append, count)
+                write_numbers(append, values, "q")
             if entry.timestamp != -1:
                 raise WireFault
             if entry.offset != -1:
@@ -399,7 +405,8 @@ def _write_list_offsets_topic_response(
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
             append(text)
-            write_compact_array_length(append, len(entry.partitions))
+            count = len(entry.partitions)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_list_offsets_partition_response(append, entry.partitions, version)
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)
@@ -407,8 +414,10 @@ def _write_list_offsets_topic_response(
                 append(b"\0")
     else:
         for entry in entries:
-            write_string(append, entry.name)
-            write_array_length(append, len(entry.partitions))
+            text = entry.name.encode()
+            append(_INT16.pack(len(text)))
+            append(text)
+            append(_INT32.pack(len(entry.partitions)))
             _write_list_offsets_partition_response(append, entry.partitions, version)
             if entry._unknown_tags:
                 raise WireFault

@@ -20,13 +20,13 @@ from ..wire.reading import (
 )
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
+    COUNTED_ARRAY_STRUCTS,
     UVARINT,
     Append,
     compact_string_length,
+    uvarint,
     write_array_length,
     write_compact_array_length,
-    write_compact_nullable_string,
-    write_nullable_string,
     write_numbers,
     write_string,
     write_tags,
@@ -53,10 +53,13 @@ _INT16_INT32X4 = struct.Struct(">hiiii")
 _INT16_UINT8 = struct.Struct(">hB")
 _INT32 = struct.Struct(">i")
 _INT32X2 = struct.Struct(">ii")
+_INT32_AND_INT32_ARRAYS = COUNTED_ARRAY_STRUCTS["ii"]
 _INT32_ARRAYS = ARRAY_STRUCTS["i"]
 _INT32_INT16 = struct.Struct(">ih")
 _INT32_UINT8 = struct.Struct(">iB")
 _UINT8 = struct.Struct(">B")
+_UINT8_AND_INT32_ARRAYS = COUNTED_ARRAY_STRUCTS["Bi"]
+_UINT8_INT32 = struct.Struct(">Bi")
 _UUID_BOOL_UINT8 = struct.Struct(">16s?B")
 
 
@@ -475,11 +478,19 @@ class MetadataResponse(Response):
     def _write_fields(self, append: Append, version: int) -> None:
         if version >= 13:
             append(_INT32.pack(self.throttle_time_ms))
-            write_compact_array_length(append, len(self.brokers))
+            count = len(self.brokers)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_metadata_response_broker(append, self.brokers, version)
-            write_compact_nullable_string(append, self.cluster_id)
+            if self.cluster_id is None:
+                append(b"\0")
+            else:
+                text = self.cluster_id.encode()
+                size = len(text)
+                append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
+                append(text)
             append(_INT32.pack(self.controller_id))
-            write_compact_array_length(append, len(self.topics))
+            count = len(self.topics)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_metadata_response_topic(append, self.topics, version)
             if self.cluster_authorized_operations != -2147483648:
                 raise WireFault
@@ -490,11 +501,19 @@ class MetadataResponse(Response):
                 append(b"\0")
         elif version >= 11:
             append(_INT32.pack(self.throttle_time_ms))
-            write_compact_array_length(append, len(self.brokers))
+            count = len(self.brokers)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_metadata_response_broker(append, self.brokers, version)
-            write_compact_nullable_string(append, self.cluster_id)
+            if self.cluster_id is None:
+                append(b"\0")
+            else:
+                text = self.cluster_id.encode()
+                size = len(text)
+                append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
+                append(text)
             append(_INT32.pack(self.controller_id))
-            write_compact_array_length(append, len(self.topics))
+            count = len(self.topics)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_metadata_response_topic(append, self.topics, version)
             if self.cluster_authorized_operations != -2147483648:
                 raise WireFault
@@ -504,11 +523,19 @@ class MetadataResponse(Response):
                 append(b"\0")
         elif version >= 9:
             append(_INT32.pack(self.throttle_time_ms))
-            write_compact_array_length(append, len(self.brokers))
+            count = len(self.brokers)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_metadata_response_broker(append, self.brokers, version)
-            write_compact_nullable_string(append, self.cluster_id)
+            if self.cluster_id is None:
+                append(b"\0")
+            else:
+                text = self.cluster_id.encode()
+                size = len(text)
+                append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
+                append(text)
             append(_INT32.pack(self.controller_id))
-            write_compact_array_length(append, len(self.topics))
+            count = len(self.topics)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_metadata_response_topic(append, self.topics, version)
             append(_INT32.pack(self.cluster_authorized_operations))
             if self._unknown_tags:
@@ -516,53 +543,56 @@ class MetadataResponse(Response):
             else:
                 append(b"\0")
         elif version >= 8:
-            append(_INT32.pack(self.throttle_time_ms))
-            write_array_length(append, len(self.brokers))
+            append(_INT32X2.pack(self.throttle_time_ms, len(self.brokers)))
             _write_metadata_response_broker(append, self.brokers, version)
-            write_nullable_string(append, self.cluster_id)
-            append(_INT32.pack(self.controller_id))
-            write_array_length(append, len(self.topics))
+            if self.cluster_id is None:
+                append(b"\xff\xff")
+            else:
+                write_string(append, self.cluster_id)
+            append(_INT32X2.pack(self.controller_id, len(self.topics)))
             _write_metadata_response_topic(append, self.topics, version)
             append(_INT32.pack(self.cluster_authorized_operations))
             if self._unknown_tags:
                 raise WireFault
         elif version >= 3:
-            append(_INT32.pack(self.throttle_time_ms))
-            write_array_length(append, len(self.brokers))
+            append(_INT32X2.pack(self.throttle_time_ms, len(self.brokers)))
             _write_metadata_response_broker(append, self.brokers, version)
-            write_nullable_string(append, self.cluster_id)
-            append(_INT32.pack(self.controller_id))
-            write_array_length(append, len(self.topics))
+            if self.cluster_id is None:
+                append(b"\xff\xff")
+            else:
+                write_string(append, self.cluster_id)
+            append(_INT32X2.pack(self.controller_id, len(self.topics)))
             _write_metadata_response_topic(append, self.topics, version)
             if self.cluster_authorized_operations != -2147483648:
                 raise WireFault
             if self._unknown_tags:
                 raise WireFault
         elif version >= 2:
-            write_array_length(append, len(self.brokers))
+            append(_INT32.pack(len(self.brokers)))
             _write_metadata_response_broker(append, self.brokers, version)
-            write_nullable_string(append, self.cluster_id)
-            append(_INT32.pack(self.controller_id))
-            write_array_length(append, len(self.topics))
+            if self.cluster_id is None:
+                append(b"\xff\xff")
+            else:
+                write_string(append, self.cluster_id)
+            append(_INT32X2.pack(self.controller_id, len(self.topics)))
             _write_metadata_response_topic(append, self.topics, version)
             if self.cluster_authorized_operations != -2147483648:
                 raise WireFault
             if self._unknown_tags:
                 raise WireFault
         elif version >= 1:
-            write_array_length(append, len(self.brokers))
+            append(_INT32.pack(len(self.brokers)))
             _write_metadata_response_broker(append, self.brokers, version)
-            append(_INT32.pack(self.controller_id))
-            write_array_length(append, len(self.topics))
+            append(_INT32X2.pack(self.controller_id, len(self.topics)))
             _write_metadata_response_topic(append, self.topics, version)
             if self.cluster_authorized_operations != -2147483648:
                 raise WireFault
             if self._unknown_tags:
                 raise WireFault
         else:
-            write_array_length(append, len(self.brokers))
+            append(_INT32.pack(len(self.brokers)))
             _write_metadata_response_broker(append, self.brokers, version)
-            write_array_length(append, len(self.topics))
+            append(_INT32.pack(len(self.topics)))
             _write_metadata_response_topic(append, self.topics, version)
             if self.cluster_authorized_operations != -2147483648:
                 raise WireFault
@@ -656,23 +686,34 @@ def _write_metadata_response_broker(
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
             append(text)
             append(_INT32.pack(entry.port))
-            write_compact_nullable_string(append, entry.rack)
+            if entry.rack is None:
+                append(b"\0")
+            else:
+                text = entry.rack.encode()
+                size = len(text)
+                append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
+                append(text)
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)
             else:
                 append(b"\0")
     elif version >= 1:
         for entry in entries:
-            append(_INT32.pack(entry.node_id))
-            write_string(append, entry.host)
+            text = entry.host.encode()
+            append(_INT32_INT16.pack(entry.node_id, len(text)))
+            append(text)
             append(_INT32.pack(entry.port))
-            write_nullable_string(append, entry.rack)
+            if entry.rack is None:
+                append(b"\xff\xff")
+            else:
+                write_string(append, entry.rack)
             if entry._unknown_tags:
                 raise WireFault
     else:
         for entry in entries:
-            append(_INT32.pack(entry.node_id))
-            write_string(append, entry.host)
+            text = entry.host.encode()
+            append(_INT32_INT16.pack(entry.node_id, len(text)))
+            append(text)
             append(_INT32.pack(entry.port))
             if entry._unknown_tags:
                 raise WireFault
@@ -867,12 +908,27 @@ def _write_metadata_response_partition(
                     entry.error_code, entry.partition_index, entry.leader_id, entry.leader_epoch
                 )
             )
-            write_compact_array_length(append, len(entry.replica_nodes))
-            write_numbers(append, entry.replica_nodes, "i")
-            write_compact_array_length(append, len(entry.isr_nodes))
-            write_numbers(append, entry.isr_nodes, "i")
-            write_compact_array_length(append, len(entry.offline_replicas))
-            write_numbers(append, entry.offline_replicas, "i")
+            values = entry.replica_nodes
+            count = len(values)
+            if count < 127:
+                append(_UINT8_AND_INT32_ARRAYS[count].pack(count + 1, *values))
+            else:
+                write_compact_array_length(append, count)
+                write_numbers(append, values, "i")
+            values = entry.isr_nodes
+            count = len(values)
+            if count < 127:
+                append(_UINT8_AND_INT32_ARRAYS[count].pack(count + 1, *values))
+            else:
+                write_compact_array_length(append, count)
+                write_numbers(append, values, "i")
+            values = entry.offline_replicas
+            count = len(values)
+            if count < 127:
+                append(_UINT8_AND_INT32_ARRAYS[count].pack(count + 1, *values))
+            else:
+                write_compact_array_length(append, count)
+                write_numbers(append, values, "i")
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)
             else:
@@ -884,32 +940,72 @@ def _write_metadata_response_partition(
                     entry.error_code, entry.partition_index, entry.leader_id, entry.leader_epoch
                 )
             )
-            write_array_length(append, len(entry.replica_nodes))
-            write_numbers(append, entry.replica_nodes, "i")
-            write_array_length(append, len(entry.isr_nodes))
-            write_numbers(append, entry.isr_nodes, "i")
-            write_array_length(append, len(entry.offline_replicas))
-            write_numbers(append, entry.offline_replicas, "i")
+            values = entry.replica_nodes
+            count = len(values)
+            if count < 127:
+                append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
+            else:
+                write_array_length(append, count)
+                write_numbers(append, values, "i")
+            values = entry.isr_nodes
+            count = len(values)
+            if count < 127:
+                append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
+            else:
+                write_array_length(append, count)
+                write_numbers(append, values, "i")
+            values = entry.offline_replicas
+            count = len(values)
+            if count < 127:
+                append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
+            else:
+                write_array_length(append, count)
+                write_numbers(append, values, "i")
             if entry._unknown_tags:
                 raise WireFault
     elif version >= 5:
         for entry in entries:
             append(_INT16_INT32X2.pack(entry.error_code, entry.partition_index, entry.leader_id))
-            write_array_length(append, len(entry.replica_nodes))
-            write_numbers(append, entry.replica_nodes, "i")
-            write_array_length(append, len(entry.isr_nodes))
-            write_numbers(append, entry.isr_nodes, "i")
-            write_array_length(append, len(entry.offline_replicas))
-            write_numbers(append, entry.offline_replicas, "i")
+            values = entry.replica_nodes
+            count = len(values)
+            if count < 127:
+                append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
+            else:
+                write_array_length(append, count)
+                write_numbers(append, values, "i")
+            values = entry.isr_nodes
+            count = len(values)
+            if count < 127:
+                append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
+            else:
+                write_array_length(append, count)
+                write_numbers(append, values, "i")
+            values = entry.offline_replicas
+            count = len(values)
+            if count < 127:
+                append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
+            else:
+                write_array_length(append, count)
+                write_numbers(append, values, "i")
             if entry._unknown_tags:
                 raise WireFault
     else:
         for entry in entries:
             append(_INT16_INT32X2.pack(entry.error_code, entry.partition_index, entry.leader_id))
-            write_array_length(append, len(entry.replica_nodes))
-            write_numbers(append, entry.replica_nodes, "i")
-            write_array_length(append, len(entry.isr_nodes))
-            write_numbers(append, entry.isr_nodes, "i")
+            values = entry.replica_nodes
+            count = len(values)
+            if count < 127:
+                append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
+            else:
+                write_array_length(append, count)
+                write_numbers(append, values, "i")
+            values = entry.isr_nodes
+            count = len(values)
+            if count < 127:
+                append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
+            else:
+                write_array_length(append, count)
+                write_numbers(append, values, "i")
             if entry._unknown_tags:
                 raise WireFault
 
@@ -1070,12 +1166,19 @@ def _write_metadata_response_topic(
     if version >= 12:
         for entry in entries:
             append(_INT16.pack(entry.error_code))
-            write_compact_nullable_string(append, entry.name)
+            if entry.name is None:
+                append(b"\0")
+            else:
+                text = entry.name.encode()
+                size = len(text)
+                append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
+                append(text)
             if len(entry.topic_id) != 16:
                 raise WireFault
             append(entry.topic_id)
             append(_UINT8.pack(entry.is_internal))
-            write_compact_array_length(append, len(entry.partitions))
+            count = len(entry.partitions)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_metadata_response_partition(append, entry.partitions, version)
             append(_INT32.pack(entry.topic_authorized_operations))
             if entry._unknown_tags:
@@ -1084,9 +1187,9 @@ def _write_metadata_response_topic(
                 append(b"\0")
     elif version >= 10:
         for entry in entries:
-            append(_INT16.pack(entry.error_code))
             if entry.name is None:
                 raise WireFault
+            append(_INT16.pack(entry.error_code))
             text = entry.name.encode()
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
@@ -1095,7 +1198,8 @@ def _write_metadata_response_topic(
                 raise WireFault
             append(entry.topic_id)
             append(_UINT8.pack(entry.is_internal))
-            write_compact_array_length(append, len(entry.partitions))
+            count = len(entry.partitions)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_metadata_response_partition(append, entry.partitions, version)
             append(_INT32.pack(entry.topic_authorized_operations))
             if entry._unknown_tags:
@@ -1104,15 +1208,16 @@ def _write_metadata_response_topic(
                 append(b"\0")
     elif version >= 9:
         for entry in entries:
-            append(_INT16.pack(entry.error_code))
             if entry.name is None:
                 raise WireFault
+            append(_INT16.pack(entry.error_code))
             text = entry.name.encode()
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
             append(text)
             append(_UINT8.pack(entry.is_internal))
-            write_compact_array_length(append, len(entry.partitions))
+            count = len(entry.partitions)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_metadata_response_partition(append, entry.partitions, version)
             append(_INT32.pack(entry.topic_authorized_operations))
             if entry._unknown_tags:
@@ -1121,24 +1226,24 @@ def _write_metadata_response_topic(
                 append(b"\0")
     elif version >= 8:
         for entry in entries:
-            append(_INT16.pack(entry.error_code))
             if entry.name is None:
                 raise WireFault
-            write_string(append, entry.name)
-            append(_UINT8.pack(entry.is_internal))
-            write_array_length(append, len(entry.partitions))
+            text = entry.name.encode()
+            append(_INT16X2.pack(entry.error_code, len(text)))
+            append(text)
+            append(_UINT8_INT32.pack(entry.is_internal, len(entry.partitions)))
             _write_metadata_response_partition(append, entry.partitions, version)
             append(_INT32.pack(entry.topic_authorized_operations))
             if entry._unknown_tags:
                 raise WireFault
     elif version >= 1:
         for entry in entries:
-            append(_INT16.pack(entry.error_code))
             if entry.name is None:
                 raise WireFault
-            write_string(append, entry.name)
-            append(_UINT8.pack(entry.is_internal))
-            write_array_length(append, len(entry.partitions))
+            text = entry.name.encode()
+            append(_INT16X2.pack(entry.error_code, len(text)))
+            append(text)
+            append(_UINT8_INT32.pack(entry.is_internal, len(entry.partitions)))
             _write_metadata_response_partition(append, entry.partitions, version)
             if entry.topic_authorized_operations != -2147483648:
                 raise WireFault
@@ -1146,11 +1251,12 @@ def _write_metadata_response_topic(
                 raise WireFault
     else:
         for entry in entries:
-            append(_INT16.pack(entry.error_code))
             if entry.name is None:
                 raise WireFault
-            write_string(append, entry.name)
-            write_array_length(append, len(entry.partitions))
+            text = entry.name.encode()
+            append(_INT16X2.pack(entry.error_code, len(text)))
+            append(text)
+            append(_INT32.pack(len(entry.partitions)))
             _write_metadata_response_partition(append, entry.partitions, version)
             if entry.topic_authorized_operations != -2147483648:
                 raise WireFault

@@ -17,17 +17,7 @@ from ..wire.reading import (
     read_unknown_tags,
 )
 from ..wire.uuid import ZERO_UUID, Uuid
-from ..wire.writing import (
-    UVARINT,
-    Append,
-    compact_string_length,
-    write_array_length,
-    write_compact_array_length,
-    write_compact_nullable_string,
-    write_nullable_string,
-    write_string,
-    write_tags,
-)
+from ..wire.writing import UVARINT, Append, compact_string_length, uvarint, write_string, write_tags
 from .base import Request, Struct
 
 if TYPE_CHECKING:
@@ -50,7 +40,6 @@ _INT32_INT64_INT32 = struct.Struct(">iqi")
 _INT32_INT64_INT32_INT16 = struct.Struct(">iqih")
 _INT32_INT64_INT32_UINT8 = struct.Struct(">iqiB")
 _INT32_UINT8 = struct.Struct(">iB")
-_INT64 = struct.Struct(">q")
 _INT64_INT32 = struct.Struct(">qi")
 _UUID_UINT8 = struct.Struct(">16sB")
 
@@ -353,58 +342,81 @@ class OffsetCommitRequest(Request["OffsetCommitResponse"]):
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
             append(text)
-            write_compact_nullable_string(append, self.group_instance_id)
-            write_compact_array_length(append, len(self.topics))
+            if self.group_instance_id is None:
+                append(b"\0")
+            else:
+                text = self.group_instance_id.encode()
+                size = len(text)
+                append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
+                append(text)
+            count = len(self.topics)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_offset_commit_request_topic(append, self.topics, version)
             if self._unknown_tags:
                 write_tags(append, (), self._unknown_tags)
             else:
                 append(b"\0")
         elif version >= 7:
-            write_string(append, self.group_id)
-            append(_INT32.pack(self.generation_id_or_member_epoch))
-            write_string(append, self.member_id)
-            write_nullable_string(append, self.group_instance_id)
-            write_array_length(append, len(self.topics))
+            text = self.group_id.encode()
+            append(_INT16.pack(len(text)))
+            append(text)
+            text = self.member_id.encode()
+            append(_INT32_INT16.pack(self.generation_id_or_member_epoch, len(text)))
+            append(text)
+            if self.group_instance_id is None:
+                append(b"\xff\xff")
+            else:
+                write_string(append, self.group_instance_id)
+            append(_INT32.pack(len(self.topics)))
             _write_offset_commit_request_topic(append, self.topics, version)
             if self._unknown_tags:
                 raise WireFault
         elif version >= 5:
-            write_string(append, self.group_id)
-            append(_INT32.pack(self.generation_id_or_member_epoch))
-            write_string(append, self.member_id)
+            text = self.group_id.encode()
+            append(_INT16.pack(len(text)))
+            append(text)
+            text = self.member_id.encode()
+            append(_INT32_INT16.pack(self.generation_id_or_member_epoch, len(text)))
+            append(text)
             if self.group_instance_id is not None:
                 raise WireFault
-            write_array_length(append, len(self.topics))
+            append(_INT32.pack(len(self.topics)))
             _write_offset_commit_request_topic(append, self.topics, version)
             if self._unknown_tags:
                 raise WireFault
         elif version >= 2:
-            write_string(append, self.group_id)
-            append(_INT32.pack(self.generation_id_or_member_epoch))
-            write_string(append, self.member_id)
+            text = self.group_id.encode()
+            append(_INT16.pack(len(text)))
+            append(text)
+            text = self.member_id.encode()
+            append(_INT32_INT16.pack(self.generation_id_or_member_epoch, len(text)))
+            append(text)
             if self.group_instance_id is not None:
                 raise WireFault
-            append(_INT64.pack(self.retention_time_ms))
-            write_array_length(append, len(self.topics))
+            append(_INT64_INT32.pack(self.retention_time_ms, len(self.topics)))
             _write_offset_commit_request_topic(append, self.topics, version)
             if self._unknown_tags:
                 raise WireFault
         elif version >= 1:
-            write_string(append, self.group_id)
-            append(_INT32.pack(self.generation_id_or_member_epoch))
-            write_string(append, self.member_id)
+            text = self.group_id.encode()
+            append(_INT16.pack(len(text)))
+            append(text)
+            text = self.member_id.encode()
+            append(_INT32_INT16.pack(self.generation_id_or_member_epoch, len(text)))
+            append(text)
             if self.group_instance_id is not None:
                 raise WireFault
-            write_array_length(append, len(self.topics))
+            append(_INT32.pack(len(self.topics)))
             _write_offset_commit_request_topic(append, self.topics, version)
             if self._unknown_tags:
                 raise WireFault
         else:
-            write_string(append, self.group_id)
+            text = self.group_id.encode()
+            append(_INT16.pack(len(text)))
+            append(text)
             if self.group_instance_id is not None:
                 raise WireFault
-            write_array_length(append, len(self.topics))
+            append(_INT32.pack(len(self.topics)))
             _write_offset_commit_request_topic(append, self.topics, version)
             if self._unknown_tags:
                 raise WireFault
@@ -540,7 +552,13 @@ def _write_offset_commit_request_partition(
                     entry.partition_index, entry.committed_offset, entry.committed_leader_epoch
                 )
             )
-            write_compact_nullable_string(append, entry.committed_metadata)
+            if entry.committed_metadata is None:
+                append(b"\0")
+            else:
+                text = entry.committed_metadata.encode()
+                size = len(text)
+                append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
+                append(text)
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)
             else:
@@ -554,7 +572,10 @@ def _write_offset_commit_request_partition(
                     entry.partition_index, entry.committed_offset, entry.committed_leader_epoch
                 )
             )
-            write_nullable_string(append, entry.committed_metadata)
+            if entry.committed_metadata is None:
+                append(b"\xff\xff")
+            else:
+                write_string(append, entry.committed_metadata)
             if entry._unknown_tags:
                 raise WireFault
     elif version >= 2:
@@ -562,7 +583,10 @@ def _write_offset_commit_request_partition(
             if entry.commit_timestamp != -1:
                 raise WireFault
             append(_INT32_INT64.pack(entry.partition_index, entry.committed_offset))
-            write_nullable_string(append, entry.committed_metadata)
+            if entry.committed_metadata is None:
+                append(b"\xff\xff")
+            else:
+                write_string(append, entry.committed_metadata)
             if entry._unknown_tags:
                 raise WireFault
     elif version >= 1:
@@ -572,7 +596,10 @@ def _write_offset_commit_request_partition(
                     entry.partition_index, entry.committed_offset, entry.commit_timestamp
                 )
             )
-            write_nullable_string(append, entry.committed_metadata)
+            if entry.committed_metadata is None:
+                append(b"\xff\xff")
+            else:
+                write_string(append, entry.committed_metadata)
             if entry._unknown_tags:
                 raise WireFault
     else:
@@ -580,7 +607,10 @@ def _write_offset_commit_request_partition(
             if entry.commit_timestamp != -1:
                 raise WireFault
             append(_INT32_INT64.pack(entry.partition_index, entry.committed_offset))
-            write_nullable_string(append, entry.committed_metadata)
+            if entry.committed_metadata is None:
+                append(b"\xff\xff")
+            else:
+                write_string(append, entry.committed_metadata)
             if entry._unknown_tags:
                 raise WireFault
 
@@ -671,7 +701,8 @@ def _write_offset_commit_request_topic(
             if len(entry.topic_id) != 16:
                 raise WireFault
             append(entry.topic_id)
-            write_compact_array_length(append, len(entry.partitions))
+            count = len(entry.partitions)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_offset_commit_request_partition(append, entry.partitions, version)
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)
@@ -683,7 +714,8 @@ def _write_offset_commit_request_topic(
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
             append(text)
-            write_compact_array_length(append, len(entry.partitions))
+            count = len(entry.partitions)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_offset_commit_request_partition(append, entry.partitions, version)
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)
@@ -691,8 +723,10 @@ def _write_offset_commit_request_topic(
                 append(b"\0")
     else:
         for entry in entries:
-            write_string(append, entry.name)
-            write_array_length(append, len(entry.partitions))
+            text = entry.name.encode()
+            append(_INT16.pack(len(text)))
+            append(text)
+            append(_INT32.pack(len(entry.partitions)))
             _write_offset_commit_request_partition(append, entry.partitions, version)
             if entry._unknown_tags:
                 raise WireFault

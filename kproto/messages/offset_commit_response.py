@@ -16,15 +16,7 @@ from ..wire.reading import (
     read_unknown_tags,
 )
 from ..wire.uuid import ZERO_UUID, Uuid
-from ..wire.writing import (
-    UVARINT,
-    Append,
-    compact_string_length,
-    write_array_length,
-    write_compact_array_length,
-    write_string,
-    write_tags,
-)
+from ..wire.writing import UVARINT, Append, compact_string_length, uvarint, write_tags
 from .base import Response, Struct
 
 __all__ = [
@@ -153,20 +145,20 @@ class OffsetCommitResponse(Response):
     def _write_fields(self, append: Append, version: int) -> None:
         if version >= 8:
             append(_INT32.pack(self.throttle_time_ms))
-            write_compact_array_length(append, len(self.topics))
+            count = len(self.topics)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_offset_commit_response_topic(append, self.topics, version)
             if self._unknown_tags:
                 write_tags(append, (), self._unknown_tags)
             else:
                 append(b"\0")
         elif version >= 3:
-            append(_INT32.pack(self.throttle_time_ms))
-            write_array_length(append, len(self.topics))
+            append(_INT32X2.pack(self.throttle_time_ms, len(self.topics)))
             _write_offset_commit_response_topic(append, self.topics, version)
             if self._unknown_tags:
                 raise WireFault
         else:
-            write_array_length(append, len(self.topics))
+            append(_INT32.pack(len(self.topics)))
             _write_offset_commit_response_topic(append, self.topics, version)
             if self._unknown_tags:
                 raise WireFault
@@ -304,7 +296,8 @@ def _write_offset_commit_response_topic(
             if len(entry.topic_id) != 16:
                 raise WireFault
             append(entry.topic_id)
-            write_compact_array_length(append, len(entry.partitions))
+            count = len(entry.partitions)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_offset_commit_response_partition(append, entry.partitions, version)
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)
@@ -316,7 +309,8 @@ def _write_offset_commit_response_topic(
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
             append(text)
-            write_compact_array_length(append, len(entry.partitions))
+            count = len(entry.partitions)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_offset_commit_response_partition(append, entry.partitions, version)
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)
@@ -324,8 +318,10 @@ def _write_offset_commit_response_topic(
                 append(b"\0")
     else:
         for entry in entries:
-            write_string(append, entry.name)
-            write_array_length(append, len(entry.partitions))
+            text = entry.name.encode()
+            append(_INT16.pack(len(text)))
+            append(text)
+            append(_INT32.pack(len(entry.partitions)))
             _write_offset_commit_response_partition(append, entry.partitions, version)
             if entry._unknown_tags:
                 raise WireFault

@@ -17,17 +17,7 @@ from ..wire.reading import (
     read_unknown_tags,
 )
 from ..wire.uuid import ZERO_UUID, Uuid
-from ..wire.writing import (
-    UVARINT,
-    Append,
-    compact_string_length,
-    write_array_length,
-    write_compact_array_length,
-    write_compact_nullable_string,
-    write_nullable_string,
-    write_string,
-    write_tags,
-)
+from ..wire.writing import UVARINT, Append, compact_string_length, uvarint, write_string, write_tags
 from .base import Response, Struct
 
 __all__ = [
@@ -304,7 +294,8 @@ class OffsetFetchResponse(Response):
             if len(self.topics) > 0:
                 raise WireFault
             append(_INT32.pack(self.throttle_time_ms))
-            write_compact_array_length(append, len(self.groups))
+            count = len(self.groups)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_offset_fetch_response_group(append, self.groups, version)
             if self._unknown_tags:
                 write_tags(append, (), self._unknown_tags)
@@ -312,7 +303,8 @@ class OffsetFetchResponse(Response):
                 append(b"\0")
         elif version >= 6:
             append(_INT32.pack(self.throttle_time_ms))
-            write_compact_array_length(append, len(self.topics))
+            count = len(self.topics)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_offset_fetch_response_topic(append, self.topics, version)
             if len(self.groups) > 0:
                 raise WireFault
@@ -322,8 +314,7 @@ class OffsetFetchResponse(Response):
             else:
                 append(b"\0")
         elif version >= 3:
-            append(_INT32.pack(self.throttle_time_ms))
-            write_array_length(append, len(self.topics))
+            append(_INT32X2.pack(self.throttle_time_ms, len(self.topics)))
             _write_offset_fetch_response_topic(append, self.topics, version)
             if len(self.groups) > 0:
                 raise WireFault
@@ -331,7 +322,7 @@ class OffsetFetchResponse(Response):
             if self._unknown_tags:
                 raise WireFault
         elif version >= 2:
-            write_array_length(append, len(self.topics))
+            append(_INT32.pack(len(self.topics)))
             _write_offset_fetch_response_topic(append, self.topics, version)
             if len(self.groups) > 0:
                 raise WireFault
@@ -339,7 +330,7 @@ class OffsetFetchResponse(Response):
             if self._unknown_tags:
                 raise WireFault
         else:
-            write_array_length(append, len(self.topics))
+            append(_INT32.pack(len(self.topics)))
             _write_offset_fetch_response_topic(append, self.topics, version)
             if len(self.groups) > 0:
                 raise WireFault
@@ -434,7 +425,13 @@ def _write_offset_fetch_response_partition(
                     entry.partition_index, entry.committed_offset, entry.committed_leader_epoch
                 )
             )
-            write_compact_nullable_string(append, entry.metadata)
+            if entry.metadata is None:
+                append(b"\0")
+            else:
+                text = entry.metadata.encode()
+                size = len(text)
+                append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
+                append(text)
             append(_INT16.pack(entry.error_code))
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)
@@ -447,14 +444,20 @@ def _write_offset_fetch_response_partition(
                     entry.partition_index, entry.committed_offset, entry.committed_leader_epoch
                 )
             )
-            write_nullable_string(append, entry.metadata)
+            if entry.metadata is None:
+                append(b"\xff\xff")
+            else:
+                write_string(append, entry.metadata)
             append(_INT16.pack(entry.error_code))
             if entry._unknown_tags:
                 raise WireFault
     else:
         for entry in entries:
             append(_INT32_INT64.pack(entry.partition_index, entry.committed_offset))
-            write_nullable_string(append, entry.metadata)
+            if entry.metadata is None:
+                append(b"\xff\xff")
+            else:
+                write_string(append, entry.metadata)
             append(_INT16.pack(entry.error_code))
             if entry._unknown_tags:
                 raise WireFault
@@ -524,7 +527,8 @@ def _write_offset_fetch_response_topic(
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
             append(text)
-            write_compact_array_length(append, len(entry.partitions))
+            count = len(entry.partitions)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_offset_fetch_response_partition(append, entry.partitions, version)
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)
@@ -532,8 +536,10 @@ def _write_offset_fetch_response_topic(
                 append(b"\0")
     else:
         for entry in entries:
-            write_string(append, entry.name)
-            write_array_length(append, len(entry.partitions))
+            text = entry.name.encode()
+            append(_INT16.pack(len(text)))
+            append(text)
+            append(_INT32.pack(len(entry.partitions)))
             _write_offset_fetch_response_partition(append, entry.partitions, version)
             if entry._unknown_tags:
                 raise WireFault
@@ -580,7 +586,13 @@ def _write_offset_fetch_response_partitions(
                 entry.partition_index, entry.committed_offset, entry.committed_leader_epoch
             )
         )
-        write_compact_nullable_string(append, entry.metadata)
+        if entry.metadata is None:
+            append(b"\0")
+        else:
+            text = entry.metadata.encode()
+            size = len(text)
+            append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
+            append(text)
         append(_INT16.pack(entry.error_code))
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)
@@ -653,7 +665,8 @@ def _write_offset_fetch_response_topics(
             if len(entry.topic_id) != 16:
                 raise WireFault
             append(entry.topic_id)
-            write_compact_array_length(append, len(entry.partitions))
+            count = len(entry.partitions)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_offset_fetch_response_partitions(append, entry.partitions, version)
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)
@@ -665,7 +678,8 @@ def _write_offset_fetch_response_topics(
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
             append(text)
-            write_compact_array_length(append, len(entry.partitions))
+            count = len(entry.partitions)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_offset_fetch_response_partitions(append, entry.partitions, version)
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)
@@ -713,7 +727,8 @@ def _write_offset_fetch_response_group(
         size = len(text)
         append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
         append(text)
-        write_compact_array_length(append, len(entry.topics))
+        count = len(entry.topics)
+        append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
         _write_offset_fetch_response_topics(append, entry.topics, version)
         append(_INT16.pack(entry.error_code))
         if entry._unknown_tags:

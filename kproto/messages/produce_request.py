@@ -22,12 +22,9 @@ from ..wire.writing import (
     UVARINT,
     Append,
     compact_string_length,
-    write_array_length,
-    write_compact_array_length,
-    write_compact_nullable_bytes,
-    write_compact_nullable_string,
-    write_nullable_bytes,
-    write_nullable_string,
+    uvarint,
+    write_bytes,
+    write_compact_bytes,
     write_string,
     write_tags,
 )
@@ -206,26 +203,34 @@ class ProduceRequest(Request["ProduceResponse"]):
 
     def _write_fields(self, append: Append, version: int) -> None:
         if version >= 9:
-            write_compact_nullable_string(append, self.transactional_id)
+            if self.transactional_id is None:
+                append(b"\0")
+            else:
+                text = self.transactional_id.encode()
+                size = len(text)
+                append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
+                append(text)
             append(_INT16_INT32.pack(self.acks, self.timeout_ms))
-            write_compact_array_length(append, len(self.topic_data))
+            count = len(self.topic_data)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_topic_produce_data(append, self.topic_data, version)
             if self._unknown_tags:
                 write_tags(append, (), self._unknown_tags)
             else:
                 append(b"\0")
         elif version >= 3:
-            write_nullable_string(append, self.transactional_id)
-            append(_INT16_INT32.pack(self.acks, self.timeout_ms))
-            write_array_length(append, len(self.topic_data))
+            if self.transactional_id is None:
+                append(b"\xff\xff")
+            else:
+                write_string(append, self.transactional_id)
+            append(_INT16_INT32X2.pack(self.acks, self.timeout_ms, len(self.topic_data)))
             _write_topic_produce_data(append, self.topic_data, version)
             if self._unknown_tags:
                 raise WireFault
         else:
             if self.transactional_id is not None:
                 raise WireFault
-            append(_INT16_INT32.pack(self.acks, self.timeout_ms))
-            write_array_length(append, len(self.topic_data))
+            append(_INT16_INT32X2.pack(self.acks, self.timeout_ms, len(self.topic_data)))
             _write_topic_produce_data(append, self.topic_data, version)
             if self._unknown_tags:
                 raise WireFault
@@ -273,7 +278,10 @@ def _write_partition_produce_data(
     if version >= 9:
         for entry in entries:
             append(_INT32.pack(entry.index))
-            write_compact_nullable_bytes(append, entry.records)
+            if entry.records is None:
+                append(b"\0")
+            else:
+                write_compact_bytes(append, entry.records)
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)
             else:
@@ -281,7 +289,10 @@ def _write_partition_produce_data(
     else:
         for entry in entries:
             append(_INT32.pack(entry.index))
-            write_nullable_bytes(append, entry.records)
+            if entry.records is None:
+                append(b"\xff\xff\xff\xff")
+            else:
+                write_bytes(append, entry.records)
             if entry._unknown_tags:
                 raise WireFault
 
@@ -366,7 +377,8 @@ def _write_topic_produce_data(
             if len(entry.topic_id) != 16:
                 raise WireFault
             append(entry.topic_id)
-            write_compact_array_length(append, len(entry.partition_data))
+            count = len(entry.partition_data)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_partition_produce_data(append, entry.partition_data, version)
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)
@@ -378,7 +390,8 @@ def _write_topic_produce_data(
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
             append(text)
-            write_compact_array_length(append, len(entry.partition_data))
+            count = len(entry.partition_data)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_partition_produce_data(append, entry.partition_data, version)
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)
@@ -386,8 +399,10 @@ def _write_topic_produce_data(
                 append(b"\0")
     else:
         for entry in entries:
-            write_string(append, entry.name)
-            write_array_length(append, len(entry.partition_data))
+            text = entry.name.encode()
+            append(_INT16.pack(len(text)))
+            append(text)
+            append(_INT32.pack(len(entry.partition_data)))
             _write_partition_produce_data(append, entry.partition_data, version)
             if entry._unknown_tags:
                 raise WireFault

@@ -23,10 +23,8 @@ from ..wire.writing import (
     UVARINT,
     Append,
     compact_string_length,
-    write_array_length,
+    uvarint,
     write_compact_array_length,
-    write_compact_nullable_string,
-    write_nullable_string,
     write_string,
     write_tags,
 )
@@ -338,12 +336,14 @@ class ProduceResponse(Response):
 
     def _write_fields(self, append: Append, version: int) -> None:
         if version >= 10:
-            write_compact_array_length(append, len(self.responses))
+            count = len(self.responses)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_topic_produce_response(append, self.responses, version)
             append(_INT32.pack(self.throttle_time_ms))
             _write_produce_response_tags(append, self, version)
         elif version >= 9:
-            write_compact_array_length(append, len(self.responses))
+            count = len(self.responses)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_topic_produce_response(append, self.responses, version)
             if len(self.node_endpoints) > 0:
                 raise WireFault
@@ -353,7 +353,7 @@ class ProduceResponse(Response):
             else:
                 append(b"\0")
         elif version >= 1:
-            write_array_length(append, len(self.responses))
+            append(_INT32.pack(len(self.responses)))
             _write_topic_produce_response(append, self.responses, version)
             if len(self.node_endpoints) > 0:
                 raise WireFault
@@ -361,7 +361,7 @@ class ProduceResponse(Response):
             if self._unknown_tags:
                 raise WireFault
         else:
-            write_array_length(append, len(self.responses))
+            append(_INT32.pack(len(self.responses)))
             _write_topic_produce_response(append, self.responses, version)
             if len(self.node_endpoints) > 0:
                 raise WireFault
@@ -418,7 +418,13 @@ def _write_batch_index_and_error_message(
     if version >= 9:
         for entry in entries:
             append(_INT32.pack(entry.batch_index))
-            write_compact_nullable_string(append, entry.batch_index_error_message)
+            if entry.batch_index_error_message is None:
+                append(b"\0")
+            else:
+                text = entry.batch_index_error_message.encode()
+                size = len(text)
+                append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
+                append(text)
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)
             else:
@@ -426,7 +432,10 @@ def _write_batch_index_and_error_message(
     else:
         for entry in entries:
             append(_INT32.pack(entry.batch_index))
-            write_nullable_string(append, entry.batch_index_error_message)
+            if entry.batch_index_error_message is None:
+                append(b"\xff\xff")
+            else:
+                write_string(append, entry.batch_index_error_message)
             if entry._unknown_tags:
                 raise WireFault
 
@@ -650,9 +659,16 @@ def _write_partition_produce_response(
                     entry.log_start_offset,
                 )
             )
-            write_compact_array_length(append, len(entry.record_errors))
+            count = len(entry.record_errors)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_batch_index_and_error_message(append, entry.record_errors, version)
-            write_compact_nullable_string(append, entry.error_message)
+            if entry.error_message is None:
+                append(b"\0")
+            else:
+                text = entry.error_message.encode()
+                size = len(text)
+                append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
+                append(text)
             _write_partition_produce_response_tags(append, entry, version)
     elif version >= 9:
         for entry in entries:
@@ -665,9 +681,16 @@ def _write_partition_produce_response(
                     entry.log_start_offset,
                 )
             )
-            write_compact_array_length(append, len(entry.record_errors))
+            count = len(entry.record_errors)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_batch_index_and_error_message(append, entry.record_errors, version)
-            write_compact_nullable_string(append, entry.error_message)
+            if entry.error_message is None:
+                append(b"\0")
+            else:
+                text = entry.error_message.encode()
+                size = len(text)
+                append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
+                append(text)
             if entry._current_leader is not DEFAULT and not _is_default_leader_id_and_epoch(
                 entry._current_leader
             ):
@@ -679,17 +702,20 @@ def _write_partition_produce_response(
     elif version >= 8:
         for entry in entries:
             append(
-                _INT32_INT16_INT64X3.pack(
+                _INT32_INT16_INT64X3_INT32.pack(
                     entry.index,
                     entry.error_code,
                     entry.base_offset,
                     entry.log_append_time_ms,
                     entry.log_start_offset,
+                    len(entry.record_errors),
                 )
             )
-            write_array_length(append, len(entry.record_errors))
             _write_batch_index_and_error_message(append, entry.record_errors, version)
-            write_nullable_string(append, entry.error_message)
+            if entry.error_message is None:
+                append(b"\xff\xff")
+            else:
+                write_string(append, entry.error_message)
             if entry._current_leader is not DEFAULT and not _is_default_leader_id_and_epoch(
                 entry._current_leader
             ):
@@ -839,7 +865,8 @@ def _write_topic_produce_response(
             if len(entry.topic_id) != 16:
                 raise WireFault
             append(entry.topic_id)
-            write_compact_array_length(append, len(entry.partition_responses))
+            count = len(entry.partition_responses)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_partition_produce_response(append, entry.partition_responses, version)
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)
@@ -851,7 +878,8 @@ def _write_topic_produce_response(
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
             append(text)
-            write_compact_array_length(append, len(entry.partition_responses))
+            count = len(entry.partition_responses)
+            append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_partition_produce_response(append, entry.partition_responses, version)
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)
@@ -859,8 +887,10 @@ def _write_topic_produce_response(
                 append(b"\0")
     else:
         for entry in entries:
-            write_string(append, entry.name)
-            write_array_length(append, len(entry.partition_responses))
+            text = entry.name.encode()
+            append(_INT16.pack(len(text)))
+            append(text)
+            append(_INT32.pack(len(entry.partition_responses)))
             _write_partition_produce_response(append, entry.partition_responses, version)
             if entry._unknown_tags:
                 raise WireFault
@@ -909,7 +939,13 @@ def _write_node_endpoint(append: Append, entries: Iterable[NodeEndpoint], versio
         append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
         append(text)
         append(_INT32.pack(entry.port))
-        write_compact_nullable_string(append, entry.rack)
+        if entry.rack is None:
+            append(b"\0")
+        else:
+            text = entry.rack.encode()
+            size = len(text)
+            append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
+            append(text)
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)
         else:

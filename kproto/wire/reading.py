@@ -161,7 +161,14 @@ def read_compact_bytes(data: bytes, pos: int) -> tuple[bytes, int]:
 
 def read_compact_nullable_bytes(data: bytes, pos: int) -> tuple[bytes | None, int]:
     """Bytes whose length plus one is an unsigned varint, or null for 0."""
-    size, pos = read_uvarint(data, pos)
+    size = data[pos]
+    if size < 128:
+        pos += 1
+    elif data[pos + 1] < 128:  # as mostly
+        size += (data[pos + 1] << 7) - 128
+        pos += 2
+    else:
+        size, pos = read_uvarint(data, pos)
     if not size:
         return None, pos
     end = pos + size - 1

@@ -15,6 +15,7 @@ from .reading import ARRAY_STRUCTS, SHARED_COUNTS
 from .tags import RawTaggedField
 
 __all__ = [
+    "COUNTED_ARRAY_STRUCTS",
     "UVARINT",
     "Append",
     "compact_string_length",
@@ -41,6 +42,24 @@ Append: TypeAlias = Callable[[bytes], None]
 #: The one-byte unsigned varints.
 UVARINT: Final = [bytes((value,)) for value in range(128)]
 
+
+class _CountedArrayStructs(dict[str, list[struct.Struct]]):
+    """The Structs of a count and of 0 to 126 numbers behind it, made at the first use.
+
+    The key is the format letter of the count and that of the numbers.
+    """
+
+    def __missing__(self, letters: str) -> list[struct.Struct]:
+        count, number = letters[0], letters[1]
+        made = [struct.Struct(f">{count}{many}{number}") for many in range(SHARED_COUNTS - 1)]
+        self[letters] = made
+        return made
+
+
+#: Fewer than 127 numbers have a count of one byte in the compact form.
+COUNTED_ARRAY_STRUCTS: Final = _CountedArrayStructs()
+
+_TWO_BYTES: Final = struct.Struct("BB")
 _INT16: Final = struct.Struct(">h")
 _INT32: Final = struct.Struct(">i")
 
@@ -51,6 +70,8 @@ def uvarint(value: int) -> bytes:
         return UVARINT[value]
     if not 0 <= value <= 0xFFFFFFFF:
         raise WireFault
+    if value < 16384:
+        return _TWO_BYTES.pack(value & 127 | 128, value >> 7)
     out = bytearray()
     while value > 127:
         out.append(value & 127 | 128)
@@ -122,10 +143,13 @@ def write_compact_bytes(append: Append, value: bytes) -> None:
     """Bytes whose length plus one is an unsigned varint."""
     if type(value) is not bytes:
         value = _octets(value)
-    size = len(value)
-    if size > MAX_LENGTH:
+    size = len(value) + 1
+    if 127 < size < 16384:
+        append(_TWO_BYTES.pack(size & 127 | 128, size >> 7))
+    elif size <= MAX_LENGTH + 1:
+        append(uvarint(size))
+    else:
         raise WireFault
-    append(uvarint(size + 1))
     append(value)
 
 
