@@ -9,9 +9,11 @@ from __future__ import annotations
 import atexit
 import multiprocessing
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import cache
+from multiprocessing.connection import wait
 from typing import TypeVar
 
 from .process import Reference
@@ -40,10 +42,22 @@ def in_parallel(
     # Not forked: a fork would take over half of a parent with threads.
     context = multiprocessing.get_context("spawn")
     count = processes or os.cpu_count() or 1
-    with ProcessPoolExecutor(count, mp_context=context) as pool:
+    with ProcessPoolExecutor(count, context, _end_with_parent) as pool:
         futures = [pool.submit(work, task) for task in tasks]
         try:
             for future in as_completed(futures):
                 yield future.result()
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """See to it that this worker ends when its parent was killed, and its Java programs with it."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch(sentinel: int) -> None:
+        wait([sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, args=[parent.sentinel], daemon=True).start()
