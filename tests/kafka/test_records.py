@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +16,7 @@ from kproto.messages.fetch_response import PartitionData
 from kproto.messages.produce_request import PartitionProduceData, TopicProduceData
 from kproto.records import (
     LOG_APPEND_TIME,
+    Header,
     NewRecord,
     RecordBatch,
     encode_batch,
@@ -25,6 +28,8 @@ from tests.support.brokers import RunningKafka
 from tests.support.raw_connection import RawConnection
 
 PATIENCE_S = 20.0
+PEER_WRITES = Path(__file__).with_name("peer_writes.py")
+PEER_TIMEOUT_S = 60.0
 PRODUCE_VERSION = 9
 FETCH_VERSION = 12
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -171,3 +176,35 @@ def test_a_small_limit_cuts_the_last_batch(connection: RawConnection, topic_name
         data = fetch(connection, topic, 0, limit).records or b""
         assert contents(data) == comparable(FEW * 3)[:count]
         assert list(read_batches(data))[-1].next_offset == count
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("peer", ["kafka_python", "aiokafka", "confluent_kafka"])
+def test_what_peers_wrote_is_read(
+    kafka: RunningKafka,
+    connection: RawConnection,
+    topic_name: str,
+    peers_python: Path,
+    peer: str,
+) -> None:
+    for codec in CODECS:
+        topic = create(connection, f"{topic_name}-{codec}")
+        done = subprocess.run(
+            [peers_python, PEER_WRITES, peer, kafka.bootstrap, topic, codec],
+            capture_output=True,
+            text=True,
+            timeout=PEER_TIMEOUT_S,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        data = fetch(connection, topic, 0).records or b""
+        assert codec in {batch.compression for batch in read_batches(data)}
+        assert stored(data) == [
+            (n, b"key", b"value %d " % n * 10, [("h", b"%d" % n)]) for n in range(100)
+        ]
+
+
+def stored(data: bytes) -> list[tuple[int, bytes | None, bytes | None, list[Header]]]:
+    return [
+        (record.offset, record.key, record.value, record.headers) for record in read_records(data)
+    ]
