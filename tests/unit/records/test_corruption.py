@@ -174,7 +174,8 @@ def test_good_batches_come_before_any_fault(
         place = error.offset
     else:
         place = len(good)
-    assert place == len(good)
+    assert place is not None
+    assert place >= len(good)
 
 
 @given(st.binary(max_size=120), st.integers(0, 20), st.integers(0, 127))
