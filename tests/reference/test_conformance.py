@@ -1,0 +1,20 @@
+"""docs/conformance.md says what the runs found, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from tools.reference.comparison import Compared
+from tools.reference.conformance import PATH, render
+from tools.reference.findings import FuzzResult
+from tools.reference.pairs import Pair
+
+pytestmark = [pytest.mark.reference, pytest.mark.slow]
+
+
+def test_the_committed_page_says_what_the_runs_found(
+    compared: dict[Pair, Compared], fuzzed: FuzzResult
+) -> None:
+    assert PATH.read_text(encoding="utf-8") == render(compared, fuzzed), (
+        f"{PATH} is out of date: run `make conformance` and commit it"
+    )
