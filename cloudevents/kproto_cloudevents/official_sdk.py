@@ -1,0 +1,131 @@
+"""To and from the events of the official SDK, the package `cloudevents`.
+
+The SDK is imported when an event is made for it; reading one of its events needs no import. Both
+of its interfaces are served: `cloudevents.core`, and `cloudevents.v1`, the older one.
+
+The SDK makes up a time where there is none, and holds times as datetimes and JSON as Python
+objects. What it cannot hold is an error here, never left out silently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final, Literal, Protocol
+
+from .data import JSON_NULL
+from .errors import CloudEventError, quoted
+from .event import CloudEvent
+from .types import AttributeInput, AttributeValue, JsonMap, Timestamp, canonical
+
+__all__ = ["SdkEvent", "from_sdk", "to_sdk"]
+
+_SPECVERSIONS: Final = ("1.0", "0.3")
+
+
+class SdkEvent(Protocol):
+    """What the events of both interfaces have."""
+
+    def get_attributes(self) -> Mapping[str, Any]:
+        """The attributes by name."""
+
+    def get_data(self) -> Any:
+        """Bytes, text, a JSON value, or None."""
+
+
+def to_sdk(event: CloudEvent, *, api: Literal["core", "v1"] = "core") -> Any:
+    """The event as the SDK has it: `cloudevents.core`'s CloudEvent, or `cloudevents.v1.http`'s.
+
+    Booleans and Integers stay what they are, a Binary attribute becomes its Base64, which the
+    SDK can write, a Map a dict, and with `core` the time a datetime. JSON data becomes the Python
+    value, an explicit null its bytes: the SDK's None is no data.
+
+    Raises CloudEventError when the SDK is not installed, for a specversion that it does not have
+    (1.0 and 0.3 it has), and with `core` for a time that a datetime cannot hold.
+    """
+    if event.specversion not in _SPECVERSIONS or event._version.specversion != "specversion":
+        raise CloudEventError(
+            f"the SDK has no {event._version.specversion} {quoted(event.specversion)}: convert "
+            'the event with to_version("1.0")',
+            where=event._version.specversion,
+        )
+    if api not in ("core", "v1"):
+        raise CloudEventError(f"api is core or v1, not {api!r}")
+    attributes = {
+        name: _for_sdk(name, value, event, datetimes=api == "core")
+        for name, value in event._attributes.items()
+    }
+    data = event.data
+    made = _class(event.specversion, api)(attributes, b"null" if data is JSON_NULL else data)
+    if event.time is None:
+        # Each puts the present time where there is none.
+        if api == "core":
+            made.get_attributes().pop("time", None)
+        else:
+            del made["time"]
+    return made
+
+
+def from_sdk(event: SdkEvent) -> CloudEvent:
+    """The event of the SDK, of either interface, as ours.
+
+    Raises CloudEventError for an event that breaks a rule of CloudEvents, and for an object that
+    is no event of the SDK.
+    """
+    try:
+        given, data = event.get_attributes(), event.get_data()
+        attributes = {name: _from_sdk(value) for name, value in given.items()}
+    except AttributeError:
+        raise CloudEventError(f"{type(event).__name__} is no event of the SDK") from None
+    return CloudEvent(attributes, data=data)
+
+
+def _for_sdk(name: str, value: AttributeValue, event: CloudEvent, *, datetimes: bool) -> Any:
+    if isinstance(value, JsonMap):
+        return value.value()
+    if isinstance(value, bytes):
+        return canonical(value)
+    if isinstance(value, str):
+        is_time = datetimes and name == event._version.time
+        return _moment(str(value)) if is_time else str(value)
+    return value
+
+
+def _moment(text: str) -> datetime:
+    """The time as a datetime that is the same moment."""
+    moment = Timestamp(text).datetime
+    fraction = text[19:].lstrip(".").rstrip("zZ").split("+")[0].split("-")[0]
+    if text[17:19] == "60" or fraction[6:].strip("0"):
+        raise CloudEventError(
+            f"{quoted(text)} is a time that the SDK's datetime cannot hold: replace it first, "
+            "for example with event.time.datetime",
+            where="time",
+            clauses=('CloudEvents 1.0 "Timestamp"',),
+        )
+    return moment
+
+
+def _from_sdk(value: Any) -> AttributeInput:
+    if isinstance(value, Mapping):
+        return JsonMap.of(value)
+    checked: AttributeInput = value
+    return checked
+
+
+def _class(specversion: str, api: str) -> Any:
+    try:
+        if api == "v1":
+            from cloudevents.v1.http import CloudEvent as LegacyEvent
+
+            return LegacyEvent
+        if specversion == "0.3":
+            from cloudevents.core.v03.event import CloudEvent as OldEvent
+
+            return OldEvent
+        from cloudevents.core.v1.event import CloudEvent as CoreEvent
+
+        return CoreEvent
+    except ImportError:
+        raise CloudEventError(
+            "the official SDK is not installed: pip install 'cloudevents>=2'"
+        ) from None

@@ -1,0 +1,76 @@
+"""Attributes of the event formats that carry types, checked by CloudEvents 1.0.
+
+What the Avro and the protobuf format share: both are defined for 1.0 alone. This module knows no
+bytes and neither of the packages that do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from .data import Data, JsonText
+from .errors import CloudEventError, UnknownVersionError, quoted
+from .event import CloudEvent
+from .types import AttributeValue
+from .version_tables import V1_0
+
+__all__ = ["attributes_to_write", "event_of", "missing_package_error"]
+
+_JSON = "application/json"
+
+
+def event_of(
+    attributes: Iterable[tuple[str, AttributeValue | None]], data: Data, clauses: tuple[str, ...]
+) -> CloudEvent:
+    """The event with these attributes, each checked; None is unset.
+
+    Raises CloudEventError with the clauses, UnknownVersionError for any version but 1.0.
+    """
+    given = [(name, value) for name, value in attributes if value is not None]
+    label = dict(given).get(V1_0.specversion)
+    if isinstance(label, str) and label not in ("", V1_0.label):
+        raise UnknownVersionError(
+            f"{quoted(label)} is not 1.0, the version this format is for: forward the event",
+            where=V1_0.specversion,
+            clauses=clauses,
+        )
+    held: dict[str, Any] = {}
+    for name, value in given:
+        V1_0.checked_spec(name, name, clauses)
+        if name in held:
+            raise CloudEventError("the attribute is there twice", where=name, clauses=clauses)
+        try:
+            held[name] = V1_0.checked_value(name, value)
+        except CloudEventError as error:
+            raise CloudEventError(
+                error.reason, where=error.where, clauses=(*clauses, *error.clauses)
+            ) from None
+    for name in V1_0.required:
+        if name not in held:
+            raise V1_0.missing_error(name, clauses)
+    return CloudEvent._decoded(V1_0, held, data, None, None)
+
+
+def attributes_to_write(event: CloudEvent, clauses: tuple[str, ...]) -> dict[str, AttributeValue]:
+    """The attributes of an event as these formats write them.
+
+    JSON data says its type: other than in the JSON format, nothing implies it. Raises
+    CloudEventError for an event of another version.
+    """
+    if event._version is not V1_0:
+        raise CloudEventError(
+            f"the format is for CloudEvents 1.0, not {event.specversion}: "
+            'convert the event with to_version("1.0")',
+            where=event._version.specversion,
+            clauses=clauses,
+        )
+    attributes = dict(event._attributes)
+    if isinstance(event._data, JsonText):
+        attributes.setdefault(V1_0.content_type, _JSON)
+    return attributes
+
+
+def missing_package_error(package: str, extra: str) -> CloudEventError:
+    """The error for a format whose package is not installed."""
+    return CloudEventError(f"{package} is not installed: pip install 'kproto[{extra}]'")
