@@ -19,6 +19,7 @@ from .varints import VARINTS, encode_varint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from typing import SupportsIndex
 
     from .compression import Codec
     from .record import Header
@@ -27,6 +28,8 @@ __all__ = ["MAX_BATCH_BYTES", "BatchBuilder", "NewRecord", "encode_batch", "enco
 
 NewRecord: TypeAlias = "tuple[bytes | None, bytes | None, Sequence[Header], int]"
 """What is asked of a record to be written: key, value, headers, timestamp in ms."""
+
+BytesLike: TypeAlias = "bytes | bytearray | memoryview"
 
 #: Largest batch that a builder makes, unless the caller sets another bound: Kafka's default
 #: for max.request.size, which a broker's default message.max.bytes (1,048,588) still takes.
@@ -213,18 +216,21 @@ class BatchBuilder:
 
     def append(
         self,
-        key: bytes | None,
-        value: bytes | None,
+        key: BytesLike | None,
+        value: BytesLike | None,
         headers: Sequence[Header] = (),
         *,
-        timestamp: int,
+        timestamp: SupportsIndex,
     ) -> bool:
         """Add a record with `timestamp` in ms; False, and nothing added, if it does not fit.
 
         What an empty builder refuses can never fit. Raises EncodeError for a value of a wrong
         type.
         """
-        return self.extend(((key, value, headers, timestamp),), first_index=0) is None
+        # `SupportsIndex` and not `int`: compiled by mypyc, the method would refuse anything else
+        # with a TypeError of its own, before `extend` has seen it.
+        record: Any = (key, value, headers, timestamp)
+        return self.extend((record,), first_index=0) is None
 
     def extend(self, records: Iterable[NewRecord], *, first_index: int = 0) -> NewRecord | None:
         """Add records until one does not fit: that one is returned, and None when all did.

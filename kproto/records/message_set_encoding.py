@@ -27,10 +27,11 @@ from .lz4_frame import with_checksum_of_magic_0
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from typing import SupportsIndex
 
     from .batch import RecordBatch
     from .compression import Codec
-    from .encoding import NewRecord
+    from .encoding import BytesLike, NewRecord
     from .record import Header
 
 __all__ = ["MessageSetBuilder", "down_convert", "encode_message_set"]
@@ -149,18 +150,19 @@ class MessageSetBuilder:
 
     def append(
         self,
-        key: bytes | None,
-        value: bytes | None,
+        key: BytesLike | None,
+        value: BytesLike | None,
         headers: Sequence[Header] = (),
         *,
-        timestamp: int,
+        timestamp: SupportsIndex,
     ) -> bool:
         """Add a record with `timestamp` in ms; False, and nothing added, if it does not fit.
 
         What an empty builder refuses can never fit. Raises EncodeError for headers, and for a
         value of a wrong type.
         """
-        return self.extend(((key, value, headers, timestamp),)) is None
+        record: Any = (key, value, headers, timestamp)  # looked at by `extend` alone
+        return self.extend((record,)) is None
 
     def extend(self, records: Iterable[NewRecord], *, first_index: int = 0) -> NewRecord | None:
         """Add records until one does not fit: that one is returned, and None when all did.

@@ -15,6 +15,7 @@ from typing import Final
 TABLES: Final = {
     "messages": "Messages: decode and encode",
     "records": "Record batches and CRC-32C",
+    "compiled": "Record batches, the modules compiled by mypyc",
     "client": "Produce and consume, one partition of a real broker",
     "cloudevents": "CloudEvents in Kafka records",
     "spark": "Spark reads a topic of CloudEvents from a real broker",

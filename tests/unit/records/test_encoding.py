@@ -181,7 +181,11 @@ def test_a_builder_goes_on_after_a_bad_value() -> None:
     assert builder.append(b"k", b"v", timestamp=T)
     with pytest.raises(EncodeError, match="key"):
         builder.append(bad, None, timestamp=T + 99)
-    assert builder.append(b"k", b"v", timestamp=T)
+    with pytest.raises(EncodeError, match="timestamp"):
+        builder.append(b"k", None, timestamp=bad)
+    with pytest.raises(EncodeError, match="headers"):
+        builder.append(b"k", None, bad, timestamp=T)
+    assert builder.append(bytearray(b"k"), memoryview(b"v"), timestamp=T)
     assert builder.build() == encode_batch([PLAIN, PLAIN])
 
 

@@ -124,6 +124,15 @@ def test_a_bad_value_is_named(magic: int, record: Any, reason: str, field: str) 
     assert len(builder) == 1, "the record before it was added"
 
 
+@pytest.mark.parametrize("field", ["key", "value", "headers", "timestamp"])
+def test_append_names_a_bad_value_too(field: str) -> None:
+    builder = MessageSetBuilder()
+    record: dict[str, Any] = {"key": b"k", "value": None, "timestamp": T, field: "text"}
+    with pytest.raises(EncodeError, match=field):
+        builder.append(**record)
+    assert len(builder) == 0
+
+
 def test_settings_that_cannot_work() -> None:
     settings: list[tuple[dict[str, Any], str]] = [
         ({"magic": 2}, "magic 2 is not that of a message set"),

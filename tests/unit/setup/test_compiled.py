@@ -1,0 +1,36 @@
+"""The record modules compile with mypyc as they are, and pass their tests so."""
+
+from __future__ import annotations
+
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from tests.support.availability import not_available
+from tools.setup import compiled
+
+
+@pytest.mark.slow
+def test_the_record_modules_pass_their_tests_when_compiled() -> None:
+    missing = compiled.what_is_missing()
+    if missing:
+        not_available("the compiled record modules", "; ".join(missing))
+    package = compiled.compiled_package()
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    sources = {path.stem for path in (compiled.ROOT / compiled.MODULES).glob("*.py")}
+    found = {
+        path.name.removesuffix(suffix) for path in (package / compiled.MODULES).glob(f"*{suffix}")
+    }
+    assert found == sources
+    assert " passed" in compiled.run_record_tests(package)
+
+
+def test_a_missing_compiler_and_missing_headers_are_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("CC", "gcc -pthread")
+    monkeypatch.setattr(sysconfig, "get_path", lambda name: str(tmp_path))
+    with pytest.raises(compiled.CompiledError, match=r"'gcc'.*apt-get.*Python\.h.*python3-dev"):
+        compiled.build(tmp_path)

@@ -1,0 +1,35 @@
+"""The record modules compiled by mypyc as they are: their tests, then their speed.
+
+    python -m tools.bench.compiled [--rounds N] [--no-tests]
+
+The table is that of `tools.bench.records`, with compiled modules in place of the pure ones; the
+column to look at is aiokafka's C extension.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from tools.bench.records import run_in_peers
+from tools.setup.compiled import CompiledError, compiled_package, run_record_tests
+
+
+def main() -> int:
+    """Compile, run the tests on the result, print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--rounds", type=int, default=15, help="rounds of each side a case")
+    parser.add_argument("--no-tests", action="store_true", help="measure alone")
+    arguments = parser.parse_args()
+    try:
+        package = compiled_package()
+        if not arguments.no_tests:
+            print(f"tests of records, compiled: {run_record_tests(package)}", flush=True)
+    except CompiledError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return run_in_peers(["--rounds", str(arguments.rounds)], package)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

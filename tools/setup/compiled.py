@@ -1,0 +1,157 @@
+"""The record modules compiled by mypyc, in a folder of their own.
+
+`python -m tools.setup.compiled` copies `kproto` to `.cache/compiled/package`, compiles each module
+of `kproto.records` there as it is, and prints the folder. Built anew when a source has changed.
+`run_record_tests` runs the tests of records on the result. Knows nothing of speed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib.util
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["CompiledError", "compiled_package", "run_record_tests"]
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+CACHE: Final = ROOT / ".cache"
+FOLDER: Final = CACHE / "compiled"
+MODULES: Final = "kproto/records"
+
+#: What the tests of records need beside the package; copied for each run.
+TEST_FILES: Final = ("tests/__init__.py", "tests/conftest.py", "pyproject.toml")
+TEST_FOLDERS: Final = ("tests/support", "tests/unit/records", "tools")
+
+COMPILE_TIMEOUT_S: Final = 900.0
+"""About 30 s of computing; a loaded machine needs minutes."""
+
+LEFT_OUT: Final = shutil.ignore_patterns("__pycache__", "*.so", "*.pyd")
+
+
+class CompiledError(RuntimeError):
+    """The modules cannot be compiled here."""
+
+
+def compiled_package() -> Path:
+    """Return the folder in which `kproto` has its record modules compiled, building it if needed.
+
+    Put it first on the import path of the Python that runs this. Safe in several processes at
+    once. Raises `CompiledError` that names what is missing.
+    """
+    package = FOLDER / "package"
+    stamp = FOLDER / "built.txt"
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with (FOLDER / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        wanted = fingerprint()
+        if not stamp.is_file() or stamp.read_text(encoding="utf-8") != wanted:
+            stamp.unlink(missing_ok=True)
+            shutil.rmtree(package, ignore_errors=True)
+            shutil.copytree(ROOT / "kproto", package / "kproto", ignore=LEFT_OUT)
+            build(package)
+            stamp.write_text(wanted, encoding="utf-8")
+    return package
+
+
+def fingerprint() -> str:
+    """What the result depends on: the sources, this file, the Python and its packages' pins."""
+    digest = hashlib.sha256(sys.version.encode())
+    sources: Iterable[Path] = sorted((ROOT / "kproto").rglob("*.py"))
+    for path in (*sources, Path(__file__), ROOT / "requirements" / "dev.txt"):
+        digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def build(package: Path) -> None:
+    """Compile every module of records in `package`, where they stand."""
+    missing = what_is_missing()
+    if missing:
+        raise CompiledError(f"the record modules cannot be compiled: {'; '.join(missing)}")
+    modules = sorted(str(path.relative_to(package)) for path in (package / MODULES).glob("*.py"))
+    # No setting of the checkout applies: mypyc looks for some in the folder that it runs in.
+    _run([sys.executable, "-m", "mypyc", "--strict", *modules], package)
+    shutil.rmtree(package / "build", ignore_errors=True)
+    names = [name.removesuffix(".py").replace("/", ".") for name in modules]
+    names = [name.removesuffix(".__init__") for name in names]
+    check = (
+        "import importlib, sys\n"
+        "for name in sys.argv[1:]:\n"
+        "    path = importlib.import_module(name).__file__\n"
+        "    assert not path.endswith('.py'), f'{path} is not compiled'\n"
+    )
+    _run([sys.executable, "-c", check, *names], package, PYTHONPATH=str(package))
+
+
+def what_is_missing() -> list[str]:
+    """What has to be installed first, each with how."""
+    missing = []
+    compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")[0]
+    if shutil.which(compiler) is None:
+        missing.append(f"no C compiler {compiler!r} is on the path (Debian: apt-get install gcc)")
+    header = Path(sysconfig.get_path("include")) / "Python.h"
+    if not header.is_file():
+        missing.append(f"there is no {header} (Debian: apt-get install python3-dev)")
+    missing += [
+        f"{sys.executable} has no {name}: run `make setup`"
+        for name in ("mypyc", "setuptools")
+        if importlib.util.find_spec(name) is None
+    ]
+    return missing
+
+
+def run_record_tests(package: Path) -> str:
+    """Run tests/unit/records on the compiled modules; return pytest's last line.
+
+    Raises `CompiledError` with the end of the output when a test fails.
+    """
+    for name in TEST_FOLDERS:
+        shutil.rmtree(package / name, ignore_errors=True)
+        shutil.copytree(ROOT / name, package / name, ignore=LEFT_OUT)
+    for name in TEST_FILES:
+        shutil.copyfile(ROOT / name, package / name)
+    command = [sys.executable, "-X", "dev", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    output = _run([*command, "tests/unit/records"], package, PYTHONPATH=str(package))
+    return output.strip().splitlines()[-1]
+
+
+def _run(command: list[str], folder: Path, **environment: str) -> str:
+    try:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env=os.environ | environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=COMPILE_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise CompiledError(f"{shlex.join(command)} failed: {error}") from error
+    if done.returncode != 0:
+        said = "\n".join((done.stdout + done.stderr).strip().splitlines()[-60:])
+        raise CompiledError(f"{shlex.join(command)} failed:\n{said}")
+    return done.stdout
+
+
+def main() -> None:
+    """Print the folder; end with a plain message when there is none."""
+    try:
+        print(compiled_package())
+    except CompiledError as error:
+        sys.exit(f"compiled: {error}")
+
+
+if __name__ == "__main__":
+    main()
