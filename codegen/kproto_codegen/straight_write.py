@@ -156,10 +156,13 @@ class _Block:
         shapes = self.imports.counted_shapes("uint8" if form.compact else "int32", element)
         length = writing_function("array_length", form._replace(nullable=False))
         slow = array_elements(field, form, "values", self.imports)
+        empty, count = (r"\x01", "count + 1") if form.compact else (r"\0\0\0\0", "count")
         lines = [
             "count = len(values)",
-            "if count < 127:",
-            f"    append({shapes}[count].pack(count{' + 1' if form.compact else ''}, *values))",
+            "if 0 < count < 127:",
+            f"    append({shapes}[count].pack({count}, *values))",
+            "elif not count:",
+            f'    append(b"{empty}")',
             "else:",
             f"    {self._call(length, 'count')}",
             *indent(slow),

@@ -7,10 +7,8 @@ here add the public codec around them, equality, printing, copying, and the expl
 
 from __future__ import annotations
 
-import copy as copying
 import sys
 from collections.abc import Iterable, Mapping
-from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, SupportsIndex, TypeVar
 
 from ..wire.errors import DecodeError, EncodeError
@@ -27,14 +25,20 @@ T = TypeVar("T")
 R = TypeVar("R", bound="Response")
 
 
-class _Default(Enum):
-    """Of an Enum, so that it stays the one it is when it is copied or pickled."""
+class _Default:
+    """There is one, DEFAULT, and it stays that one when it is copied or pickled."""
 
-    DEFAULT = "default"
+    __slots__ = ()
+
+    def __reduce__(self) -> str:
+        return "DEFAULT"
+
+    def __repr__(self) -> str:
+        return "DEFAULT"
 
 
 #: Stands for the default where None means null, and for a struct that nobody has asked for yet.
-DEFAULT: Final[Any] = _Default.DEFAULT
+DEFAULT: Final[Any] = _Default()
 
 
 def string_list(values: Iterable[str]) -> list[str]:
@@ -99,7 +103,9 @@ class Struct:
 
     def copy(self) -> Self:
         """A deep copy."""
-        return copying.deepcopy(self)
+        from copy import deepcopy  # not loaded for those who copy nothing
+
+        return deepcopy(self)
 
 
 class KeyedList(list[T]):

@@ -1073,8 +1073,10 @@ def _write_forgotten_topic(append: Append, entries: Iterable[ForgottenTopic], ve
             append(entry.topic_id)
             values = entry.partitions
             count = len(values)
-            if count < 127:
+            if 0 < count < 127:
                 append(_UINT8_AND_INT32_ARRAYS[count].pack(count + 1, *values))
+            elif not count:
+                append(b"\x01")
             else:
                 write_compact_array_length(append, count)
                 write_numbers(append, values, "i")
@@ -1090,8 +1092,10 @@ def _write_forgotten_topic(append: Append, entries: Iterable[ForgottenTopic], ve
             append(text)
             values = entry.partitions
             count = len(values)
-            if count < 127:
+            if 0 < count < 127:
                 append(_UINT8_AND_INT32_ARRAYS[count].pack(count + 1, *values))
+            elif not count:
+                append(b"\x01")
             else:
                 write_compact_array_length(append, count)
                 write_numbers(append, values, "i")
@@ -1106,8 +1110,10 @@ def _write_forgotten_topic(append: Append, entries: Iterable[ForgottenTopic], ve
             append(text)
             values = entry.partitions
             count = len(values)
-            if count < 127:
+            if 0 < count < 127:
                 append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
+            elif not count:
+                append(b"\0\0\0\0")
             else:
                 write_array_length(append, count)
                 write_numbers(append, values, "i")

@@ -326,8 +326,10 @@ def _write_list_offsets_partition_response(
             append(_INT32_INT16.pack(entry.partition_index, entry.error_code))
             values = entry.old_style_offsets
             count = len(values)
-            if count < 127:
+            if 0 < count < 127:
                 append(_INT32_AND_INT64_ARRAYS[count].pack(count, *values))
+            elif not count:
+                append(b"\0\0\0\0")
             else:
                 write_array_length(append, count)
                 write_numbers(append, values, "q")

@@ -910,22 +910,28 @@ def _write_metadata_response_partition(
             )
             values = entry.replica_nodes
             count = len(values)
-            if count < 127:
+            if 0 < count < 127:
                 append(_UINT8_AND_INT32_ARRAYS[count].pack(count + 1, *values))
+            elif not count:
+                append(b"\x01")
             else:
                 write_compact_array_length(append, count)
                 write_numbers(append, values, "i")
             values = entry.isr_nodes
             count = len(values)
-            if count < 127:
+            if 0 < count < 127:
                 append(_UINT8_AND_INT32_ARRAYS[count].pack(count + 1, *values))
+            elif not count:
+                append(b"\x01")
             else:
                 write_compact_array_length(append, count)
                 write_numbers(append, values, "i")
             values = entry.offline_replicas
             count = len(values)
-            if count < 127:
+            if 0 < count < 127:
                 append(_UINT8_AND_INT32_ARRAYS[count].pack(count + 1, *values))
+            elif not count:
+                append(b"\x01")
             else:
                 write_compact_array_length(append, count)
                 write_numbers(append, values, "i")
@@ -942,22 +948,28 @@ def _write_metadata_response_partition(
             )
             values = entry.replica_nodes
             count = len(values)
-            if count < 127:
+            if 0 < count < 127:
                 append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
+            elif not count:
+                append(b"\0\0\0\0")
             else:
                 write_array_length(append, count)
                 write_numbers(append, values, "i")
             values = entry.isr_nodes
             count = len(values)
-            if count < 127:
+            if 0 < count < 127:
                 append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
+            elif not count:
+                append(b"\0\0\0\0")
             else:
                 write_array_length(append, count)
                 write_numbers(append, values, "i")
             values = entry.offline_replicas
             count = len(values)
-            if count < 127:
+            if 0 < count < 127:
                 append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
+            elif not count:
+                append(b"\0\0\0\0")
             else:
                 write_array_length(append, count)
                 write_numbers(append, values, "i")
@@ -968,22 +980,28 @@ def _write_metadata_response_partition(
             append(_INT16_INT32X2.pack(entry.error_code, entry.partition_index, entry.leader_id))
             values = entry.replica_nodes
             count = len(values)
-            if count < 127:
+            if 0 < count < 127:
                 append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
+            elif not count:
+                append(b"\0\0\0\0")
             else:
                 write_array_length(append, count)
                 write_numbers(append, values, "i")
             values = entry.isr_nodes
             count = len(values)
-            if count < 127:
+            if 0 < count < 127:
                 append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
+            elif not count:
+                append(b"\0\0\0\0")
             else:
                 write_array_length(append, count)
                 write_numbers(append, values, "i")
             values = entry.offline_replicas
             count = len(values)
-            if count < 127:
+            if 0 < count < 127:
                 append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
+            elif not count:
+                append(b"\0\0\0\0")
             else:
                 write_array_length(append, count)
                 write_numbers(append, values, "i")
@@ -994,15 +1012,19 @@ def _write_metadata_response_partition(
             append(_INT16_INT32X2.pack(entry.error_code, entry.partition_index, entry.leader_id))
             values = entry.replica_nodes
             count = len(values)
-            if count < 127:
+            if 0 < count < 127:
                 append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
+            elif not count:
+                append(b"\0\0\0\0")
             else:
                 write_array_length(append, count)
                 write_numbers(append, values, "i")
             values = entry.isr_nodes
             count = len(values)
-            if count < 127:
+            if 0 < count < 127:
                 append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
+            elif not count:
+                append(b"\0\0\0\0")
             else:
                 write_array_length(append, count)
                 write_numbers(append, values, "i")

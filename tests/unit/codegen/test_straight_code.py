@@ -1,0 +1,110 @@
+"""The straight-line code of the hot messages where it changes over to the functions of `wire`."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import struct
+
+import pytest
+
+from kproto.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
+from kproto.messages.join_group_response import JoinGroupResponse, JoinGroupResponseMember
+from kproto.messages.metadata_response import (
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from kproto.wire.errors import DecodeError, EncodeError
+from kproto.wire.writing import uvarint
+
+#: Both sides of where a length or a count takes another byte, or another way.
+LENGTHS = (0, 1, 2, 125, 126, 127, 128, 129, 255, 256, 257, 16382, 16383, 16384)
+
+
+@pytest.mark.parametrize("count", LENGTHS)
+@pytest.mark.parametrize("version", [8, 9])
+def test_arrays_of_numbers_of_any_count(version: int, count: int) -> None:
+    nodes = [number % 7 - 3 for number in range(count)]
+    partition = MetadataResponsePartition(replica_nodes=nodes, isr_nodes=nodes[:1])
+    message = MetadataResponse(topics=[MetadataResponseTopic(name="a", partitions=[partition])])
+    data = message.encode(version)
+    length = uvarint(count + 1) if version > 8 else struct.pack(">i", count)
+    assert length + struct.pack(f">{count}i", *nodes) in data
+    assert MetadataResponse.decode(data, version) == message
+
+
+@pytest.mark.parametrize("count", LENGTHS[:11])
+@pytest.mark.parametrize("version", [8, 9])
+def test_arrays_of_structs_of_any_count(version: int, count: int) -> None:
+    partitions = [MetadataResponsePartition(partition_index=index) for index in range(count)]
+    message = MetadataResponse(topics=[MetadataResponseTopic(name="a", partitions=partitions)])
+    assert MetadataResponse.decode(message.encode(version), version) == message
+
+
+@pytest.mark.parametrize("size", LENGTHS)
+@pytest.mark.parametrize("version", [5, 6])
+def test_strings_and_bytes_of_any_length(version: int, size: int) -> None:
+    member = JoinGroupResponseMember(member_id="m" * size, metadata=b"d" * size)
+    message = JoinGroupResponse(protocol_name="p" * size, members=[member])
+    assert JoinGroupResponse.decode(message.encode(version), version) == message
+
+
+@pytest.mark.parametrize("size", [None, *LENGTHS, 2097150, 2097151])
+@pytest.mark.parametrize("version", [11, 12])
+def test_records_of_any_length(version: int, size: int | None) -> None:
+    records = None if size is None else b"r" * size
+    message = fetched(PartitionData(records=records))
+    data = message.encode(version)
+    assert FetchResponse.decode(data, version) == message
+    for octets in (bytearray, memoryview):
+        if records is not None:
+            other = fetched(PartitionData(records=octets(records)))  # type: ignore[arg-type]
+            assert other.encode(version) == data
+
+
+@pytest.mark.parametrize("version", range(8, 13))
+def test_every_end_before_the_last_byte_is_refused(version: int) -> None:
+    partition = MetadataResponsePartition(replica_nodes=[1, 2], isr_nodes=[1])
+    message = MetadataResponse(topics=[MetadataResponseTopic(name="a", partitions=[partition])])
+    data = message.encode(version)
+    for end in range(len(data)):
+        with pytest.raises(DecodeError):
+            MetadataResponse.decode(data[:end], version)
+
+
+def fetched(*partitions: PartitionData) -> FetchResponse:
+    return FetchResponse(responses=[FetchableTopicResponse(topic="a", partitions=partitions)])
+
+
+def test_a_struct_made_when_asked_for_is_the_partition_s_own() -> None:
+    data = fetched(PartitionData(), PartitionData()).encode(12)
+    first, second = FetchResponse.decode(data, 12).responses[0].partitions
+    assert first == second == PartitionData()
+    first.current_leader.leader_id = 3
+    assert first.current_leader is first.current_leader
+    assert second.current_leader.leader_id == PartitionData().current_leader.leader_id == -1
+    assert first != second
+    assert "current_leader=LeaderIdAndEpoch(leader_id=3, leader_epoch=-1)" in repr(first)
+    message = fetched(first)
+    assert FetchResponse.decode(message.encode(12), 12) == message
+    with pytest.raises(EncodeError, match="current_leader"):
+        message.encode(11)
+
+
+def test_a_struct_that_nobody_asked_for_is_copied_and_pickled_with_its_owner() -> None:
+    message = fetched(PartitionData(records=b"r"))
+    for other in (message.copy(), copy.copy(message), pickle.loads(pickle.dumps(message))):
+        assert other == message
+        assert other.encode(12) == message.encode(12)
+    other = message.copy()
+    other.responses[0].partitions[0].snapshot_id.epoch = 4
+    assert other != message
+    assert message.responses[0].partitions[0].snapshot_id.epoch == -1
+
+
+def test_null_for_a_struct_that_may_not_be_null_is_refused() -> None:
+    partition = PartitionData()
+    partition.current_leader = None  # type: ignore[assignment]
+    with pytest.raises(EncodeError, match="current_leader"):
+        fetched(partition).encode(12)

@@ -1,0 +1,100 @@
+"""How long importing messages takes, ours beside kio's, each in a fresh interpreter.
+
+    python -m tools.bench.imports [--rounds N]
+
+Processor time inside the interpreter, with the byte code cached, over what `import asyncio` costs,
+as any client pays for that anyway; that cost is shown too, to tell how fast the machine was. The
+sides take turns and the medians count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from tools.setup.peers import peers_python
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+
+#: What every client needs before its first record, as our names and the versions kio names.
+CORE: Final = ("ApiVersions", "Metadata", "Produce", "Fetch", "ListOffsets", "FindCoordinator")
+
+OURS: Final = """
+from kproto import messages
+for name in {names}:
+    getattr(messages, name)
+"""
+OUR_CORE: Final = [f"{api}{kind}" for api in CORE for kind in ("Request", "Response")]
+
+#: kio has a class for each version, and so an import does with one version what ours does with all.
+KIO_CORE: Final = """
+import importlib
+for api in ("api_versions", "metadata", "produce", "fetch", "list_offsets", "find_coordinator"):
+    package = importlib.import_module(f"kio.schema.{api}")
+    versions = [name for name in importlib.import_module("os").listdir(package.__path__[0])
+                if name[0] == "v" and name[1:].isdigit()]
+    newest = max(versions, key=lambda name: int(name[1:]))
+    for kind in ("request", "response"):
+        importlib.import_module(f"kio.schema.{api}.{newest}.{kind}")
+"""
+KIO_ALL: Final = """
+import importlib, pkgutil, kio.schema
+for found in pkgutil.walk_packages(kio.schema.__path__, "kio.schema."):
+    importlib.import_module(found.name)
+"""
+
+TIMED: Final = """
+import asyncio, time
+start = time.process_time()
+{body}
+print(time.process_time() - start)
+"""
+
+#: Row -> (what we import, what kio imports, the most that ours may take in ms).
+ROWS: Final = {
+    "core APIs, requests and responses": (OURS.format(names=OUR_CORE), KIO_CORE, 10),
+    "all messages": (OURS.format(names="messages.MODULES"), KIO_ALL, 80),
+}
+
+
+def seconds(body: str, cache: str) -> float:
+    """One fresh interpreter's time for `body`, its byte code in the folder `cache`."""
+    finished = subprocess.run(
+        [str(peers_python()), "-c", TIMED.format(body=body)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+        cwd=ROOT,
+        env=os.environ
+        | {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": cache},
+    )
+    return float(finished.stdout)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="tools.bench.imports", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=11)
+    rounds = parser.parse_args().rounds
+    print("| imported | kproto, ms | wanted | kio, ms | times kproto |")
+    print("|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as cache:
+        for row, (ours, kio, most) in ROWS.items():
+            for body in (ours, kio):
+                seconds(body, cache)  # writes the byte code
+            pairs = [(seconds(ours, cache), seconds(kio, cache)) for _ in range(rounds)]
+            mine, theirs = (statistics.median(side) * 1000 for side in zip(*pairs, strict=True))
+            ratio = statistics.median(b / a for a, b in pairs)
+            print(f"| {row} | {mine:.1f} | {most} | {theirs:.1f} | {ratio:.1f} |", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
