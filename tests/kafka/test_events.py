@@ -1,0 +1,126 @@
+"""Events over each broker with our client: what is sent is read, with its record at hand."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+
+import pytest
+from kproto_cloudevents import (
+    CloudEvent,
+    CloudEventError,
+    InvalidEvent,
+    KafkaRecord,
+    NotAnEvent,
+    OpaqueEvent,
+    Received,
+    events,
+    partition_key,
+    to_kafka,
+)
+from kproto_cloudevents.avro_format import AVRO_FORMAT
+
+import kproto
+
+EVENT = CloudEvent(
+    id="1",
+    source="/shop",
+    type="order.placed",
+    time="2018-04-05T03:56:24.10Z",
+    partitionkey="customer-7",
+    n=5,
+    data={"total": 12},
+)
+
+
+async def read(client: kproto.Client, topic: str) -> list[Received[kproto.Record]]:
+    stream = events(client.consumer(topic, start="earliest", stop_at_end=True))
+    return [received async for received in stream]
+
+
+@pytest.mark.parametrize("mode", ["binary", "structured", None])
+async def test_an_event_comes_back(client: kproto.Client, topic: str, mode: str | None) -> None:
+    async with client.producer() as producer:
+        ack = await producer.send_event(
+            topic,
+            EVENT,
+            mode=mode,  # type: ignore[arg-type]  # a parameter's str is no Literal
+            key_mapper=partition_key,
+            timestamp=1_600_000_000_000,
+        )
+    (received,) = await read(client, topic)
+    event, record = received
+    assert isinstance(event, CloudEvent)
+    # Only JSON implies its type, so binary mode says it.
+    implied = None if mode == "structured" else "application/json"
+    assert event == EVENT.replace(datacontenttype=implied)
+    assert record.key == b"customer-7"
+    assert (record.topic, record.partition, record.offset) == ack[:3]
+    assert record.timestamp == 1_600_000_000_000
+    assert to_kafka(event) == (record.key, record.value, tuple(record.headers))
+
+
+async def test_every_outcome_is_forwarded_as_it_came(client: kproto.Client, topic: str) -> None:
+    foreign = (("a", b"1"), ("a", None), ("", b""))
+    sent = [
+        to_kafka(EVENT, key=b"k", headers=foreign),
+        to_kafka(EVENT, "structured", headers=foreign, repeat_attributes=True),
+        to_kafka(EVENT, "structured", event_format=AVRO_FORMAT),
+        KafkaRecord(None, b"", (("ce_specversion", b"9.9"), *foreign)),
+        KafkaRecord(b"k", None, foreign),
+        KafkaRecord(b"k", None, ()),
+    ]
+    kinds = [CloudEvent, CloudEvent, OpaqueEvent, OpaqueEvent, NotAnEvent, NotAnEvent]
+    async with client.producer() as producer:
+        for key, value, headers in sent:
+            await producer.send(topic, value, key=key, headers=headers, partition=0)
+        first = await read(client, topic)
+        assert [type(received.outcome) for received in first] == kinds
+        for received in first:
+            assert not isinstance(received.outcome, InvalidEvent)
+            await producer.send_event(topic, received.outcome, partition=0)
+    second = (await read(client, topic))[len(sent) :]
+    for record, received in zip(sent, second, strict=True):
+        kept = received.record
+        assert (kept.key, kept.value, tuple(kept.headers)) == record
+
+
+async def test_a_record_that_breaks_a_rule_does_not_end_the_stream(
+    client: kproto.Client, topic: str
+) -> None:
+    async with client.producer() as producer:
+        await producer.send(topic, b"x", headers=[("ce_specversion", b"1.0")], partition=0)
+        await producer.send_event(topic, EVENT, partition=0)
+    broken, good = await read(client, topic)
+    assert isinstance(broken.outcome, InvalidEvent)
+    assert broken.outcome.error.where == "ce_id"
+    assert broken.record.value == b"x"
+    assert good.outcome == EVENT.replace(datacontenttype="application/json")
+
+
+async def test_without_headers_only_structured_json_is_written(
+    client: kproto.Client, topic: str
+) -> None:
+    """As for a topic of message format 0 or 1: no header is written, and the reader is told."""
+    async with client.producer() as producer:
+        with pytest.raises(CloudEventError, match="message format 1 has no headers"):
+            await producer.send_event(topic, EVENT, message_format=1)
+        await producer.send_event(topic, EVENT, mode="structured", message_format=1)
+    (unseen,) = await read(client, topic)
+    assert isinstance(unseen.outcome, NotAnEvent)
+    assert unseen.record.headers == []
+    consumer = client.consumer(topic, start="earliest", stop_at_end=True)
+    (received,) = [each async for each in events(consumer, mode="structured")]
+    assert received.outcome == EVENT
+
+
+async def test_a_reader_may_stop_at_any_time(client: kproto.Client, topic: str) -> None:
+    async with client.producer() as producer:
+        await producer.send_event(topic, EVENT)
+        await producer.send_event(topic, EVENT)
+    async with (
+        client.consumer(topic, start="earliest") as consumer,
+        aclosing(events(consumer)) as stream,
+    ):
+        async for received in stream:
+            assert received.outcome == EVENT.replace(datacontenttype="application/json")
+            break
