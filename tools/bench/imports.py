@@ -50,10 +50,12 @@ for found in pkgutil.walk_packages(kio.schema.__path__, "kio.schema."):
 """
 
 TIMED: Final = """
-import asyncio, time
+import time
 start = time.process_time()
+import asyncio
+loaded = time.process_time()
 {body}
-print(time.process_time() - start)
+print(time.process_time() - loaded, loaded - start)
 """
 
 #: Row -> (what we import, what kio imports, the most that ours may take in ms).
@@ -63,8 +65,8 @@ ROWS: Final = {
 }
 
 
-def seconds(body: str, cache: str) -> float:
-    """One fresh interpreter's time for `body`, its byte code in the folder `cache`."""
+def seconds(body: str, cache: str) -> tuple[float, float]:
+    """Time for `body`, and for asyncio, in a fresh interpreter with its byte code in `cache`."""
     finished = subprocess.run(
         [str(peers_python()), "-c", TIMED.format(body=body)],
         stdin=subprocess.DEVNULL,
@@ -76,23 +78,27 @@ def seconds(body: str, cache: str) -> float:
         env=os.environ
         | {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": cache},
     )
-    return float(finished.stdout)
+    own, asyncio = finished.stdout.split()
+    return float(own), float(asyncio)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="tools.bench.imports", description=__doc__)
     parser.add_argument("--rounds", type=int, default=11)
     rounds = parser.parse_args().rounds
-    print("| imported | kproto, ms | wanted | kio, ms | times kproto |")
-    print("|---|---|---|---|---|")
+    print("| imported | kproto, ms | wanted | kio, ms | times kproto | asyncio, ms |")
+    print("|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as cache:
-        for row, (ours, kio, most) in ROWS.items():
-            for body in (ours, kio):
+        for row, (our_body, kio_body, most) in ROWS.items():
+            for body in (our_body, kio_body):
                 seconds(body, cache)  # writes the byte code
-            pairs = [(seconds(ours, cache), seconds(kio, cache)) for _ in range(rounds)]
-            mine, theirs = (statistics.median(side) * 1000 for side in zip(*pairs, strict=True))
-            ratio = statistics.median(b / a for a, b in pairs)
-            print(f"| {row} | {mine:.1f} | {most} | {theirs:.1f} | {ratio:.1f} |", flush=True)
+            pairs = [(seconds(our_body, cache), seconds(kio_body, cache)) for _ in range(rounds)]
+            mine = statistics.median(ours[0] for ours, _ in pairs) * 1000
+            theirs = statistics.median(kio[0] for _, kio in pairs) * 1000
+            ratio = statistics.median(kio[0] / ours[0] for ours, kio in pairs)
+            base = statistics.median(ours[1] for ours, _ in pairs) * 1000
+            figures = f"{mine:.1f} | {most} | {theirs:.1f} | {ratio:.1f} | {base:.1f}"
+            print(f"| {row} | {figures} |", flush=True)
     return 0
 
 
