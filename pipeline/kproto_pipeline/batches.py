@@ -1,8 +1,8 @@
 """The batches of a fetch response: where each one's records are, checked and decompressed.
 
 Owns the choice of what to skip (control batches, batches wholly outside the wanted offsets) and
-the buffers that records stand in. Batch headers, CRC and codecs are `kproto.records`'; the
-records inside are `columnar`'s.
+the buffers that records stand in. Batch headers, CRC, codecs and message sets are
+`kproto.records`'; the records inside a batch are `columnar`'s.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final
 from kproto.records import (
     LOG_APPEND_TIME,
     MAX_DECOMPRESSED_BYTES,
+    LegacyBatch,
+    Record,
     RecordBatch,
     codec_for_id,
     read_batches,
@@ -23,13 +25,11 @@ from kproto.wire.errors import CorruptBatchError, MissingCodecError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["MAX_CHUNK_BYTES", "BatchSection", "batch_sections", "next_offset"]
+__all__ = ["MAX_CHUNK_BYTES", "BatchSection", "MessageSection", "batch_sections", "next_offset"]
 
 # How many bytes of records one chunk of columns may hold before the next one begins. Arrow's
 # 32-bit offsets allow 2 GiB; 32 MiB keep a chunk, and what Spark makes of it, small beside a heap.
 MAX_CHUNK_BYTES: Final = 32 << 20
-
-_FIRST_MAGIC_OF_BATCHES: Final = 2
 
 
 @dataclass(slots=True)
@@ -72,27 +72,36 @@ class BatchSection:
         )
 
 
+@dataclass(slots=True)
+class MessageSection:
+    """The wanted messages of one entry of a message set (magic 0 or 1)."""
+
+    records: list[Record]
+    size: int
+
+
 def batch_sections(
     records: bytes, *, start: int = 0, end: int | None = None
-) -> Iterator[BatchSection]:
+) -> Iterator[BatchSection | MessageSection]:
     """The data batches in `records` that may hold offsets from `start` up to, not with, `end`.
 
     A batch outside of these is passed over unread, as is a last one that was cut short. Yields
-    the good batches that stand before a broken one, then raises.
+    the good batches that stand before a broken one, then raises. Messages of magic 0 and 1 come
+    decoded.
 
     Raises:
         CorruptBatchError: a batch is broken.
         MissingCodecError: a batch is compressed with a codec that is not installed.
     """
     for batch in read_batches(records, check_crc=False):
-        if batch.last_offset < start or (end is not None and batch.base_offset >= end):
+        if batch.last_offset < start:
             continue
-        if batch.magic < _FIRST_MAGIC_OF_BATCHES:
-            raise CorruptBatchError(
-                f"a message set of magic {batch.magic} has no columns; read it by read_records",
-                offset=batch.position,
-                base_offset=batch.base_offset,
-            )
+        if isinstance(batch, LegacyBatch):
+            batch.check()
+            yield _messages(batch, start, end)
+            continue
+        if end is not None and batch.base_offset >= end:
+            continue
         batch.check()
         if batch.is_control:
             continue
@@ -112,6 +121,15 @@ def batch_sections(
         if section.count * MIN_RECORD_BYTES > section.size:
             raise section.corrupt(f"{section.count} records do not fit into {section.size} bytes")
         yield section
+
+
+def _messages(batch: LegacyBatch, start: int, end: int | None) -> MessageSection:
+    """The messages in the entry; a wrapper's offset is its last one's, so that each is asked."""
+    found = [
+        record for record in batch.records(from_offset=start) if end is None or record.offset < end
+    ]
+    size = sum(len(record.key or b"") + len(record.value or b"") for record in found)
+    return MessageSection(found, size)
 
 
 def next_offset(records: bytes, fetched_from: int) -> int:

@@ -6,13 +6,14 @@ every other field is read in lockstep, one numpy step for that field of all reco
 and headers stay where they are in the buffer: an Arrow array is laid over the buffer with
 interleaved offsets (start, end, start, end, …) and only then compacted with `take`.
 
+Messages of magic 0 and 1, which few brokers still hold, go through the record decoder.
+
 Knows nothing of sockets, of Spark or of CloudEvents. Layout of a record: Kafka's record format,
 magic 2 (KIP-98).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -20,16 +21,13 @@ import pyarrow as pa
 
 from kproto.wire.errors import CorruptBatchError
 
-from .batches import MAX_CHUNK_BYTES, BatchSection, batch_sections
+from .batches import MAX_CHUNK_BYTES, BatchSection, MessageSection, batch_sections
+from .columns import ByteRanges, RecordColumns, columns_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
-
-    Int64s = NDArray[np.int64]
-    Bools = NDArray[np.bool_]
-    Bytes = NDArray[np.uint8]
+    from .columns import Bools, Bytes, Int64s
 
 __all__ = [
     "HEADERS_TYPE",
@@ -64,97 +62,6 @@ RECORD_FIELDS: Final[dict[str, pa.DataType]] = {
 _MAX_TIMESTAMP_MS: Final = (2**63 - 1) // 1000
 
 
-@dataclass(slots=True)
-class ByteRanges:
-    """One byte string a row, as positions in a shared buffer; ascending, never overlapping.
-
-    `null` marks rows that have no bytes at all (their range is empty); None means no row is null.
-    """
-
-    starts: Int64s
-    ends: Int64s
-    null: Bools | None = None
-
-    def __len__(self) -> int:
-        return len(self.starts)
-
-    def where(self, wanted: Bools) -> ByteRanges:
-        """The rows for which `wanted` is true."""
-        null = None if self.null is None else self.null[wanted]
-        return ByteRanges(self.starts[wanted], self.ends[wanted], null)
-
-    def at(self, buffer: bytes, row: int) -> bytes | None:
-        """The bytes of one row."""
-        if self.null is not None and self.null[row]:
-            return None
-        return buffer[self.starts[row] : self.ends[row]]
-
-
-@dataclass(slots=True)
-class RecordColumns:
-    """The records of some batches, one array a field; `timestamps` are ms since the epoch.
-
-    Row r's headers are the rows `header_offsets[r]` to `header_offsets[r + 1]` of
-    `header_keys` and `header_values`. All ranges point into `buffer`.
-    """
-
-    buffer: bytes
-    offsets: Int64s
-    timestamps: Int64s
-    log_append_time: Bools
-    keys: ByteRanges
-    values: ByteRanges
-    header_offsets: Int64s
-    header_keys: ByteRanges
-    header_values: ByteRanges
-
-    def __len__(self) -> int:
-        return len(self.offsets)
-
-    def where(self, wanted: Bools) -> RecordColumns:
-        """The records for which `wanted` is true."""
-        counts = np.diff(self.header_offsets)
-        headers = np.repeat(wanted, counts)
-        header_offsets = np.zeros(int(wanted.sum()) + 1, dtype=np.int64)
-        np.cumsum(counts[wanted], out=header_offsets[1:])
-        return RecordColumns(
-            buffer=self.buffer,
-            offsets=self.offsets[wanted],
-            timestamps=self.timestamps[wanted],
-            log_append_time=self.log_append_time[wanted],
-            keys=self.keys.where(wanted),
-            values=self.values.where(wanted),
-            header_offsets=header_offsets,
-            header_keys=self.header_keys.where(headers),
-            header_values=self.header_values.where(headers),
-        )
-
-    def key(self, row: int) -> bytes | None:
-        """The key of one record."""
-        return self.keys.at(self.buffer, row)
-
-    def value(self, row: int) -> bytes | None:
-        """The value of one record."""
-        return self.values.at(self.buffer, row)
-
-    def headers(self, row: int) -> list[tuple[str, bytes | None]]:
-        """The headers of one record, in their order.
-
-        Raises:
-            CorruptBatchError: a header key is not UTF-8.
-        """
-        found = []
-        for header in range(self.header_offsets[row], self.header_offsets[row + 1]):
-            key = self.header_keys.at(self.buffer, header)
-            assert key is not None
-            try:
-                name = key.decode()
-            except UnicodeDecodeError:
-                raise CorruptBatchError("a header key is not UTF-8") from None
-            found.append((name, self.header_values.at(self.buffer, header)))
-        return found
-
-
 def decode_records(
     records: bytes,
     *,
@@ -165,42 +72,55 @@ def decode_records(
     """The data records of a fetch response with `start <= offset < end`, as columns.
 
     Control batches are left out, as is a last batch that was cut short. Usually one chunk comes
-    out; more where decompressed batches pass `chunk_bytes`. Chunks before a broken batch are
-    yielded before it raises.
+    out; more where decompressed batches pass `chunk_bytes`, and where batches and message sets
+    (magic 0 and 1, which the record decoder reads one by one) take turns. Chunks before a broken
+    batch are yielded before it raises.
 
     Raises:
         CorruptBatchError: a batch or a record in it is broken.
         MissingCodecError: a batch is compressed with a codec that is not installed.
     """
-    group: list[BatchSection] = []
+    batches: list[BatchSection] = []
+    messages: list[MessageSection] = []
     size = 0
     sections = batch_sections(records, start=start, end=end)
     while True:
         try:
             section = next(sections, None)
         except Exception:
-            yield from _decode_group(group, start, end)
+            yield from _decode_group(batches, messages, start, end)
             raise
         if section is None:
             break
-        if group and size + section.size > chunk_bytes:
-            yield from _decode_group(group, start, end)
-            group, size = [], 0
-        group.append(section)
+        other_kind = messages if isinstance(section, BatchSection) else batches
+        if other_kind or (size and size + section.size > chunk_bytes):
+            yield from _decode_group(batches, messages, start, end)
+            batches, messages, size = [], [], 0
+        if isinstance(section, BatchSection):
+            batches.append(section)
+        else:
+            messages.append(section)
         size += section.size
-    yield from _decode_group(group, start, end)
+    yield from _decode_group(batches, messages, start, end)
 
 
 def _decode_group(
-    group: Sequence[BatchSection], start: int, end: int | None
+    batches: Sequence[BatchSection],
+    messages: Sequence[MessageSection],
+    start: int,
+    end: int | None,
 ) -> Iterator[RecordColumns]:
-    """The columns of batches that fit one chunk; on a broken one, what stands before it."""
-    if not group:
+    """The columns of what fits one chunk: batches, or messages; on a broken one, those before."""
+    if messages:
+        found = [record for section in messages for record in section.records]
+        if found:
+            yield columns_of(found)
+    if not batches:
         return
     try:
-        columns = _decode_sections(group, start, end)
+        columns = _decode_sections(batches, start, end)
     except CorruptBatchError:
-        for section in group:
+        for section in batches:
             try:
                 columns = _decode_sections([section], start, end)
             except CorruptBatchError:
@@ -269,7 +189,7 @@ def _decode_sections(
         buffer=buffer,
         offsets=offsets,
         timestamps=timestamps,
-        log_append_time=log_append,
+        timestamp_types=log_append.astype(np.int32),
         keys=keys,
         values=values,
         header_offsets=header_offsets,
@@ -551,7 +471,7 @@ def record_array(
         case "timestamp":
             return timestamp_array(columns.timestamps)
         case "timestampType":
-            return pa.array(columns.log_append_time.astype(np.int32))
+            return pa.array(columns.timestamp_types)
         case "headers":
             names, values = header_arrays(columns, buffer)
             entries = pa.StructArray.from_arrays(

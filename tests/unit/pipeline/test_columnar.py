@@ -12,8 +12,16 @@ from kproto_pipeline import columnar
 from kproto_pipeline.batches import next_offset
 from kproto_pipeline.columnar import RECORD_FIELDS, decode_records, record_batch
 
-from kproto.records import RecordBatch
+from kproto.records import (
+    NewRecord,
+    RecordBatch,
+    encode_batch,
+    encode_message_set,
+    restamp,
+)
+from kproto.records import read_records as read_one_by_one
 from kproto.wire.errors import CorruptBatchError
+from tests.support.message_sets import message, message_set
 from tests.unit.pipeline.record_bytes import (
     CONTROL,
     GZIP,
@@ -25,11 +33,14 @@ from tests.unit.pipeline.record_bytes import (
     sealed,
 )
 
+T = 1_767_225_600_000
+
 names = st.one_of(
     st.sampled_from([b"ce_id", b"ce_type", b"content-type"]), st.text(max_size=5).map(str.encode)
 )
 contents = st.one_of(st.none(), st.binary(max_size=8), st.binary(min_size=60, max_size=300))
 headers = st.lists(st.tuples(names, contents), max_size=4).map(tuple)
+text_headers = headers.map(lambda some: [(name.decode(), content) for name, content in some])
 
 
 @st.composite
@@ -128,6 +139,72 @@ def test_reads_the_wanted_offsets_alone(data: bytes, draws: st.DataObject) -> No
     assert rows_of(data, start=start, end=end) == wanted
 
 
+@st.composite
+def stored(draw: st.DrawFn) -> bytes:
+    """What kproto itself builds: every codec and magic, transactions, control batches."""
+    parts = []
+    offset = draw(st.sampled_from([0, 7, 2**33]))
+    for _ in range(draw(st.integers(0, 5))):
+        shared = draw(text_headers)
+        count = draw(st.integers(1, 6))
+        rows: list[NewRecord] = [
+            (
+                draw(contents),
+                draw(contents),
+                draw(st.sampled_from([shared, shared, [], draw(text_headers)])),
+                draw(st.sampled_from([T, T + 1, T - 1, T + 100_000, -1, 0, 2**63 - 1])),
+            )
+            for _ in range(count)
+        ]
+        append_time = draw(st.sampled_from([None, T + 5]))
+        if draw(st.booleans()):
+            batch = encode_batch(
+                rows,
+                compression=draw(st.sampled_from(["none", "gzip", "snappy", "lz4", "zstd"])),
+                is_transactional=draw(st.booleans()),
+                is_control=draw(st.sampled_from([False, False, False, True])),
+            )
+            parts.append(
+                restamp(RecordBatch(batch), base_offset=offset, log_append_time=append_time)
+            )
+        else:
+            magic = draw(st.sampled_from([0, 1]))
+            parts.append(
+                encode_message_set(
+                    [(key, value, (), timestamp) for key, value, _, timestamp in rows],
+                    magic=magic,
+                    compression=draw(st.sampled_from(["none", "gzip", "snappy", "lz4"])),
+                    log_append_time=append_time if magic else None,
+                    base_offset=offset,
+                )
+            )
+        offset += count + draw(st.sampled_from([0, 0, 3]))
+    if draw(st.booleans()) and parts:
+        parts[-1] = parts[-1][: draw(st.integers(0, len(parts[-1]) - 1))]
+    return b"".join(parts)
+
+
+@given(stored(), st.integers(-3, 30), st.integers(-3, 30), st.sampled_from([40, 1 << 20]))
+def test_equals_the_record_decoder(data: bytes, start: int, end: int, chunk_bytes: int) -> None:
+    """Record for record, whatever formats and codecs stand in the fetch, from and up to where."""
+    first = next((record.offset for record in read_one_by_one(data)), 0)
+    start, end = max(first + start, 0), first + end
+    expected = [
+        (r.offset, r.timestamp, r.timestamp_type, r.key, r.value, r.headers)
+        for r in read_one_by_one(data, from_offset=start)
+        if r.offset < end
+    ]
+    found = []
+    for chunk in decode_records(data, start=start, end=end, chunk_bytes=chunk_bytes):
+        table = record_batch(chunk, topic="t", partition=3)
+        table.validate(full=True)
+        for row, timestamp in zip(table.to_pylist(), chunk.timestamps.tolist(), strict=True):
+            headers = [(header["key"], header["value"]) for header in row["headers"]]
+            kept = (row["timestampType"], row["key"], row["value"], headers)
+            found.append((row["offset"], timestamp, *kept))
+    assert found == expected
+
+
 def test_many_batches_are_walked_in_lockstep() -> None:
     """More batches than `_LOCKSTEP_SECTIONS`, of different record counts, empty ones too."""
     sizes = [(7 * n) % 5 for n in range(100)]
@@ -223,11 +300,25 @@ def test_a_batch_with_too_many_records_is_refused_before_it_is_read() -> None:
         rows_of(resealed(bytes(data)))
 
 
-def test_an_old_message_set_is_refused_by_its_magic() -> None:
-    data = bytearray(batch_bytes([PlainRecord(0, 0, b"k", b"v")]))
-    data[16] = 1
-    with pytest.raises(CorruptBatchError, match="magic 1"):
-        rows_of(bytes(data))
+def test_a_broken_message_comes_after_the_good_ones() -> None:
+    wrong_crc = message(offset=2, crc=7)
+    chunks = decode_records(message_set(2) + wrong_crc + message(offset=3))
+    assert next(chunks).offsets.tolist() == [0, 1]
+    with pytest.raises(CorruptBatchError, match="CRC"):
+        next(chunks)
+
+
+def test_a_wrapper_gives_the_wanted_offsets_alone() -> None:
+    """The offset that it carries is its last message's, which may lie beyond the end."""
+    data = message_set(10, compression="gzip", base_offset=100)
+    (chunk,) = decode_records(data, start=103, end=106)
+    assert chunk.offsets.tolist() == [103, 104, 105]
+    assert list(decode_records(data, start=110)) == []
+
+
+def test_message_sets_come_in_chunks_too() -> None:
+    chunks = list(decode_records(message_set(10, value=b"v" * 99), chunk_bytes=300))
+    assert [chunk.offsets.tolist() for chunk in chunks] == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]]
 
 
 def test_a_timestamp_beyond_microseconds_is_null() -> None:

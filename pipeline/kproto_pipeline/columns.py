@@ -1,0 +1,149 @@
+"""The columns of records: one array a field, over the buffer that their bytes stand in.
+
+Owns the form alone, and how records that are at hand one by one take it. How columns come out of
+the bytes of batches is `columnar`'s to know.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from kproto.wire.errors import CorruptBatchError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from kproto.records import Record
+
+__all__ = ["Bools", "ByteRanges", "Bytes", "Int32s", "Int64s", "RecordColumns", "columns_of"]
+
+Int64s: TypeAlias = "NDArray[np.int64]"
+Int32s: TypeAlias = "NDArray[np.int32]"
+Bools: TypeAlias = "NDArray[np.bool_]"
+Bytes: TypeAlias = "NDArray[np.uint8]"
+
+
+@dataclass(slots=True)
+class ByteRanges:
+    """One byte string a row, as positions in a shared buffer; ascending, never overlapping.
+
+    `null` marks rows that have no bytes at all (their range is empty); None means no row is null.
+    """
+
+    starts: Int64s
+    ends: Int64s
+    null: Bools | None = None
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def where(self, wanted: Bools) -> ByteRanges:
+        """The rows for which `wanted` is true."""
+        null = None if self.null is None else self.null[wanted]
+        return ByteRanges(self.starts[wanted], self.ends[wanted], null)
+
+    def at(self, buffer: bytes, row: int) -> bytes | None:
+        """The bytes of one row."""
+        if self.null is not None and self.null[row]:
+            return None
+        return buffer[self.starts[row] : self.ends[row]]
+
+
+@dataclass(slots=True)
+class RecordColumns:
+    """The records of some batches, one array a field; `timestamps` are ms since the epoch.
+
+    `timestamp_types` are Kafka's: 0 for create time, 1 for log append time, -1 for none.
+
+    Row r's headers are the rows `header_offsets[r]` to `header_offsets[r + 1]` of
+    `header_keys` and `header_values`. All ranges point into `buffer`.
+    """
+
+    buffer: bytes
+    offsets: Int64s
+    timestamps: Int64s
+    timestamp_types: Int32s
+    keys: ByteRanges
+    values: ByteRanges
+    header_offsets: Int64s
+    header_keys: ByteRanges
+    header_values: ByteRanges
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def where(self, wanted: Bools) -> RecordColumns:
+        """The records for which `wanted` is true."""
+        counts = np.diff(self.header_offsets)
+        headers = np.repeat(wanted, counts)
+        header_offsets = np.zeros(int(wanted.sum()) + 1, dtype=np.int64)
+        np.cumsum(counts[wanted], out=header_offsets[1:])
+        return RecordColumns(
+            buffer=self.buffer,
+            offsets=self.offsets[wanted],
+            timestamps=self.timestamps[wanted],
+            timestamp_types=self.timestamp_types[wanted],
+            keys=self.keys.where(wanted),
+            values=self.values.where(wanted),
+            header_offsets=header_offsets,
+            header_keys=self.header_keys.where(headers),
+            header_values=self.header_values.where(headers),
+        )
+
+    def key(self, row: int) -> bytes | None:
+        """The key of one record."""
+        return self.keys.at(self.buffer, row)
+
+    def value(self, row: int) -> bytes | None:
+        """The value of one record."""
+        return self.values.at(self.buffer, row)
+
+    def headers(self, row: int) -> list[tuple[str, bytes | None]]:
+        """The headers of one record, in their order.
+
+        Raises:
+            CorruptBatchError: a header key is not UTF-8.
+        """
+        found = []
+        for header in range(self.header_offsets[row], self.header_offsets[row + 1]):
+            key = self.header_keys.at(self.buffer, header)
+            assert key is not None
+            try:
+                name = key.decode()
+            except UnicodeDecodeError:
+                raise CorruptBatchError("a header key is not UTF-8") from None
+            found.append((name, self.header_values.at(self.buffer, header)))
+        return found
+
+
+def columns_of(records: Sequence[Record]) -> RecordColumns:
+    """The columns of records without headers, as those of message sets are.
+
+    Their keys and values are copied into one buffer.
+    """
+    parts: list[bytes] = []
+    for record in records:
+        parts += (record.key or b"", record.value or b"")
+    ends = np.cumsum(np.array([len(part) for part in parts], dtype=np.int64))
+    starts = np.concatenate((np.zeros(1, dtype=np.int64), ends))[:-1]
+    none = np.empty(0, dtype=np.int64)
+    return RecordColumns(
+        buffer=b"".join(parts),
+        offsets=np.array([record.offset for record in records], dtype=np.int64),
+        timestamps=np.array([record.timestamp for record in records], dtype=np.int64),
+        timestamp_types=np.array([record.timestamp_type for record in records], dtype=np.int32),
+        keys=ByteRanges(starts[0::2], ends[0::2], _mask([r.key is None for r in records])),
+        values=ByteRanges(starts[1::2], ends[1::2], _mask([r.value is None for r in records])),
+        header_offsets=np.zeros(len(records) + 1, dtype=np.int64),
+        header_keys=ByteRanges(none, none),
+        header_values=ByteRanges(none, none),
+    )
+
+
+def _mask(null: Sequence[bool]) -> Bools | None:
+    return np.array(null, dtype=np.bool_) if any(null) else None
