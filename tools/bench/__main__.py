@@ -17,6 +17,7 @@ TABLES: Final = {
     "imports": "Importing messages",
     "records": "Record batches and CRC-32C",
     "compiled": "Record batches, the modules compiled by mypyc",
+    "columnar": "A fetch response into Arrow arrays",
     "client": "Produce and consume, one partition of a real broker",
     "cloudevents": "CloudEvents in Kafka records",
     "spark": "Spark reads a topic of CloudEvents from a real broker",

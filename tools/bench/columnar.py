@@ -1,0 +1,191 @@
+"""A whole fetch response into Arrow arrays: our columnar decoder against the plain loop.
+
+    python -m tools.bench.columnar [--records 50000] [--rounds 9]
+
+The plain loop is what one writes without it: read the batches, decode record by record with
+headers, collect a list for each column, and give the lists to `pa.array`. Both give the same
+Arrow record batch, which is checked, and both verify the CRC of each batch with the same
+function. Batches are of 16 KB before compression, the default of Kafka's own producer, unless the
+row says otherwise. The two take turns, and the median of the ratios of neighbours counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import pyarrow as pa
+from kproto_pipeline.columnar import RECORD_FIELDS, decode_records, record_batch
+
+from kproto.records import RecordBatch, encode_batches, read_batches, restamp
+from kproto.records.crc import CRC32C_IMPLEMENTATION
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from kproto.records import NewRecord
+
+TIMESTAMP: Final = 1_767_225_600_000
+BATCH_BYTES: Final = 16_384
+LARGE_BATCH_BYTES: Final = 1 << 20
+TOPIC: Final = "flights"
+PARTITION: Final = 3
+WANTED: Final = 8.0
+
+
+class Fetch(NamedTuple):
+    """A row of the table: the bytes of one fetch response."""
+
+    name: str
+    data: bytes
+
+
+def cloudevents_headers(number: int, rng: random.Random) -> list[tuple[str, bytes]]:
+    """Six headers, as a CloudEvent in binary mode has them."""
+    return [
+        ("ce_specversion", b"1.0"),
+        ("ce_id", f"{number:08x}-{rng.getrandbits(32):08x}".encode()),
+        ("ce_source", b"https://example.com/airports/EWR"),
+        ("ce_type", b"com.example.flight.departed"),
+        ("ce_time", f"2026-01-01T05:{number // 60 % 60:02}:{number % 60:02}Z".encode()),
+        ("content-type", b"application/json"),
+    ]
+
+
+def plain_records(count: int) -> Iterator[NewRecord]:
+    """8-byte keys and 100-byte values, no headers."""
+    rng = random.Random(1)
+    for number in range(count):
+        yield b"%08d" % number, rng.randbytes(100), (), TIMESTAMP + number // 4
+
+
+def event_records(count: int) -> Iterator[NewRecord]:
+    """CloudEvents: six headers each; values that compress as JSON does."""
+    rng = random.Random(2)
+    for number in range(count):
+        value = b'{"number":%09d,"tail":"N%05d","text":"%s"}' % (
+            number,
+            rng.randrange(100_000),
+            b"departed " * 7,
+        )
+        yield b"%08d" % number, value, cloudevents_headers(number, rng), TIMESTAMP + number // 4
+
+
+def null_records(count: int) -> Iterator[NewRecord]:
+    """Every second key, third value and fourth header value is null."""
+    rng = random.Random(3)
+    for number in range(count):
+        key = None if number % 2 else b"%08d" % number
+        value = None if number % 3 == 0 else rng.randbytes(100)
+        trace = None if number % 4 == 0 else rng.randbytes(16)
+        yield key, value, [("trace", trace), ("retries", b"0")], TIMESTAMP + number // 4
+
+
+def mixed_records(count: int) -> Iterator[NewRecord]:
+    """Header sets that change from record to record: none to seven, of changing lengths."""
+    rng = random.Random(4)
+    for number in range(count):
+        headers = cloudevents_headers(number, rng)[: rng.randrange(7)]
+        if rng.random() < 0.5:
+            headers.insert(0, ("trace", rng.randbytes(rng.randrange(40))))
+        yield b"%08d" % number, rng.randbytes(100), headers, TIMESTAMP + number // 4
+
+
+def fetch_bytes(
+    records: Iterable[NewRecord], compression: str = "none", batch_bytes: int = BATCH_BYTES
+) -> bytes:
+    """The records in batches as a broker stores them, one behind the other."""
+    parts = []
+    offset = 0
+    for batch, count in encode_batches(records, max_bytes=batch_bytes, compression=compression):
+        parts.append(restamp(RecordBatch(batch), base_offset=offset))
+        offset += count
+    return b"".join(parts)
+
+
+def fetches(count: int) -> Iterator[Fetch]:
+    """Every row of the table."""
+    yield Fetch("no headers", fetch_bytes(plain_records(count)))
+    yield Fetch("six headers", fetch_bytes(event_records(count)))
+    large = fetch_bytes(event_records(count), batch_bytes=LARGE_BATCH_BYTES)
+    yield Fetch("six headers, 1 MB batches", large)
+    yield Fetch("two headers, nulls", fetch_bytes(null_records(count)))
+    yield Fetch("mixed header sets", fetch_bytes(mixed_records(count)))
+    for codec in ("gzip", "snappy", "lz4", "zstd"):
+        yield Fetch(f"six headers, {codec}", fetch_bytes(event_records(count), codec))
+
+
+def by_columns(data: bytes) -> pa.Table:
+    """Our columnar decoder."""
+    chunks = decode_records(data)
+    return pa.Table.from_batches(
+        record_batch(chunk, topic=TOPIC, partition=PARTITION) for chunk in chunks
+    )
+
+
+def by_records(data: bytes) -> pa.Table:
+    """The plain loop."""
+    keys, values, offsets, timestamps, types, headers = [], [], [], [], [], []
+    for batch in read_batches(data):
+        for record in batch.records(eager_headers=True):
+            keys.append(record.key)
+            values.append(record.value)
+            offsets.append(record.offset)
+            timestamps.append(record.timestamp * 1000)
+            types.append(record.timestamp_type)
+            headers.append(record.headers)
+    columns = {
+        "key": keys,
+        "value": values,
+        "topic": pa.repeat(TOPIC, len(offsets)),
+        "partition": pa.repeat(pa.scalar(PARTITION, pa.int32()), len(offsets)),
+        "offset": offsets,
+        "timestamp": timestamps,
+        "timestampType": types,
+        "headers": headers,
+    }
+    arrays = [
+        column if isinstance(column, pa.Array) else pa.array(column, kind)
+        for column, kind in zip(columns.values(), RECORD_FIELDS.values(), strict=True)
+    ]
+    return pa.Table.from_arrays(arrays, schema=pa.schema(list(RECORD_FIELDS.items())))
+
+
+def seconds(side: Callable[[], object]) -> float:
+    """CPU seconds of one call."""
+    began = time.process_time()
+    side()
+    return time.process_time() - began
+
+
+def main() -> int:
+    """Measure every row and print a line for each."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--records", type=int, default=50_000)
+    parser.add_argument("--rounds", type=int, default=9, help="turns of each side a row")
+    options = parser.parse_args()
+    pa.set_cpu_count(1)
+    print(f"{options.records} records; CRC-32C by {CRC32C_IMPLEMENTATION}; wanted: {WANTED:.0f}x")
+    print(f"{'fetch response':30} {'MB':>6} {'columnar ns/record':>19} {'plain':>7} {'ratio':>7}")
+    for fetch in fetches(options.records):
+        ours, theirs = partial(by_columns, fetch.data), partial(by_records, fetch.data)
+        assert ours().combine_chunks().equals(theirs().combine_chunks()), fetch.name
+        turns = [(seconds(ours), seconds(theirs)) for _ in range(options.rounds)]
+        ratio = statistics.median(plain / columnar for columnar, plain in turns)
+        shown = [
+            statistics.median(side) / options.records * 1e9 for side in zip(*turns, strict=True)
+        ]
+        print(
+            f"{fetch.name:30} {len(fetch.data) / 1e6:6.1f} {shown[0]:19.0f} {shown[1]:7.0f} "
+            f"{ratio:6.1f}x",
+            flush=True,
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
