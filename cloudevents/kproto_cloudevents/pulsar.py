@@ -15,7 +15,6 @@ read can be written again as it was: the event keeps the message it came from.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from .data import JsonText
@@ -50,9 +49,12 @@ _STRUCTURED: Final = ("Pulsar draft 3.2.1",)
 
 
 class PulsarMessage(NamedTuple):
-    """Properties and payload of a Pulsar message; the payload is None where it is null."""
+    """Properties and payload of a Pulsar message; the payload is None where it is null.
 
-    properties: Mapping[str, str]
+    As `pulsar-client` takes them: `producer.send(message.payload, message.properties)`.
+    """
+
+    properties: dict[str, str]
     payload: bytes | None
 
     def __repr__(self) -> str:
@@ -175,7 +177,7 @@ def _checked_message(properties: Mapping[str, str], payload: bytes | None) -> Pu
         raise CloudEventError(
             f"the payload of a message is bytes or None, not {type(payload).__name__}"
         )
-    return PulsarMessage(MappingProxyType(held), payload)
+    return PulsarMessage(held, payload)
 
 
 def _table(properties: Mapping[str, str], profile: Profile) -> dict[str, str]:
@@ -374,7 +376,7 @@ def to_pulsar(
     `properties` are more of yours. `event_format` is for structured mode, JSON by default;
     `repeat_attributes` then adds the properties of binary mode (draft, 3.2.2).
 
-    The payload is None for an event without data; a client that cannot send null sends b"".
+    The payload is None for an event without data. The properties are a copy, yours to change.
     Raises CloudEventError when the event cannot be written as asked.
     """
     if isinstance(event, CloudEvent):
@@ -383,9 +385,7 @@ def to_pulsar(
         message = event.message
     else:
         raise CloudEventError(f"it goes out only as it came in: {event.reason}", clauses=_MODES)
-    if not properties:
-        return message
-    added = _checked_message(properties, None).properties
+    added = {} if properties is None else _checked_message(properties, None).properties
     for name in added:
         if name.upper().startswith(PREFIX):
             raise CloudEventError(
@@ -393,13 +393,15 @@ def to_pulsar(
                 where=_shown(name),
                 clauses=_NAMES,
             )
-    return PulsarMessage(MappingProxyType({**message.properties, **added}), message.payload)
+    return PulsarMessage({**message.properties, **added}, message.payload)
 
 
 def pulsar_message(event: CloudEvent) -> PulsarMessage | None:
     """The message that an event was read from; None for an event made otherwise."""
     read_from = event._message
-    return read_from.message if isinstance(read_from, _ReadFrom) else None
+    if not isinstance(read_from, _ReadFrom):
+        return None
+    return PulsarMessage(dict(read_from.message.properties), read_from.message.payload)
 
 
 def _message_of(
@@ -426,7 +428,7 @@ def _message_of(
         raise CloudEventError(f"mode is binary or structured, not {mode!r}", clauses=_MODES)
     kept = {} if read_from is None else read_from.message.properties
     foreign = {name: text for name, text in kept.items() if not name.upper().startswith(PREFIX)}
-    return PulsarMessage(MappingProxyType({**written, **foreign}), payload)
+    return PulsarMessage({**written, **foreign}, payload)
 
 
 def _properties_of(event: CloudEvent) -> dict[str, str]:

@@ -341,6 +341,11 @@ def test_what_was_read_is_a_copy() -> None:
     event = read(properties)
     properties["CE-Id"] = '"2"'
     assert to_pulsar(event).properties["CE-Id"] == '"1"'
+    to_pulsar(event).properties.clear()
+    kept = pulsar_message(event)
+    assert kept is not None
+    kept.properties.clear()
+    assert to_pulsar(event).properties == TODAY
     assert pulsar_message(EVENT) is None
 
 

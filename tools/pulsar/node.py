@@ -1,0 +1,217 @@
+"""One Pulsar node: its jars fetched once, started on free ports, gone with the process.
+
+Knows the command line of Pulsar's standalone program and nothing of the tests that use it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+import signal
+import socket
+import string
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tools.setup import java
+
+__all__ = ["PulsarError", "PulsarNode"]
+
+ROOT = Path(__file__).resolve().parents[2]
+CACHE = ROOT / ".cache" / "pulsar"
+POM_TEMPLATE = Path(__file__).with_name("pom.xml.template")
+SUPERVISOR = ROOT / "tools" / "kafka" / "supervisor.py"
+"""Keeps a JVM from outliving the process that started it; it knows nothing of Kafka."""
+
+VERSION = "3.0.7"
+"""The long-term release whose whole broker is on Maven Central; parts of 4.0 are not."""
+
+DEPENDENCY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
+HOST = "127.0.0.1"
+
+FETCH_TIMEOUT_S = 900.0
+"""260 jars and 176 MB, on a slow line."""
+
+START_TIMEOUT_S = 120.0
+"""A start takes about 15 seconds; a busy machine may need several times as long."""
+
+STOP_TIMEOUT_S = 5.0
+"""Its data is thrown away, so that a clean end is worth little."""
+
+SETTINGS = {
+    "clusterName": "standalone",
+    "bindAddress": HOST,
+    "advertisedAddress": HOST,
+    "allowAutoTopicCreation": "true",
+    "managedLedgerDefaultEnsembleSize": "1",
+    "managedLedgerDefaultWriteQuorum": "1",
+    "managedLedgerDefaultAckQuorum": "1",
+    # What a test of messages has no use for, and what starts quicker without.
+    "loadBalancerEnabled": "false",
+    "systemTopicEnabled": "false",
+    "topicLevelPoliciesEnabled": "false",
+    "transactionCoordinatorEnabled": "false",
+    "webSocketServiceEnabled": "false",
+}
+
+#: What Pulsar reaches into, as its own start script opens it.
+OPENED = (
+    "java.base/java.lang",
+    "java.base/java.nio",
+    "java.base/java.util.zip",
+    "java.base/jdk.internal.loader",
+    "java.base/jdk.internal.misc",
+    "java.base/jdk.internal.platform",
+    "java.base/sun.net",
+    "java.management/sun.management",
+    "jdk.management/com.sun.management.internal",
+)
+
+
+class PulsarError(RuntimeError):
+    """Pulsar cannot be had here; the message says why."""
+
+
+class PulsarNode:
+    """A standalone Pulsar on free ports of the loopback address, running inside the block."""
+
+    def __init__(self) -> None:
+        self._broker_port, self._web_port, self._bookie_port = _free_ports(3)
+        self.service_url = f"pulsar://{HOST}:{self._broker_port}"
+        self._resources = ExitStack()
+
+    def __enter__(self) -> Self:
+        with self._resources:
+            folder = Path(self._resources.enter_context(tempfile.TemporaryDirectory()))
+            process = self._started(folder)
+            self._wait_until_ready(process, folder / "log")
+            self._resources = self._resources.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._resources.close()
+
+    def _started(self, folder: Path) -> subprocess.Popen[bytes]:
+        try:
+            program = str(java.java_home() / "bin" / "java")
+        except java.JavaNotFoundError as error:
+            raise PulsarError(str(error)) from error
+        settings = {
+            **SETTINGS,
+            "brokerServicePort": str(self._broker_port),
+            "webServicePort": str(self._web_port),
+        }
+        text = "".join(f"{name}={value}\n" for name, value in settings.items())
+        (folder / "standalone.conf").write_text(text, encoding="utf-8")
+        command = [sys.executable, str(SUPERVISOR), str(STOP_TIMEOUT_S), program, "-Xmx512m"]
+        command += [f"--add-opens={package}=ALL-UNNAMED" for package in OPENED]
+        command += ["-cp", f"{_jars()}/*", "org.apache.pulsar.PulsarStandaloneStarter"]
+        command += ["--no-functions-worker", "--no-stream-storage", "--config", "standalone.conf"]
+        command += ["--metadata-dir", "metadata", "--bookkeeper-dir", "bookkeeper"]
+        command += ["--bookkeeper-port", str(self._bookie_port)]
+        with (folder / "log").open("wb") as log:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                cwd=folder,
+                start_new_session=True,  # a Ctrl-C at the tests lets them stop it in order
+            )
+        self._resources.callback(_end, process)
+        return process
+
+    def _wait_until_ready(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        """Wait for the namespace that topics are made in, which comes last."""
+        deadline = time.monotonic() + START_TIMEOUT_S
+        url = f"http://{HOST}:{self._web_port}/admin/v2/namespaces/public"
+        while "public/default" not in _answer(url):
+            if process.poll() is not None or time.monotonic() > deadline:
+                said = "\n".join(log.read_text("utf-8", errors="replace").splitlines()[-25:])
+                raise PulsarError(f"Pulsar {VERSION} did not start; its log ends with:\n{said}")
+            time.sleep(0.2)
+
+
+def _answer(url: str) -> str:
+    try:
+        with urllib.request.urlopen(url, timeout=5) as response:
+            body: bytes = response.read()
+    except (OSError, urllib.error.URLError):
+        return ""
+    return body.decode("utf-8", errors="replace")
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Close the supervisor's input, which ends the JVM, and wait for both."""
+    assert process.stdin is not None
+    process.stdin.close()
+    try:
+        process.wait(2 * STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports that were free a moment ago."""
+    with ExitStack() as open_sockets:
+        found = []
+        for _ in range(count):
+            each = open_sockets.enter_context(socket.socket())
+            each.bind((HOST, 0))
+            found.append(each.getsockname()[1])
+        return found
+
+
+def _jars() -> Path:
+    """The folder with all jars, fetched by Maven when it is missing. Raises PulsarError."""
+    folder = CACHE / VERSION
+    jars = folder / "jars"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not jars.is_dir():
+            _fetch(folder, jars)
+    return jars
+
+
+def _fetch(folder: Path, jars: Path) -> None:
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise PulsarError(f"Maven (mvn) is not on the PATH, and {jars} is not there: install it")
+    pom = folder / "pom.xml"
+    template = string.Template(POM_TEMPLATE.read_text(encoding="utf-8"))
+    pom.write_text(template.substitute(version=VERSION), encoding="utf-8")
+    unfinished = folder / "jars.unfinished"
+    shutil.rmtree(unfinished, ignore_errors=True)
+    command = [maven, "--batch-mode", "--quiet", "--file", str(pom)]
+    command += [f"{DEPENDENCY_PLUGIN}:copy-dependencies", "-DincludeScope=runtime"]
+    try:
+        done = subprocess.run(
+            [*command, f"-DoutputDirectory={unfinished}"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            env=java.environment(),
+            timeout=FETCH_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired, java.JavaNotFoundError) as error:
+        raise PulsarError(f"Maven could not fetch Pulsar {VERSION}: {error}") from error
+    if done.returncode != 0 or not list(unfinished.glob("pulsar-broker-[0-9]*.jar")):
+        said = "\n".join((done.stdout + done.stderr).strip().splitlines()[:5])
+        raise PulsarError(f"Maven could not fetch Pulsar {VERSION}; it said first:\n{said}")
+    unfinished.rename(jars)
