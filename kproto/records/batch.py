@@ -6,6 +6,7 @@ records inside are `decoding`'s, their compression is `compression`'s. Format: K
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING
 
 from ..wire.errors import CorruptBatchError, EncodeError, MissingCodecError
@@ -18,7 +19,7 @@ from .record import decode_headers_of
 if TYPE_CHECKING:
     from .record import Record
 
-__all__ = ["RecordBatch", "restamp"]
+__all__ = ["RecordBatch", "as_buffer", "base_offset_at", "bytes_left", "restamp"]
 
 
 class RecordBatch:
@@ -67,15 +68,14 @@ class RecordBatch:
 
         Raises CorruptBatchError if no whole batch of magic 2 stands there.
         """
-        if not isinstance(data, bytes):
-            data = bytes(data)
-        self._data = data
+        data = self._data = as_buffer(data)
         self.position = position
-        left = len(data) - position
+        left = bytes_left(data, position)
         if left < layout.HEADER_BYTES:
             raise CorruptBatchError(
                 f"{left} bytes are too few for a batch header of {layout.HEADER_BYTES}",
                 offset=position,
+                base_offset=base_offset_at(data, position),
             )
         (
             self.base_offset,
@@ -238,7 +238,8 @@ def restamp(
 
     With `partition_leader_epoch` and `log_append_time` (ms) set, those too. Records are neither
     decompressed nor encoded again; the checksum covers none of this but the log append time.
-    Raises EncodeError for a message of magic 0 or 1, which has no such fields.
+    Raises EncodeError for a message of magic 0 or 1, which has no such fields, and for a number
+    that does not fit its field.
     """
     if batch.magic != 2:
         raise EncodeError(
@@ -247,17 +248,39 @@ def restamp(
     if partition_leader_epoch is None:
         partition_leader_epoch = batch.partition_leader_epoch
     stored = bytearray(batch.raw)
-    layout.STAMP.pack_into(
-        stored,
-        0,
-        base_offset,
-        batch.size_in_bytes - layout.LOG_OVERHEAD_BYTES,
-        partition_leader_epoch,
-    )
+    length = batch.size_in_bytes - layout.LOG_OVERHEAD_BYTES
+    try:
+        layout.STAMP.pack_into(stored, 0, base_offset, length, partition_leader_epoch)
+        if log_append_time is not None:
+            layout.MAX_TIMESTAMP.pack_into(stored, layout.MAX_TIMESTAMP_AT, log_append_time)
+    except struct.error as error:
+        raise EncodeError(f"a stamp is out of its range: {error}") from None
     if log_append_time is not None:
         attributes = batch.attributes | layout.LOG_APPEND_TIME_FLAG
         layout.ATTRIBUTES.pack_into(stored, layout.ATTRIBUTES_AT, attributes)
-        layout.MAX_TIMESTAMP.pack_into(stored, layout.MAX_TIMESTAMP_AT, log_append_time)
         crc = crc32c(bytes(memoryview(stored)[layout.CRC_FROM :]))
         layout.CRC.pack_into(stored, layout.CRC_AT, crc)
     return bytes(stored)
+
+
+def as_buffer(data: bytes | bytearray | memoryview) -> bytes:
+    """The bytes to be read; a number or a list, of which Python makes bytes too, is refused."""
+    if isinstance(data, bytes):
+        return data
+    try:
+        return bytes(memoryview(data))
+    except TypeError:
+        raise CorruptBatchError(f"bytes are wanted, not {type(data).__name__}", offset=0) from None
+
+
+def bytes_left(data: bytes, position: int) -> int:
+    """How many bytes there are from `position` on. Raises CorruptBatchError if it is negative."""
+    if position < 0:
+        raise CorruptBatchError(f"position {position} lies before the data", offset=position)
+    return max(len(data) - position, 0)
+
+
+def base_offset_at(data: bytes, position: int) -> int | None:
+    """The base offset of a batch that may be cut; None where not even that can be read."""
+    end = position + layout.OFFSET_BYTES
+    return int.from_bytes(data[position:end], "big", signed=True) if end <= len(data) else None

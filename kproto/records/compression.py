@@ -29,6 +29,9 @@ __all__ = [
 #: brokers take batches of 1 MB by default; a hundredfold is generous even for repetitive JSON.
 MAX_DECOMPRESSED_BYTES: Final = 128 * 1024 * 1024
 
+#: What a stream behind another is given first of the data.
+_FIRST_PIECE_BYTES: Final = 256
+
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 _XERIAL_BLOCK_BYTES: Final = 32768  # what snappy-java writes, and so every Kafka producer
@@ -40,7 +43,7 @@ class Codec(NamedTuple):
     `compress(data, level)` and `decompress(data, limit)` work on bytes; the latter raises
     ValueError with a reason when the data is broken or comes to more than `limit` bytes.
     `levels` are the lowest and highest level that Kafka knows, None where there is none;
-    `default_level` is what None stands for.
+    `default_level`, which is one too, is what None stands for.
     """
 
     id: int
@@ -74,11 +77,11 @@ def level_for(codec: Codec, level: int | None) -> int:
     if codec.levels is None:
         raise ConfigurationError(f"compression {codec.name!r} has no levels; leave the level out")
     lowest, highest = codec.levels
-    if not lowest <= level <= highest:
-        raise ConfigurationError(
-            f"compression level {level} is not one of {codec.name}: {lowest} to {highest}"
-        )
-    return level
+    if isinstance(level, int) and (lowest <= level <= highest or level == codec.default_level):
+        return level
+    raise ConfigurationError(
+        f"compression level {level!r} is not one of {codec.name}: {lowest} to {highest}"
+    )
 
 
 def _too_large(limit: int) -> ValueError:
@@ -115,24 +118,10 @@ def _compress_gzip(data: bytes, level: int) -> bytes:
 
 
 def _decompress_gzip(data: bytes, limit: int) -> bytes:
-    pieces = []
-    room = limit
-    while data:  # a file may have several members, one behind the other
-        inflater = zlib.decompressobj(zlib.MAX_WBITS | 16)
-        try:
-            piece = inflater.decompress(data, room + 1)
-        except zlib.error as error:
-            raise ValueError(f"gzip: {error}") from None
-        room -= len(piece)
-        if room < 0:
-            raise _too_large(limit)
-        if not inflater.eof:
-            raise ValueError("gzip: the data ends before the stream does")
-        pieces.append(piece)
-        data = inflater.unused_data
-    if not pieces:
-        raise ValueError("gzip: no data")
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    # A file may have several members, one behind the other.
+    return _decompress_streams(
+        "gzip", data, limit, lambda: zlib.decompressobj(zlib.MAX_WBITS | 16), zlib.error
+    )
 
 
 # ---- snappy (with the framing of snappy-java, as Kafka's producers write it; raw is read too)
@@ -222,23 +211,43 @@ def _decompress_zstd(data: bytes, limit: int) -> bytes:
     if zstd is None:
         # A block takes at least 4 bytes and stands for at most 128 KiB.
         return _decompress_into(_cramjam("zstd"), "zstd", data, limit, 32768 * len(data))
+    # There may be several frames, one behind the other.
+    return _decompress_streams("zstd", data, limit, zstd.ZstdDecompressor, zstd.ZstdError)
+
+
+def _decompress_streams(
+    codec: str, data: bytes, limit: int, begin: Callable[[], Any], broken: type[Exception]
+) -> bytes:
+    """Decompress streams that stand one behind the other, each with an object of `begin()`.
+
+    The first gets all of the data, since mostly there is no other. A later one gets a small piece,
+    then larger ones: an object copies what lies behind its stream, and with all of the rest each
+    time, the work for many small streams would grow with the square of their number.
+    """
+    if not data:
+        raise ValueError(f"{codec}: no data")
     pieces = []
     room = limit
-    while data:  # there may be several frames, one behind the other
-        decompressor = zstd.ZstdDecompressor()
-        try:
-            piece = decompressor.decompress(data, room + 1)
-        except zstd.ZstdError as error:
-            raise ValueError(f"zstd: {error}") from None
-        room -= len(piece)
-        if room < 0:
-            raise _too_large(limit)
-        if not decompressor.eof:
-            raise ValueError("zstd: the data ends before the frame does")
-        pieces.append(piece)
-        data = decompressor.unused_data
-    if not pieces:
-        raise ValueError("zstd: no data")
+    pos = 0
+    step = len(data)
+    while pos < len(data):
+        stream = begin()
+        while not stream.eof:
+            given = data[pos : pos + step]
+            if not given:
+                raise ValueError(f"{codec}: the data ends before the stream does")
+            try:
+                piece = stream.decompress(given, room + 1)
+            except broken as error:
+                raise ValueError(f"{codec}: {error}") from None
+            room -= len(piece)
+            if room < 0:
+                raise _too_large(limit)
+            if piece:
+                pieces.append(piece)
+            pos += len(given) - len(stream.unused_data)
+            step *= 2
+        step = _FIRST_PIECE_BYTES
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
@@ -251,6 +260,8 @@ def _decompress_into(cramjam: Any, codec: str, data: bytes, limit: int, most: in
     """
     if not data:
         raise ValueError(f"{codec}: no data")
+    if limit < 0:
+        raise _too_large(limit)
     most = min(limit, most)
     size = min(most, max(65536, 4 * len(data)))
     while True:
@@ -273,6 +284,8 @@ CODECS: Final = (
     Codec(0, "none", _compress_none, _decompress_none),
     Codec(1, "gzip", _compress_gzip, _decompress_gzip, (1, 9), -1),
     Codec(2, "snappy", _compress_snappy, _decompress_snappy),
-    Codec(3, "lz4", _compress_lz4, _decompress_lz4, (1, 12), 1),
+    # Kafka's default is 9, for which its producers take the fast compressor, which is level 1 here.
+    # Above 12 nothing changes.
+    Codec(3, "lz4", _compress_lz4, _decompress_lz4, (1, 17), 1),
     Codec(4, "zstd", _compress_zstd, _decompress_zstd, (-131072, 22), 3),
 )

@@ -21,6 +21,7 @@ HEADER_FROM_ATTRIBUTES: Final = Struct(">hiqqqhii")
 #: base offset and batch length, which every magic has
 LOG_OVERHEAD: Final = Struct(">qi")
 LOG_OVERHEAD_BYTES: Final = 12
+OFFSET_BYTES: Final = 8
 MAGIC_AT: Final = 16
 
 #: The shortest entry of any magic, behind its length: a message of magic 0, key and value null.

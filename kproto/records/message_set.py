@@ -15,7 +15,7 @@ from zlib import crc32
 
 from ..wire.errors import CorruptBatchError, MissingCodecError
 from . import layout
-from .batch import RecordBatch
+from .batch import RecordBatch, as_buffer, base_offset_at, bytes_left
 from .compression import MAX_DECOMPRESSED_BYTES, codec_for_id
 from .decoding import int64
 from .lz4_frame import with_right_checksum
@@ -46,13 +46,15 @@ class LegacyBatch(RecordBatch):
 
         Raises CorruptBatchError if no whole message of magic 0 or 1 stands there.
         """
-        if not isinstance(data, bytes):
-            data = bytes(data)
-        self._data = data
+        data = self._data = as_buffer(data)
         self.position = position
-        left = len(data) - position
+        left = bytes_left(data, position)
         if left < layout.LOG_OVERHEAD_BYTES + layout.MIN_MESSAGE_BYTES:
-            raise CorruptBatchError(f"{left} bytes are too few for a message", offset=position)
+            raise CorruptBatchError(
+                f"{left} bytes are too few for a message",
+                offset=position,
+                base_offset=base_offset_at(data, position),
+            )
         (
             self.base_offset,
             length,

@@ -118,8 +118,7 @@ class MessageSetBuilder:
         log_append_time: int | None = None,
         max_bytes: int = MAX_BATCH_BYTES,
     ) -> None:
-        if magic not in (0, 1):
-            raise ConfigurationError(f"magic {magic} is not that of a message set: 0 or 1")
+        _check_magic(magic)
         if compression == _ZSTD:
             raise ConfigurationError(
                 "compression 'zstd' came with magic 2; choose another, or build a record batch"
@@ -245,8 +244,10 @@ def down_convert(
 
     As Kafka up to 3.9 does it: headers are lost; a control batch gives nothing; one of this magic
     or an earlier stays as it is; the codec stays; records before `from_offset` are left out where
-    nothing is compressed. Raises EncodeError for zstd, CorruptBatchError, MissingCodecError.
+    nothing is compressed. Raises EncodeError for zstd, ConfigurationError for another magic than
+    0 and 1, CorruptBatchError, MissingCodecError.
     """
+    _check_magic(magic)
     if batch.is_control:
         return b""
     compression = batch.compression
@@ -279,6 +280,11 @@ def down_convert(
         max(layout.NO_TIMESTAMP, max(record.timestamp for record in records)),
         log_append_time,
     )
+
+
+def _check_magic(magic: object) -> None:
+    if not isinstance(magic, int) or magic not in (0, 1):
+        raise ConfigurationError(f"magic {magic!r} is not that of a message set: 0 or 1")
 
 
 def _encode_message(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..wire.errors import CorruptBatchError
 from . import layout
-from .batch import RecordBatch
+from .batch import RecordBatch, as_buffer
 from .compression import MAX_DECOMPRESSED_BYTES
 from .message_set import LegacyBatch
 
@@ -32,8 +32,7 @@ def read_batches(
     the iteration, or with `allow_partial=False` (for a produce) raises. Raises CorruptBatchError
     at the first bad batch, after those before it have been given out.
     """
-    if not isinstance(data, bytes):
-        data = bytes(data)
+    data = as_buffer(data)
     size = len(data)
     position = 0
     while position < size:

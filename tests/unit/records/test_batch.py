@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from kproto.records import (
     CREATE_TIME,
     LOG_APPEND_TIME,
+    LegacyBatch,
     NewRecord,
     RecordBatch,
     encode_batch,
@@ -18,9 +21,9 @@ from kproto.records import (
     read_records,
     restamp,
 )
-from kproto.wire.errors import CorruptBatchError
+from kproto.wire.errors import CorruptBatchError, EncodeError
 
-from .batches import T, batch_bytes, contents, new_records, record_bytes
+from .batches import COMPILED, T, batch_bytes, contents, new_records, record_bytes
 
 
 def numbered(first: int, count: int, compression: str = "none") -> bytes:
@@ -90,6 +93,36 @@ def test_other_bytes_like_buffers_are_read() -> None:
         assert values(data) == list(range(10, 19))
 
 
+@pytest.mark.parametrize("data", ["text", None, 5, -1, [1, 2], 1.5, object()])
+@pytest.mark.parametrize("read", [lambda data: list(read_batches(data)), RecordBatch, LegacyBatch])
+def test_what_is_no_buffer_is_refused(read: Callable[[Any], object], data: Any) -> None:
+    with pytest.raises(TypeError if COMPILED else CorruptBatchError) as refused:
+        read(data)
+    assert COMPILED or type(data).__name__ in str(refused.value)
+
+
+@pytest.mark.parametrize("view", [RecordBatch, LegacyBatch])
+def test_a_view_of_what_is_not_there_is_refused(view: type[RecordBatch]) -> None:
+    one = numbered(77, 1)
+    with pytest.raises(CorruptBatchError, match="position -5 lies before"):
+        view(one, -5)
+    with pytest.raises(CorruptBatchError, match="at byte 999: 0 bytes are too few"):
+        view(one, 999)
+    for size in (7, 8, 20):
+        with pytest.raises(CorruptBatchError, match="too few") as refused:
+            view(one[:size])
+        assert refused.value.base_offset == (77 if size >= 8 else None)
+
+
+def test_a_header_that_is_too_short_for_its_magic_is_named_with_its_batch() -> None:
+    short = (77).to_bytes(8, "big") + (18).to_bytes(4, "big") + b"\0\0\0\0\x02" + bytes(13)
+    read = read_batches(THREE + short)
+    assert [batch.base_offset for batch in itertools.islice(read, 3)] == [10, 13, 17]
+    with pytest.raises(CorruptBatchError) as refused:
+        next(read)
+    assert (refused.value.offset, refused.value.base_offset) == (len(THREE), 77)
+
+
 def test_a_repr_says_where_and_how_large() -> None:
     shown = repr(RecordBatch(THREE))
     assert "base_offset=10" in shown
@@ -125,6 +158,21 @@ def test_a_batch_is_stamped_anew_without_touching_its_records(
         assert batch.max_timestamp == append_time
         assert {(r.timestamp, r.timestamp_type) for r in read} == {(append_time, LOG_APPEND_TIME)}
         assert [(r.key, r.value, r.headers) for r in read] == [row[:3] for row in records]
+
+
+@pytest.mark.parametrize(
+    "stamp",
+    [
+        {"base_offset": 2**63},
+        {"base_offset": 0, "partition_leader_epoch": 2**31},
+        {"base_offset": 0, "log_append_time": 2**63},
+    ],
+)
+def test_a_stamp_out_of_range_is_refused(stamp: dict[str, int]) -> None:
+    batch = RecordBatch(THREE)
+    with pytest.raises(EncodeError, match="a stamp is out of its range"):
+        restamp(batch, **stamp)
+    assert batch.raw == numbered(10, 3)
 
 
 def test_varints_longer_than_needed_are_read_as_kafka_reads_them() -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import random
 import sys
+import zlib
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import cramjam
 import pytest
@@ -22,9 +25,10 @@ from kproto.records import (
     encode_batch,
     read_batches,
 )
+from kproto.records.compression import level_for
 from kproto.wire.errors import ConfigurationError, CorruptBatchError, MissingCodecError
 
-from .batches import T, batch_bytes
+from .batches import COMPILED, T, batch_bytes
 
 COMPRESSING = [codec for codec in CODECS if codec.id]
 RECORDS: list[NewRecord] = [(b"key", b"value " * 10, [("h", b"v")], T)] * 50
@@ -109,6 +113,32 @@ def test_levels_change_the_size_and_nothing_else(codec: Codec) -> None:
         BatchBuilder(compression=codec.name, compression_level=highest + 1)
 
 
+def test_levels_are_those_of_kafka() -> None:
+    """From CompressionType of Kafka 4.4: gzip takes 1 to 9 and -1, no codec has others."""
+    assert {codec.name: codec.levels for codec in CODECS if codec.levels} == {
+        "gzip": (1, 9),
+        "lz4": (1, 17),
+        "zstd": (-131072, 22),
+    }
+    assert level_for(codec_for_name("gzip"), -1) == -1
+    for level in (0, 10, -2):
+        with pytest.raises(ConfigurationError, match="not one of gzip: 1 to 9"):
+            level_for(codec_for_name("gzip"), level)
+    wrong: Any = "9"
+    with pytest.raises(TypeError if COMPILED else ConfigurationError):
+        level_for(codec_for_name("zstd"), wrong)
+    for name in ("none", "snappy"):
+        with pytest.raises(ConfigurationError, match="has no levels"):
+            level_for(codec_for_name(name), 0)
+
+
+@codecs
+def test_nothing_fits_a_bound_below_zero(codec: Codec) -> None:
+    packed = codec.compress(b"abc", codec.default_level)
+    with pytest.raises(ValueError, match="bound of -1 bytes"):
+        codec.decompress(packed, -1)
+
+
 def test_an_unknown_codec_is_an_error_of_the_batch() -> None:
     data = batch_bytes(b"x", attributes=5)
     with pytest.raises(CorruptBatchError, match="unknown compression codec 5"):
@@ -122,6 +152,37 @@ def test_gzip_of_several_members() -> None:
     assert codec_for_name("gzip").decompress(packed, 8) == b"one, two"
     with pytest.raises(ValueError, match="bound of 7"):
         codec_for_name("gzip").decompress(packed, 7)
+
+
+def test_many_small_members_are_not_copied_again_for_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each with the whole rest, a megabyte of them would take seconds, sixteen many minutes."""
+    given = 0
+
+    class Counting:
+        def __init__(self, wbits: int) -> None:
+            self._inflater = begin(wbits)
+
+        def decompress(self, data: bytes, max_length: int) -> bytes:
+            nonlocal given
+            given += len(data)
+            return bytes(self._inflater.decompress(data, max_length))
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._inflater, name)
+
+    begin = zlib.decompressobj
+    monkeypatch.setattr(zlib, "decompressobj", Counting)
+    parts = [b"", b"x", bytes(100), random.Random(5).randbytes(5000)] * 1000
+    packed = b"".join(gzip.compress(part) for part in parts)
+    whole = b"".join(parts)
+    assert codec_for_name("gzip").decompress(packed, len(whole)) == whole
+    assert given < 4 * len(packed)
+    with pytest.raises(ValueError, match=f"bound of {len(whole) - 1} bytes"):
+        codec_for_name("gzip").decompress(packed, len(whole) - 1)
+    with pytest.raises(ValueError, match="ends before the stream"):
+        codec_for_name("gzip").decompress(packed[:-1], len(whole))
 
 
 def test_snappy_is_written_with_the_framing_of_snappy_java() -> None:
@@ -225,7 +286,7 @@ def test_the_standard_librarys_zstd_is_taken_where_there_is_one() -> None:
     packed = zstd.compress(b"a" * 1000, 3)
     with pytest.raises(ValueError, match="bound of 999"):
         zstd.decompress(packed, 999)
-    with pytest.raises(ValueError, match="ends before the frame"):
+    with pytest.raises(ValueError, match="ends before the stream"):
         zstd.decompress(packed[:-3], 1000)
     with pytest.raises(ValueError, match="zstd: "):
         zstd.decompress(b"noise and noise", 1000)

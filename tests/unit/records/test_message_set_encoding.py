@@ -224,6 +224,12 @@ def test_records_before_the_wanted_offset_are_left_out_where_nothing_is_compress
     assert down_convert(RecordBatch(encode_batch([PLAIN])), magic, from_offset=1) == b""
 
 
+@pytest.mark.parametrize("magic", [-1, 2])
+def test_a_magic_that_no_message_set_has_is_refused(magic: int) -> None:
+    with pytest.raises(ConfigurationError, match=f"magic {magic} is not that of a message set"):
+        down_convert(RecordBatch(encode_batch([(b"k", b"v", (), T)])), magic)
+
+
 def test_what_is_that_old_already_stays_as_it_is() -> None:
     for data in (message_set(2, magic=0, compression="lz4"), message_set(1)):
         [batch] = read_batches(data)
