@@ -14,7 +14,7 @@ from tools.reference import Reference, ReferenceUnavailableError
 from tools.reference.pairs import RELEASES
 from tools.reference.records import STRICTER, Verdict, build, describe, judge, mutations, read
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.reference, pytest.mark.slow]
 
 T = 1_767_225_600_000
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
