@@ -27,7 +27,7 @@ from .columns import ByteRanges, RecordColumns, columns_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from .columns import Bools, Bytes, Int64s
+    from .columns import Bools, BytePairs, Bytes, Int32s, Int64s
 
 __all__ = [
     "HEADERS_TYPE",
@@ -146,7 +146,8 @@ def _decode_sections(
     buffer, sections = _one_buffer(sections)
     first = sections[0]
     u8 = np.frombuffer(buffer, dtype=np.uint8)
-    ends = _record_ends(buffer, u8, sections)
+    pairs = _byte_pairs(buffer)
+    ends = _record_ends(buffer, u8, pairs, sections)
     counts = np.array([section.count for section in sections], dtype=np.int64)
 
     # A record begins where the one before it ends; the first of a section where that begins.
@@ -156,12 +157,12 @@ def _decode_sections(
     filled = counts > 0
     begins[firsts[filled]] = np.array([section.start for section in sections])[filled]
 
-    length, position = _varints(u8, begins, 5)
+    length, position = _varints(u8, pairs, begins, 5)
     _require(bool((length >= 0).all()), "a record has a negative length", first)
     _require(bool((position + length == ends).all()), "a record's length is broken", first)
     position = position + 1  # attributes: none are defined
-    timestamp_delta, position = _varints(u8, position, 10)
-    offset_delta, position = _varints(u8, position, 5)
+    timestamp_delta, position = _varints(u8, pairs, position, 10)
+    offset_delta, position = _varints(u8, pairs, position, 5)
 
     base_offsets = np.array([section.batch.base_offset for section in sections], dtype=np.int64)
     offsets = np.repeat(base_offsets, counts) + offset_delta
@@ -174,13 +175,13 @@ def _decode_sections(
     )
     timestamps += np.where(log_append, 0, timestamp_delta)
 
-    keys, position = _byte_ranges(u8, position, first)
-    values, position = _byte_ranges(u8, position, first)
-    header_count, position = _varints(u8, position, 5)
+    keys, position = _byte_ranges(u8, pairs, position, first)
+    values, position = _byte_ranges(u8, pairs, position, first)
+    header_count, position = _varints(u8, pairs, position, 5)
     # A header takes two bytes at least: the count is checked before anything is allocated.
     fits = (header_count >= 0) & (header_count * 2 <= ends - position)
     _require(bool(fits.all()), "a record's header count does not fit", first)
-    header_keys, header_values, position = _headers(u8, position, header_count, first)
+    header_keys, header_values, position = _headers(u8, pairs, position, header_count, first)
     _require(bool((position == ends).all()), "a record's fields do not fill its length", first)
 
     header_offsets = np.zeros(len(offsets) + 1, dtype=np.int64)
@@ -220,7 +221,9 @@ def _one_buffer(
     return b"".join(parts), moved
 
 
-def _record_ends(buffer: bytes, u8: Bytes, sections: Sequence[BatchSection]) -> Int64s:
+def _record_ends(
+    buffer: bytes, u8: Bytes, pairs: BytePairs, sections: Sequence[BatchSection]
+) -> Int64s:
     """Where each record ends, from the length varints alone.
 
     Lengths are taken as they come: a negative one gives a wrong end, which the lockstep pass
@@ -228,7 +231,7 @@ def _record_ends(buffer: bytes, u8: Bytes, sections: Sequence[BatchSection]) -> 
     """
     if len(sections) < _LOCKSTEP_SECTIONS:
         return _record_ends_one_by_one(buffer, sections)
-    return _record_ends_in_lockstep(u8, sections)
+    return _record_ends_in_lockstep(u8, pairs, sections)
 
 
 # From this many batches on, stepping through all of them at once is faster than the plain loop
@@ -259,7 +262,9 @@ def _record_ends_one_by_one(buffer: bytes, sections: Sequence[BatchSection]) -> 
     return np.array(ends, dtype=np.int64)
 
 
-def _record_ends_in_lockstep(u8: Bytes, sections: Sequence[BatchSection]) -> Int64s:
+def _record_ends_in_lockstep(
+    u8: Bytes, pairs: BytePairs, sections: Sequence[BatchSection]
+) -> Int64s:
     """The same for many batches: step i finds the end of record i in each batch that has one.
 
     Batches are taken by falling record count, so that those still going are always the first.
@@ -268,14 +273,24 @@ def _record_ends_in_lockstep(u8: Bytes, sections: Sequence[BatchSection]) -> Int
     order = np.argsort(-counts, kind="stable")
     position = np.array([section.start for section in sections], dtype=np.int64)[order]
     first_record = (np.cumsum(counts) - counts)[order]
-    falling = counts[order]
+    rising = counts[order][::-1]
+    # How many batches have a record number 0, 1, 2, …
+    steps = np.arange(int(rising[-1]))
+    going = len(sections) - np.searchsorted(rising, steps, side="right")
     ends = np.empty(int(counts.sum()), dtype=np.int64)
-    for step in range(int(falling[0])):
-        going = int(np.searchsorted(-falling, -step, side="left"))
-        length, after = _varints(u8, position[:going], 5)
-        # A length that leads backwards or far out is stopped here, before it is added up.
-        position[:going] = after + np.clip(length, 0, len(u8))
-        ends[first_record[:going] + step] = position[:going]
+    for step, left in enumerate(going.tolist()):
+        here = position[:left]
+        try:
+            ahead = _RECORD_BYTES.take(pairs[here])
+        except IndexError:
+            raise sections[0].corrupt("a record reaches beyond its batch") from None
+        if not ahead.all():
+            rows = np.flatnonzero(ahead == 0)
+            length, after = _long_varints(u8, here[rows], 5)
+            # A length that leads backwards or far out is stopped here, before it is added up.
+            here[rows] = after + np.clip(length, 0, len(u8))
+        here += ahead
+        ends[first_record[:left] + step] = here
     filled = position == np.array([section.end for section in sections], dtype=np.int64)[order]
     if not filled.all():
         wrong = int(order[int(np.argmin(filled))])
@@ -305,18 +320,54 @@ def _after_long_length(buffer: bytes, position: int) -> int:
 _ZIGZAG_BYTE: Final = np.array([(n >> 1) ^ -(n & 1) for n in range(256)], dtype=np.int64)
 
 
-def _varints(u8: Bytes, position: Int64s, max_bytes: int) -> tuple[Int64s, Int64s]:
+def _short_varints() -> tuple[Int32s, Int32s]:
+    """By the two bytes at a varint, lower first: what varints of one or two bytes come to.
+
+    First value * 4 + bytes taken, then, for the length in front of a record, the bytes that
+    length and record take together. Both are 0 for a varint of three bytes or more.
+    """
+    pair = np.arange(1 << 16, dtype=np.int32)
+    low, high = pair & 0xFF, pair >> 8
+    taken = np.where(low < 0x80, 1, np.where(high < 0x80, 2, 0))
+    raw = np.where(low < 0x80, low, low & 0x7F | high << 7)
+    value = (raw >> 1) ^ -(raw & 1)
+    short = np.where(taken == 0, 0, value * 4 + taken)
+    record = np.where(taken == 0, 0, (raw >> 1) + taken)
+    return short.astype(np.int32), record.astype(np.int32)
+
+
+_SHORT_VARINTS, _RECORD_BYTES = _short_varints()
+
+
+def _byte_pairs(buffer: bytes) -> BytePairs:
+    """Each two neighbouring bytes of the buffer as one number, the first the lower; no copy."""
+    return np.ndarray(max(len(buffer) - 1, 0), dtype="<u2", buffer=buffer, strides=(1,))
+
+
+def _varints(
+    u8: Bytes, pairs: BytePairs, position: Int64s, max_bytes: int
+) -> tuple[Int64s, Int64s]:
     """One zigzag varint a row, and the positions after them."""
     byte = u8.take(position, mode="clip")
-    longer = byte >= 0x80
-    if not longer.any():
+    if byte.max(initial=0) < 0x80:
         return _ZIGZAG_BYTE.take(byte), position + 1
-    second = u8.take(position + 1, mode="clip")
-    raw = (byte & 0x7F).astype(np.uint64)
-    raw |= np.where(longer, (second & 0x7F).astype(np.uint64) << np.uint64(7), np.uint64(0))
-    after = position + 1 + longer
-    rows = np.flatnonzero(longer & (second >= 0x80))
-    shift = 14
+    short = _SHORT_VARINTS.take(pairs[np.minimum(position, len(pairs) - 1)])
+    short[position >= len(pairs)] = 0
+    taken = short & 3
+    value = (short >> 2).astype(np.int64)
+    after = position + taken
+    if not taken.all():
+        rows = np.flatnonzero(taken == 0)
+        value[rows], after[rows] = _long_varints(u8, position[rows], max_bytes)
+    return value, after
+
+
+def _long_varints(u8: Bytes, position: Int64s, max_bytes: int) -> tuple[Int64s, Int64s]:
+    """`_varints` byte by byte, whatever their length."""
+    raw = np.zeros(len(position), dtype=np.uint64)
+    after = position.copy()
+    rows = np.arange(len(position))
+    shift = 0
     while len(rows):
         if shift == 7 * max_bytes:
             raise CorruptBatchError(f"a varint takes more than {max_bytes} bytes")
@@ -331,9 +382,11 @@ def _varints(u8: Bytes, position: Int64s, max_bytes: int) -> tuple[Int64s, Int64
     return value, after
 
 
-def _byte_ranges(u8: Bytes, position: Int64s, section: BatchSection) -> tuple[ByteRanges, Int64s]:
+def _byte_ranges(
+    u8: Bytes, pairs: BytePairs, position: Int64s, section: BatchSection
+) -> tuple[ByteRanges, Int64s]:
     """One nullable byte string a row (length varint, then bytes), and the positions after."""
-    length, begin = _varints(u8, position, 5)
+    length, begin = _varints(u8, pairs, position, 5)
     if len(length) == 0 or length.min() >= 0:
         end = begin + length
         return ByteRanges(begin, end), end
@@ -344,7 +397,7 @@ def _byte_ranges(u8: Bytes, position: Int64s, section: BatchSection) -> tuple[By
 
 
 def _headers(
-    u8: Bytes, position: Int64s, counts: Int64s, section: BatchSection
+    u8: Bytes, pairs: BytePairs, position: Int64s, counts: Int64s, section: BatchSection
 ) -> tuple[ByteRanges, ByteRanges, Int64s]:
     """The headers of all rows, in row order, and the positions after them.
 
@@ -365,9 +418,9 @@ def _headers(
         else:
             rows = np.flatnonzero(counts > index)
             target = first_of_row[rows] + index
-        keys, after = _byte_ranges(u8, position[rows], section)
+        keys, after = _byte_ranges(u8, pairs, position[rows], section)
         _require(keys.null is None, "a header has no key", section)
-        values, after = _byte_ranges(u8, after, section)
+        values, after = _byte_ranges(u8, pairs, after, section)
         position[rows] = after
         bounds[0, target], bounds[1, target] = keys.starts, keys.ends
         bounds[2, target], bounds[3, target] = values.starts, values.ends

@@ -20,12 +20,22 @@ if TYPE_CHECKING:
 
     from kproto.records import Record
 
-__all__ = ["Bools", "ByteRanges", "Bytes", "Int32s", "Int64s", "RecordColumns", "columns_of"]
+__all__ = [
+    "Bools",
+    "BytePairs",
+    "ByteRanges",
+    "Bytes",
+    "Int32s",
+    "Int64s",
+    "RecordColumns",
+    "columns_of",
+]
 
 Int64s: TypeAlias = "NDArray[np.int64]"
 Int32s: TypeAlias = "NDArray[np.int32]"
 Bools: TypeAlias = "NDArray[np.bool_]"
 Bytes: TypeAlias = "NDArray[np.uint8]"
+BytePairs: TypeAlias = "NDArray[np.uint16]"
 
 
 @dataclass(slots=True)
