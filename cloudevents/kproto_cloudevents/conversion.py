@@ -7,10 +7,10 @@ tables of versions; it knows no event, data or binding.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from .errors import CloudEventError, quoted
-from .json_text import dump_json
+from .json_text import compact_json, dump_json, member_texts, skip_blanks
 from .types import AttributeValue, JsonMap, canonical
 from .versions import SpecVersion
 
@@ -33,6 +33,11 @@ def attributes_in(
 
     `drop` are attributes to leave behind, `rename` gives the names that others get in the target.
     """
+    if isinstance(drop, str):
+        raise CloudEventError(
+            f"drop is a collection of names, not one str: pass [{quoted(drop)}]",
+            clauses=(target.clause(target.name_section),),
+        )
     carried: dict[str, AttributeValue] = {target.specversion: target.label}
     entries: dict[str, AttributeValue] = {}
     reasons: list[str] = []
@@ -70,17 +75,25 @@ def entries_of(extension_map: AttributeValue) -> dict[str, AttributeValue]:
     An entry that is no text, Boolean or Integer is a JsonMap if it is an object, else the text of
     its JSON.
     """
-    entries: dict[str, AttributeValue] = {}
-    for name, value in _entries(extension_map):
-        held = _as_attribute(value)
-        entries[name] = dump_json(value) if held is None else held
-    return entries
+    return {name: text if held is None else held for name, held, text in _entries(extension_map)}
 
 
-def _entries(extension_map: AttributeValue) -> Iterator[tuple[str, Any]]:
-    for name, value in JsonMap(canonical(extension_map)).value().items():
-        if value is not None:
-            yield name, value
+def _entries(
+    extension_map: AttributeValue,
+) -> Iterator[tuple[str, AttributeValue | None, str]]:
+    """Each entry: its name, its value as an attribute (None: no attribute has one such), its text.
+
+    Entries that are null are unset.
+    """
+    text = canonical(extension_map)
+    texts = member_texts(text, skip_blanks(text, 0))
+    for name, value in JsonMap(text).value().items():
+        if isinstance(value, dict):
+            # The text as it was written: numbers keep their spelling.
+            yield name, JsonMap(compact_json(texts[name])), texts[name]
+        elif value is not None:
+            held = value if isinstance(value, str | bool | int) else None
+            yield name, held, texts[name]
 
 
 def _flat(
@@ -95,8 +108,8 @@ def _flat(
         if name in (version.specversion, version.data_encoding):
             continue
         if name == version.extension_map:
-            for entry, held in _entries(value):
-                yield entry, _as_attribute(held), _free(entry, target)
+            for entry, held, _ in _entries(value):
+                yield entry, held, _free(entry, target)
         elif name in version.attributes:
             yield name, value, names.get(version.aliases.get(name, name))
         else:
@@ -106,13 +119,6 @@ def _flat(
 def _free(name: str, target: SpecVersion) -> str | None:
     """The name of an extension, unless it means something else in the target."""
     return None if name in target.attributes else name
-
-
-def _as_attribute(value: Any) -> AttributeValue | None:
-    """A JSON value as an attribute holds it; None for one that no attribute has."""
-    if isinstance(value, str | bool | int):
-        return value
-    return JsonMap.of(value) if isinstance(value, dict) else None
 
 
 def _json_of(value: AttributeValue) -> str:

@@ -8,16 +8,22 @@ knows no attribute, header or binding; it never shows data in an error.
 
 from __future__ import annotations
 
-import binascii
 import codecs
 import enum
-import json
 import re
 from typing import Any, Final
 
 from .errors import CloudEventError, quoted
-from .json_text import dump_json, escape_ascii, parse_json, raw_decode
+from .json_text import (
+    COMPARING_DECODER,
+    dump_json,
+    escape_ascii,
+    parse_json,
+    raw_decode,
+    value_end,
+)
 from .media_type import MediaType, parse_media_type
+from .types import base64_bytes
 
 __all__ = [
     "JSON_NULL",
@@ -72,8 +78,7 @@ class JsonText:
         document = self._document
         if document is not None:
             start = _data_start(document)
-            _, end = raw_decode(document, start)
-            self._text = document[start:end]
+            self._text = document[start : value_end(document, start)]
             self._document = None
         return self._text
 
@@ -145,11 +150,9 @@ def from_value(value: Any, content_type: str | None) -> Data:
 
 def from_base64(text: Any, *, where: str) -> bytes:
     """Binary data from Base64 text. Raises CloudEventError for anything else."""
-    if isinstance(text, str):
-        try:
-            return binascii.a2b_base64(text, strict_mode=True)
-        except ValueError:
-            pass
+    decoded = base64_bytes(text) if isinstance(text, str) else None
+    if decoded is not None:
+        return decoded
     raise CloudEventError("the value is not Base64", where=where, clauses=("JSON format 3.1",))
 
 
@@ -252,10 +255,13 @@ def equal(one: Data, other: Data, content_type: str | None) -> bool:
     if isinstance(one, JsonText) or isinstance(other, JsonText):
         if one is None or other is None:
             return False
+        if isinstance(one, JsonText) and isinstance(other, JsonText) and one.text == other.text:
+            return True  # however deep it is nested
         try:
-            return _sorted_json(one, content_type) == _sorted_json(other, content_type)
-        except CloudEventError:
+            same: bool = _comparable(one, content_type) == _comparable(other, content_type)
+        except (CloudEventError, RecursionError):
             return False
+        return same
     try:
         return as_bytes(one, content_type) == as_bytes(other, content_type)
     except CloudEventError:
@@ -288,14 +294,12 @@ def declares_text(content_type: str) -> bool:
     return media_type is not None and media_type.declares_text
 
 
-def _sorted_json(data: bytes | str | JsonText, content_type: str | None) -> str:
-    value = json_value(data, content_type)
-    try:
-        return json.dumps(value, sort_keys=True, default=str)
-    except RecursionError:
-        raise CloudEventError(
-            "the JSON is nested too deeply to be compared", clauses=("RFC 8259, 9",)
-        ) from None
+def _comparable(data: bytes | str | JsonText, content_type: str | None) -> Any:
+    """The JSON value so that `==` compares it as JSON."""
+    text = data.text if isinstance(data, JsonText) else data
+    if isinstance(text, bytes):
+        text = _decode_json(text, content_type)
+    return parse_json(text, COMPARING_DECODER)
 
 
 def _decode_json(data: bytes, content_type: str | None) -> str:

@@ -279,8 +279,8 @@ class CloudEvent:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, CloudEvent):
             return NotImplemented
-        mine, theirs = self._attributes, other._attributes
-        return (mine == theirs or _canonical_of(mine) == _canonical_of(theirs)) and (
+        # Canonical strings, because Python holds True and 1 to be equal.
+        return _canonical_of(self._attributes) == _canonical_of(other._attributes) and (
             event_data.equal(self._data, other._data, self.datacontenttype)
         )
 
@@ -338,7 +338,10 @@ def _checked(
 
 
 def _canonical_of(attributes: Mapping[str, AttributeValue]) -> dict[str, str]:
-    return {name: canonical(value) for name, value in attributes.items()}
+    return {
+        name: value if type(value) is str else canonical(value)
+        for name, value in attributes.items()
+    }
 
 
 def _rebuild(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import binascii
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
 from json.encoder import encode_basestring
 from typing import Any, Final
 
@@ -34,7 +35,7 @@ from .json_text import (
     raw_decode,
     skip_blanks,
 )
-from .types import MAP, AttributeValue, JsonMap, canonical
+from .types import INTEGER_MAX, MAP, AttributeValue, JsonMap, canonical
 from .version_tables import V1_0, VERSION_ATTRIBUTES, named_version, version_attribute
 from .versions import SpecVersion
 
@@ -250,6 +251,8 @@ def _not_text(name: str, value: Any, version: SpecVersion) -> AttributeValue:
     """The value of an attribute that is no JSON string (JSON format 2.2)."""
     defined = version.attributes.get(name)
     expected = _EXPECTED_EXTENSION if defined is None else _EXPECTED[defined.type is MAP]
+    if isinstance(value, Decimal):
+        value = INTEGER_MAX + 1  # too long for int(), so beyond 32 bits, as the check below says
     fits = isinstance(value, bool | int | JsonMap) if defined is None else type(value) is JsonMap
     if not fits or (defined is not None and defined.type is not MAP):
         raise CloudEventError(
@@ -318,8 +321,10 @@ def _kind(value: Any) -> str:
         return "an object"
     if isinstance(value, bool):
         return "a boolean"
-    if isinstance(value, int | float):
-        return "a number" if isinstance(value, int) else "a number that is not whole"
+    if isinstance(value, float):
+        return "a number that is not whole"
+    if isinstance(value, int | Decimal):
+        return "a number"
     if isinstance(value, str):
         return "a string"
     return "null" if value is None else "an array"

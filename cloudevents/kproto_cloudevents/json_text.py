@@ -6,6 +6,7 @@ It knows no event and no attribute.
 
 from __future__ import annotations
 
+import decimal
 import json
 import re
 from decimal import Decimal
@@ -14,8 +15,10 @@ from typing import Any, Final, NoReturn
 from .errors import CloudEventError
 
 __all__ = [
+    "COMPARING_DECODER",
     "JSON_DECODER",
     "PAIRS_DECODER",
+    "UNIQUE_NAMES_DECODER",
     "Pairs",
     "compact_json",
     "dump_json",
@@ -24,6 +27,7 @@ __all__ = [
     "parse_json",
     "raw_decode",
     "skip_blanks",
+    "value_end",
 ]
 
 _RFC: Final = ("RFC 8259",)
@@ -45,6 +49,34 @@ class Pairs(list[tuple[str, Any]]):
     __slots__ = ()
 
 
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise _NotJsonError("a name appears twice in one object")
+    return members
+
+
+def _exact_whole(text: str) -> tuple[str, str]:
+    return "whole", "0" if text == "-0" else text
+
+
+#: Numbers of any length and nearly any exponent; what it cannot hold exactly is an error.
+_EXACT: Final = decimal.Context(
+    prec=decimal.MAX_PREC,
+    Emax=decimal.MAX_EMAX,
+    Emin=decimal.MIN_EMIN,
+    traps=[decimal.InvalidOperation, decimal.Inexact],
+)
+
+
+def _exact_fraction(text: str) -> tuple[str, str]:
+    try:
+        number = _EXACT.create_decimal(text).normalize(_EXACT)
+    except decimal.DecimalException:
+        return "fraction", text
+    return "fraction", str(number)
+
+
 def _any_int(text: str) -> int | Decimal:
     """An integer of any length: beyond Python's limit on digits it becomes a Decimal."""
     try:
@@ -57,6 +89,15 @@ def _any_int(text: str) -> int | Decimal:
 JSON_DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant)
 #: The same, but every object comes as its pairs, which keeps names that are there twice.
 PAIRS_DECODER: Final = json.JSONDecoder(object_pairs_hook=Pairs, parse_constant=_refuse_constant)
+#: Refuses names that are there twice.
+UNIQUE_NAMES_DECODER: Final = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_constant=_refuse_constant
+)
+#: Reads numbers exactly, as pairs that equal nothing else that is read: Python holds 1, 1.0 and
+#: True to be equal, and 1e400 and 1e500 too.
+COMPARING_DECODER: Final = json.JSONDecoder(
+    parse_constant=_refuse_constant, parse_int=_exact_whole, parse_float=_exact_fraction
+)
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 _ASCII_ENCODER: Final = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 
@@ -90,14 +131,32 @@ def _json_error(reason: str) -> CloudEventError:
     return CloudEventError(f"not JSON: {reason}", clauses=_RFC)
 
 
-def parse_json(text: str) -> Any:
+def parse_json(text: str, decoder: json.JSONDecoder = JSON_DECODER) -> Any:
     """Read a whole JSON text. Raises CloudEventError as `raw_decode` does."""
     start = skip_blanks(text, 0)
-    value, end = raw_decode(text, start)
+    value, end = raw_decode(text, start, decoder)
     end = skip_blanks(text, end)
     if end != len(text):
         raise _json_error(f"more follows the value at character {end}")
     return value
+
+
+def value_end(text: str, start: int) -> int:
+    """Where the value that starts at `start` ends, in a text that is known to be JSON.
+
+    Unlike the decoder it takes any depth: what was read where the stack was shallow can be found
+    where it is deep.
+    """
+    try:
+        return raw_decode(text, start)[1]
+    except CloudEventError:
+        depth = 0
+        for match in _STRING_OR_BRACKET.finditer(text, start):
+            mark = match[0]
+            depth += (mark in "[{") - (mark in "]}")
+            if depth == 0:
+                return match.end()
+        raise
 
 
 def skip_blanks(text: str, position: int) -> int:
@@ -122,6 +181,8 @@ def member_texts(text: str, start: int) -> dict[str, str]:
             position = skip_blanks(text, position + 1)
     return texts
 
+
+_STRING_OR_BRACKET: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[][{}]')
 
 # --- writing ------------------------------------------------------------------------------------
 

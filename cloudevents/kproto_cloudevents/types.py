@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, Final, NamedTuple
 
 from .errors import CloudEventError, quoted
-from .json_text import dump_json, parse_json
+from .json_text import JSON_DECODER, UNIQUE_NAMES_DECODER, dump_json, parse_json
 
 __all__ = [
     "BINARY",
@@ -40,6 +40,7 @@ __all__ = [
     "Timestamp",
     "Uri",
     "UriReference",
+    "base64_bytes",
     "canonical",
     "native",
     "type_of",
@@ -164,7 +165,7 @@ def canonical(value: AttributeInput) -> str:
         return "true" if value else "false"
     if isinstance(value, int):
         if INTEGER_MIN <= value <= INTEGER_MAX:
-            return str(value)
+            return int.__repr__(value)  # not str(): an enumeration gives its name there
         raise CloudEventError(
             "the integer is beyond 32 bits: send it as a String",
             clauses=('CloudEvents 1.0 "Integer"',),
@@ -216,20 +217,28 @@ def _integer_fault(text: str) -> str | None:
     return None
 
 
-def _binary_fault(text: str) -> str | None:
+def base64_bytes(text: str) -> bytes | None:
+    """The bytes that Base64 text stands for (RFC 4648, 4); None for any other text."""
+    # Python's strict mode lets padding behind a whole quantum pass.
+    if len(text) % 4 or text.endswith("==="):
+        return None
     try:
-        binascii.a2b_base64(text, strict_mode=True)
+        return binascii.a2b_base64(text, strict_mode=True)
     except ValueError:
-        return "is not Base64"
-    return None
+        return None
+
+
+def _binary_fault(text: str) -> str | None:
+    return "is not Base64" if base64_bytes(text) is None else None
 
 
 def _map_fault(text: str) -> str | None:
-    try:
-        value = parse_json(text)
-    except CloudEventError:
-        value = None
-    return None if isinstance(value, dict) else "is no JSON object"
+    for decoder, fault in ((UNIQUE_NAMES_DECODER, None), (JSON_DECODER, "has a name twice")):
+        try:
+            return fault if isinstance(parse_json(text, decoder), dict) else "is no JSON object"
+        except CloudEventError:
+            continue
+    return "is no JSON object"
 
 
 # --- String -------------------------------------------------------------------------------------

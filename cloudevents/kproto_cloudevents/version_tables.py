@@ -270,7 +270,7 @@ def named_version(
 
 def spec_version(label: str) -> SpecVersion:
     """The table that an event can be converted to. Raises UnknownVersionError."""
-    known = VERSIONS.get(label)
+    known = VERSIONS.get(label) if isinstance(label, str) else None
     if known is None:
         raise _unknown(label, VERSIONS, "specversion", ())
     return known
@@ -280,7 +280,7 @@ def _unknown(
     label: str, known: Mapping[str, SpecVersion], where: str, clauses: tuple[str, ...]
 ) -> UnknownVersionError:
     return UnknownVersionError(
-        f"{quoted(label)} is no version known here ({', '.join(known)}): "
+        f"{quoted(str(label))} is no version known here ({', '.join(known)}): "
         "forward the event as it is",
         where=where,
         clauses=(*clauses, 'CloudEvents 1.0 "specversion"'),

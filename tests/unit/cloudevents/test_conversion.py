@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kproto_cloudevents import CloudEvent, CloudEventError, JsonMap
+from kproto_cloudevents import CloudEvent, CloudEventError, JsonMap, UnknownVersionError
 
 #: The same event in each version.
 SAME: dict[str, dict[str, Any]] = {
@@ -123,6 +123,16 @@ def test_renaming_and_dropping() -> None:
         "n": 5,
         "on": True,
     }
+
+
+def test_wrong_arguments_are_refused_and_drop_nothing() -> None:
+    event = CloudEvent(SAME["1.0"], event="x")
+    with pytest.raises(CloudEventError, match=r'not one str: pass \["eventTypeVersion"\]'):
+        event.to_version("0.3", drop="eventTypeVersion")
+    no_labels: list[Any] = [1.0, None, []]
+    for no_label in no_labels:
+        with pytest.raises(UnknownVersionError, match="is no version known here"):
+            event.to_version(no_label)
 
 
 def test_renaming_onto_an_attribute_of_the_target() -> None:

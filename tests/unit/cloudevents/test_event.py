@@ -15,6 +15,8 @@ from kproto_cloudevents import (
     CloudEventWarning,
     Timestamp,
     UnknownVersionError,
+    from_json,
+    to_json,
 )
 
 BASE = {"id": "1", "source": "/shop", "type": "order.placed"}
@@ -277,6 +279,56 @@ def test_equality() -> None:
     assert text.replace(data=b"t") == text
     assert CloudEvent(BASE) != "event"
     assert len({event, same}) == 1
+
+
+def test_attributes_that_python_alone_holds_to_be_equal() -> None:
+    assert CloudEvent(BASE, n=True) != CloudEvent(BASE, n=1)
+    assert CloudEvent(BASE, n=False) != CloudEvent(BASE, n="0")
+    assert CloudEvent(BASE, n=True) == CloudEvent(BASE, n="true")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("1", "1.0", False),
+        ("1", "true", False),
+        ("0", "-0", True),
+        ("1.10", "1.1", True),
+        ("100.0", "1e2", True),
+        ("1e400", "1E+400", True),
+        ("1e400", "1e500", False),
+        ("1e99999999999999999999", "1e99999999999999999998", False),
+        ("0.1", "0.1000000000000000055511151231257827", False),
+        ("9" * 5000, "9" * 5000, True),
+        ("9" * 5000, f'"{"9" * 5000}"', False),
+        ('["whole","1"]', "1", False),
+        ('{"a":1,"b":[]}', '{ "b" : [ ], "a" : 1 }', True),
+    ],
+)
+def test_equality_of_json(one: str, other: str, same: bool) -> None:
+    base = CloudEvent(BASE, datacontenttype="application/json")
+    as_value = from_json(to_json(base.replace(data=one.encode())))
+    assert (as_value == base.replace(data=other.encode())) is same
+    assert (as_value == from_json(to_json(base.replace(data=other.encode())))) is same
+
+
+def test_deep_data_prints_compares_and_travels_where_the_stack_is_deep() -> None:
+    deep = "[" * 900 + '"]}\\""' + "]" * 900
+    document = f'{{"specversion":"1.0","id":"1","source":"/s","type":"t","data":{deep}}}'
+
+    def checks(frames: int) -> None:
+        if frames:
+            return checks(frames - 1)
+        event = events.pop()
+        assert repr(event).endswith(f"data=<JSON, {len(deep)} characters>)")
+        assert event.data_bytes() == deep.encode()
+        assert events.pop() == events.pop()
+        assert pickle.loads(pickle.dumps(events.pop())).data_bytes() == deep.encode()
+        return None
+
+    # An event of its own for each: what one finds is kept.
+    events = [from_json(document) for _ in range(4)]
+    checks(300)
 
 
 def test_repr_shows_no_data_and_no_long_value() -> None:

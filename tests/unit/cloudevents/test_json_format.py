@@ -166,6 +166,10 @@ def test_reading_then_writing_gives_the_same_bytes(text: bytes) -> None:
             "data_base64: data and data_base64 exclude each other (JSON format 3.1)",
         ),
         (document('"data_base64":"A"'), "data_base64: the value is not Base64 (JSON format 3.1)"),
+        (
+            document('"data_base64":"AAAA="'),
+            "data_base64: the value is not Base64 (JSON format 3.1)",
+        ),
         (document('"data_base64":1'), "data_base64: the value is not Base64 (JSON format 3.1)"),
         (
             document('"datacontenttype":"text/xml","data":{}'),
@@ -208,6 +212,17 @@ def test_reading_then_writing_gives_the_same_bytes(text: bytes) -> None:
                 "n: the integer is beyond 32 bits: send it as a String "
                 '(JSON format 2.2, CloudEvents 1.0 "Integer")'
             ),
+        ),
+        (
+            document(f'"n":{"9" * 5000}'),
+            (
+                "n: the integer is beyond 32 bits: send it as a String "
+                '(JSON format 2.2, CloudEvents 1.0 "Integer")'
+            ),
+        ),
+        (
+            document(f'"subject":{"9" * 5000}'),
+            "subject: a number where a string belongs (JSON format 2.2)",
         ),
         (
             document('"N":"x"'),

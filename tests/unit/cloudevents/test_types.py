@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta, timezone
+from enum import Enum, StrEnum
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kproto_cloudevents import CloudEventError, Timestamp, Uri, UriReference
+from kproto_cloudevents import (
+    CloudEvent,
+    CloudEventError,
+    Timestamp,
+    Uri,
+    UriReference,
+    to_json,
+    to_kafka,
+)
 from kproto_cloudevents import types as ce_types
 
 RIGHT = {
@@ -68,7 +78,19 @@ WRONG = {
         "\ud800",
         "\udead",
     ],
-    "Binary": ["A", "AA", "AA=", "A===", "AA==AA==", "A-_=", "AA ==", "é", "AA==\n"],
+    "Binary": [
+        "A",
+        "AA",
+        "AA=",
+        "A===",
+        "AA==AA==",
+        "AAAA=",
+        "AAAA====",
+        "A-_=",
+        "AA ==",
+        "é",
+        "AA==\n",
+    ],
     "URI": [
         "",
         "/a",
@@ -116,6 +138,13 @@ def test_text_of_the_type(name: str, text: str) -> None:
 @pytest.mark.parametrize(("name", "text"), cases(WRONG))
 def test_text_not_of_the_type(name: str, text: str) -> None:
     assert ce_types.TYPES[name].fault(text)
+
+
+@given(st.text("AB+/=-_ ", max_size=12))
+def test_base64_is_what_its_grammar_says(text: str) -> None:
+    grammar = "(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?"
+    right = re.fullmatch(grammar, text) is not None
+    assert (ce_types.BINARY.fault(text) is None) is right
 
 
 @given(st.text(max_size=30))
@@ -175,6 +204,24 @@ def test_canonical_string_and_back(value: bool | int | bytes) -> None:
     back = kind.parse(text)
     assert back == value
     assert type(back) is type(value)
+
+
+class Level(int, Enum):
+    """An enumeration of integers, which str() shows by name."""
+
+    HIGH = 7
+
+
+class Zone(StrEnum):
+    """An enumeration of texts."""
+
+    EU = "eu"
+
+
+def test_members_of_enumerations_are_their_values() -> None:
+    event = CloudEvent(id="1", source="/s", type="t", level=Level.HIGH, zone=Zone.EU)
+    assert to_json(event).endswith(b'"level":7,"zone":"eu"}')
+    assert to_kafka(event).headers[-2:] == (("ce_level", b"7"), ("ce_zone", b"eu"))
 
 
 def test_the_type_that_a_value_says() -> None:

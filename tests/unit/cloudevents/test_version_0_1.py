@@ -136,7 +136,7 @@ def test_extensions_beside_the_map_and_of_any_json() -> None:
         "comExample": "a",
         "n": 5,
         "on": True,
-        "m": '{"a":1.1}',
+        "m": '{"a":1.10}',
         "list": "[1]",
         "f": "1.5",
     }
@@ -212,3 +212,30 @@ def test_data_of_its_own_rules() -> None:
     assert from_json(to_json(event)).data == "AAE="
     as_json = CloudEvent(BASE, contentType="application/json", data=b'{"a": 1}')
     assert to_json(as_json).endswith(b'"data":{"a": 1}}')
+
+
+def test_entries_that_no_python_value_holds_exactly() -> None:
+    digits = "9" * 5000
+    entries = f'{{"m":{{"a":1e400,"b":[0.1000]}},"f":-1e400,"n":{digits}}}'
+    event = CloudEvent(BASE, extensions=JsonMap(entries))
+    assert event.extensions == {"m": '{"a":1e400,"b":[0.1000]}', "f": "-1e400", "n": digits}
+    old = event.replace(eventTypeVersion=None)
+    assert old.to_version("0.3", drop=["f", "n"])["m"] == '{"a":1e400,"b":[0.1000]}'
+    with pytest.raises(CloudEventError, match=r"f \(an array or a fraction.*n \(an array or a fr"):
+        old.to_version("0.3")
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a":1,"a":2}', '{"m":{"a":1,"b":2,"a":1}}', '{"\\u0061":1,"a":1}']
+)
+def test_no_name_is_there_twice_in_a_map(text: str) -> None:
+    with pytest.raises(CloudEventError, match=r'extensions: .* has a name twice \(.*0\.1 "Map"'):
+        CloudEvent(BASE, extensions=JsonMap(text))
+    members = EXAMPLE.replace(
+        b'"extensions" : {', b'"extensions" : ' + text.encode() + b', "x" : {'
+    )
+    with pytest.raises(CloudEventError, match=r"extensions: .* has a name twice"):
+        from_json(members)
+    headers = to_kafka(CloudEvent(BASE)).headers
+    with pytest.raises(CloudEventError, match=r"ce_extensions: .* has a name twice"):
+        from_kafka(None, None, (*headers, ("ce_extensions", text.encode())))
