@@ -169,12 +169,13 @@ def read_attribute(
     readers = _READERS[version]
     header = _HEADER_OF[version].get(name) or PREFIX + name
     raw = table.get(header)
+    if raw is None or header == CONTENT_TYPE:
+        # Nobody writes `ce_datacontenttype` any more, but it is read, and must not contradict.
+        older = table.get(PREFIX + name)
+        if older is not None:
+            header, raw = PREFIX + name, older
     if raw is None:
-        # Nobody writes `ce_datacontenttype` any more, but it is read.
-        header = PREFIX + name
-        raw = table.get(header)
-        if raw is None:
-            return None
+        return None
     reader = readers.get(header) or _reader_of(header, raw, table, version, readers)
     if reader.remembered is None:
         return _checked(header, raw, reader.spec, version)

@@ -9,6 +9,7 @@ What is read can be written again byte for byte: the event keeps the record it c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -132,9 +133,12 @@ def _read(
     if len(table) != len(headers) or profile.any_case_headers:
         table = by_name(headers, profile)
     content_type = table.get(CONTENT_TYPE)
+    if value is None and content_type is None and not has_event_header(table):
+        # A tombstone, whatever mode the events of the topic are in.
+        return NotAnEvent(KafkaRecord(key, value, headers), _why_not(content_type))
     try:
         if mode is not None or FORMAT_NAMES.get(content_type) != "":
-            name = _format_name(content_type, mode)
+            name = format_name(content_type, mode)
             if name:
                 return _read_structured(KafkaRecord(key, value, headers), name)
         version = binary_version(table)
@@ -199,7 +203,7 @@ def _why_not(content_type: bytes | None) -> str:
 FORMAT_NAMES: Final[dict[bytes | None, str]] = {None: ""}
 
 
-def _format_name(raw: bytes | None, mode: Mode | None) -> str:
+def format_name(raw: bytes | None, mode: Mode | None) -> str:
     """The event format that the record is in, `""` for binary mode (Kafka binding 3).
 
     Raises CloudEventError for a batch, for a charset that a JSON event cannot have, and for a
@@ -225,8 +229,14 @@ def _parsed_format_name(raw: bytes) -> str:
     try:
         media_type = parse_media_type(raw.decode())
     except UnicodeDecodeError:
-        return ""
+        media_type = None
     if media_type is None:
+        if _BROKEN_EVENT_TYPE.match(raw):
+            raise CloudEventError(
+                "an event format's media type is broken (RFC 2046)",
+                where=CONTENT_TYPE,
+                clauses=("Kafka binding 3.3.1",),
+            )
         return ""
     if media_type.is_batch_format:
         raise CloudEventError(
@@ -246,6 +256,10 @@ def _parsed_format_name(raw: bytes) -> str:
     return media_type.essence
 
 
+#: Starts as the media type of an event format or of a batch does.
+_BROKEN_EVENT_TYPE: Final = re.compile(
+    rb"[ \t]*application/cloudevents(?:-batch)?(?![a-z0-9!#$&^_.-])", re.IGNORECASE
+)
 _JSON_CHARSETS: Final = ("utf-8", "utf8", "us-ascii", "ascii")
 
 
@@ -309,6 +323,12 @@ def to_kafka(
     """
     written: Sequence[Header]
     if not isinstance(event, CloudEvent):
+        if not isinstance(event, OpaqueEvent | NotAnEvent):
+            raise CloudEventError(
+                f"{type(event).__name__} is no event to be written: pass what from_kafka gave, or "
+                "send the record itself",
+                clauses=_MODES,
+            )
         if mode is not None or event_format is not None or key_mapper is not None:
             raise CloudEventError(f"it goes out only as it came in: {event.reason}", clauses=_MODES)
         from_key, value, written = event.record
@@ -348,6 +368,8 @@ def partition_key(event: CloudEvent) -> bytes | None:
     None when it is unset (Kafka binding 3.1).
     """
     value = event.get("partitionkey")
+    if value is None:
+        value = event.extensions.get("partitionkey")  # 0.1 has a map of them
     return None if value is None else canonical(value).encode()
 
 
@@ -404,6 +426,9 @@ def _parts(
 
 
 def _own_headers(headers: Sequence[Header]) -> Sequence[Header]:
+    fault = shape_fault(None, None, headers)
+    if fault is not None:
+        raise CloudEventError(fault, clauses=_BINARY_HEADERS)
     for name, _ in headers:
         if is_event_header(name):
             raise CloudEventError(
@@ -425,7 +450,7 @@ def _check_without_headers(
     if not headers and not isinstance(event, CloudEvent):
         return
     # An event that was read without headers has been read as JSON.
-    name = _format_name(dict(headers).get(CONTENT_TYPE), None) if headers else _JSON_NAME
+    name = format_name(dict(headers).get(CONTENT_TYPE), None) if headers else _JSON_NAME
     if name != _JSON_NAME:
         raise CloudEventError(
             f"message format {message_format} has no headers: write structured mode in JSON",

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from .errors import CloudEventError, UnknownVersionError
 from .event import CloudEvent
 from .headers import CONTENT_TYPE, binary_version, by_name, read_attribute
-from .kafka import FORMAT_NAMES, from_kafka, shape_fault
+from .kafka import FORMAT_NAMES, format_name, from_kafka, shape_fault
 from .record import DEFAULT, Header, KafkaRecord, NotAnEvent, OpaqueEvent, Profile
 from .types import Timestamp
 from .versions import SpecVersion
@@ -119,10 +119,13 @@ def lazy_from_kafka(
         table = dict(kept)
         if len(table) != len(kept) or profile.any_case_headers:
             table = by_name(kept, profile)
-        binary = FORMAT_NAMES.get(table.get(CONTENT_TYPE)) == ""
-        version = binary_version(table) if binary else None
+        content_type = table.get(CONTENT_TYPE)
+        name = FORMAT_NAMES.get(content_type)
+        if name is None:
+            name = format_name(content_type, None)
+        version = None if name else binary_version(table)
     except UnknownVersionError:
-        version = None
+        return from_kafka(key, value, headers, profile=profile)
     except CloudEventError:
         raise
     except (TypeError, ValueError, AttributeError):
@@ -131,8 +134,7 @@ def lazy_from_kafka(
             raise
         raise CloudEventError(fault) from None
     if version is None:
-        # Structured mode, an unknown version or content type, or no event: nothing to be lazy
-        # about. A content type that is met for the first time is known from then on.
+        # Structured mode, or no event: nothing to be lazy about.
         return from_kafka(key, value, headers, profile=profile)
     event = LazyEvent.__new__(LazyEvent)
     event._key = key

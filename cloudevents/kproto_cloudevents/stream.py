@@ -56,6 +56,10 @@ class Received(NamedTuple, Generic[RecordT]):
     outcome: CloudEvent | OpaqueEvent | NotAnEvent | InvalidEvent
     record: RecordT
 
+    def __repr__(self) -> str:
+        # What a client's record shows of itself may be data.
+        return f"Received(outcome={self.outcome!r}, record=<{type(self.record).__name__}>)"
+
 
 async def events(
     records: AsyncIterable[RecordT], *, mode: Mode | None = None, profile: Profile = DEFAULT

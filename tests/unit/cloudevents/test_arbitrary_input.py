@@ -12,11 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kproto_cloudevents import (
+    DEFAULT,
     LENIENT,
     STRICT,
     CloudEvent,
     CloudEventError,
     CloudEventWarning,
+    InvalidEvent,
     LazyEvent,
     Mode,
     NotAnEvent,
@@ -24,6 +26,7 @@ from kproto_cloudevents import (
     Profile,
     from_json,
     from_kafka,
+    from_kafka_many,
     lazy_from_kafka,
     to_json,
     to_kafka,
@@ -124,6 +127,62 @@ def test_any_record_has_an_outcome_or_a_cloud_event_error(
             except CloudEventError:
                 continue  # a charset that cannot be written, data of which nobody knows its kind
             assert isinstance(from_kafka(*written, mode=other, **settings), CloudEvent)
+
+
+#: Headers of an event, so that what is drawn beside them matters.
+WHOLE_HEADERS = st.sampled_from(
+    [
+        [("ce_specversion", version), ("ce_id", b"1"), ("ce_source", b"/s"), ("ce_type", b"t")]
+        for version in (b"1.0", b"0.3", b"0.2", b"0.1", b"7")
+    ]
+    + [
+        [
+            ("ce_cloudEventsVersion", b"0.1"),
+            ("ce_eventID", b"1"),
+            ("ce_source", b"/s"),
+            ("ce_eventType", b"t"),
+        ],
+        [],
+    ]
+)
+
+
+def result_of(action: Callable[[], Any]) -> Any:
+    """What comes of it, or the text of its error."""
+    try:
+        return action()
+    except CloudEventError as error:
+        return str(error)
+
+
+@given(
+    VALUES,
+    st.tuples(WHOLE_HEADERS, st.lists(st.tuples(HEADER_NAMES, HEADER_VALUES), max_size=3)).flatmap(
+        lambda parts: st.permutations([*parts[0], *parts[1]])
+    ),
+    st.sampled_from([DEFAULT, LENIENT, STRICT]),
+)
+def test_lazy_and_batch_reading_come_to_what_eager_reading_comes_to(
+    value: bytes | None, headers: list[tuple[str, bytes | None]], profile: Profile
+) -> None:
+    eager = result_of(lambda: from_kafka(b"k", value, headers, profile=profile))
+    (one,) = from_kafka_many([(b"k", value, headers)], profile=profile)
+    if isinstance(one, InvalidEvent):
+        assert one.record == (b"k", value, tuple(headers))
+        assert str(one.error) == eager
+    else:
+        assert one == eager
+    lazy = result_of(lambda: lazy_from_kafka(b"k", value, headers, profile=profile))
+    if not isinstance(lazy, LazyEvent):
+        assert lazy == eager
+        return
+    assert result_of(lazy.event) == eager
+    assert lazy.record() == (b"k", value, tuple(headers))
+    if isinstance(eager, CloudEvent):
+        for view in ("specversion", "id", "source", "type", "subject", "time", "datacontenttype"):
+            assert getattr(lazy, view) == getattr(eager, view)
+        for name in (*eager, "nothing", "data"):
+            assert lazy.get(name) == eager.get(name)
 
 
 ANYTHING: st.SearchStrategy[Any] = st.one_of(

@@ -7,6 +7,7 @@ from typing import Any, cast
 import pytest
 from kproto_cloudevents import (
     CloudEventError,
+    InvalidEvent,
     partition_key,
     to_kafka,
 )
@@ -43,3 +44,25 @@ def test_headers_of_the_callers_own() -> None:
     for name in ("ce_id", "content-type"):
         with pytest.raises(CloudEventError, match=f"{name}: the header belongs to the event"):
             to_kafka(EVENT, headers=[(name, b"x")])
+
+
+@pytest.mark.parametrize("headers", [{"ab": b"x"}, [("ab", "x")], [5], 5, ["ab"], [(b"ab", b"x")]])
+def test_headers_of_the_callers_own_that_are_none(headers: Any) -> None:
+    with pytest.raises(CloudEventError, match=r"header.*Kafka binding 3\.2\.3"):
+        to_kafka(EVENT, headers=headers)
+
+
+def test_the_partition_key_of_an_event_with_a_map_of_extensions() -> None:
+    old = EVENT.replace(subject=None, ok=None).to_version("0.1")
+    assert "partitionkey" not in old
+    written = to_kafka(old, key_mapper=partition_key)
+    assert written.key == b"AA"
+    assert b'"partitionkey":"AA"' in (dict(written.headers)["ce_extensions"] or b"")
+
+
+@pytest.mark.parametrize(
+    "wrong", ["text", b"", None, 5, InvalidEvent(BINARY, CloudEventError("x"))]
+)
+def test_what_is_no_event_is_not_written(wrong: Any) -> None:
+    with pytest.raises(CloudEventError, match=f"{type(wrong).__name__} is no event to be written"):
+        to_kafka(wrong)

@@ -64,3 +64,19 @@ def test_lazy_reading_of_what_is_not_binary() -> None:
     assert old.datacontenttype == "text/xml"
     with pytest.raises(CloudEventError, match="appears twice"):
         lazy_from_kafka(None, b"", [*REQUIRED, *REQUIRED])
+
+
+def test_a_content_type_that_is_met_for_the_first_time() -> None:
+    for content_type in (b"text/x-first", b"text/x-first", b"text/x-" + b"long" * 99):
+        record = record_with(("content-type", content_type), ("ce_time", b"tomorrow"))
+        lazy = lazy_from_kafka(*record)
+        assert isinstance(lazy, LazyEvent)
+        assert lazy.datacontenttype == content_type.decode()
+
+
+def test_two_content_types_that_differ() -> None:
+    lazy = lazy_from_kafka(*record_with(("content-type", b"a/b"), ("ce_datacontenttype", b"a/c")))
+    assert isinstance(lazy, LazyEvent)
+    assert lazy.id
+    with pytest.raises(CloudEventError, match="ce_datacontenttype and content-type differ"):
+        _ = lazy.datacontenttype

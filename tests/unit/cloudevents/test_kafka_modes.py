@@ -8,6 +8,7 @@ import pytest
 from kproto_cloudevents import (
     CloudEventError,
     KafkaRecord,
+    NotAnEvent,
     from_kafka,
     kafka_record,
     to_kafka,
@@ -63,6 +64,43 @@ def test_other_media_types_are_binary_mode(content_type: bytes) -> None:
         event = event_of(record_with(("content-type", content_type)))
         assert event.datacontenttype == content_type.decode()
         assert event.data == b"v"
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        b"application/cloudevents+json; charset",
+        b"application/cloudevents+json;charset=",
+        b'Application/CloudEvents+JSON; charset="utf-8',
+        b"application/cloudevents+json, text/plain",
+        b"application/cloudevents+json\n",
+        b"application/cloudevents; x=\xff",
+        b" application/cloudevents-batch+json; ?",
+    ],
+)
+def test_a_broken_media_type_of_an_event_format_is_an_error(content_type: bytes) -> None:
+    for _ in range(2):
+        with pytest.raises(CloudEventError, match=r"^content-type: .* is broken .*binding 3\.3\.1"):
+            from_kafka(None, STRUCTURED.value, [("content-type", content_type)])
+    with pytest.raises(CloudEventError, match="content-type"):
+        from_kafka(*record_with(("content-type", content_type)))
+
+
+@pytest.mark.parametrize(
+    "content_type", [b"application/cloudeventsx; ?", b"application/cloudevents.v2; ?", b"x; ?"]
+)
+def test_other_broken_media_types_say_nothing_of_events(content_type: bytes) -> None:
+    outcome = from_kafka(None, b"x", [("content-type", content_type)])
+    assert isinstance(outcome, NotAnEvent)
+
+
+def test_attributes_repeated_in_headers_do_not_count() -> None:
+    record = STRUCTURED._replace(
+        headers=(("ce_id", b"another"), ("ce_Odd", b"\xff"), *STRUCTURED.headers)
+    )
+    assert event_of(record) == event_of(STRUCTURED)
+    assert to_kafka(event_of(record)) == record
+    assert event_of(to_kafka(event_of(record), "binary")) == event_of(STRUCTURED)
 
 
 def test_structured_mode_may_repeat_attributes_in_headers() -> None:

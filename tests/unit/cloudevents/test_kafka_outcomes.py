@@ -11,6 +11,7 @@ from kproto_cloudevents import (
     CloudEventError,
     InvalidEvent,
     KafkaRecord,
+    Mode,
     NotAnEvent,
     OpaqueEvent,
     UnknownVersionError,
@@ -50,6 +51,19 @@ def test_a_tombstone_is_no_event_without_data() -> None:
     assert isinstance(tombstone, NotAnEvent)
     assert tombstone.tombstone
     assert isinstance(from_kafka(*record_with(value=None)), CloudEvent)
+
+
+@pytest.mark.parametrize("mode", ["structured", "binary"])
+def test_a_tombstone_is_one_in_every_mode(mode: Mode) -> None:
+    """As in a compacted topic of a message format without headers."""
+    tombstone = from_kafka(b"k", None, mode=mode)
+    assert isinstance(tombstone, NotAnEvent)
+    assert tombstone.tombstone
+    assert to_kafka(tombstone, message_format=1) == KafkaRecord(b"k", None)
+    with pytest.raises(CloudEventError):
+        from_kafka(b"k", b"", mode=mode)
+    with pytest.raises(CloudEventError):
+        from_kafka(b"k", None, [("ce_id", b"1")], mode=mode)
 
 
 def test_unknown_event_formats_pass_through() -> None:

@@ -13,8 +13,10 @@ from kproto_cloudevents import (
     CloudEventError,
     Header,
     InvalidEvent,
+    KafkaRecord,
     NotAnEvent,
     OpaqueEvent,
+    Received,
     events,
 )
 
@@ -126,3 +128,11 @@ def test_outcomes_say_what_record_they_are() -> None:
     assert EVENT.to_kafka_record("structured") == to_kafka(EVENT, "structured")
     with pytest.raises(CloudEventError, match="as it came in"):
         from_kafka(*RECORDS[2][:3]).to_kafka_record("binary")
+
+
+def test_what_was_received_shows_no_content() -> None:
+    received = Received(
+        NotAnEvent(KafkaRecord(b"s3cr3t", b"s3cr3t"), "r"), Consumed(b"s3cr3t", b"")
+    )
+    assert "s3cr3t" not in repr(received)
+    assert repr(received).endswith("record=<Consumed>)")
