@@ -8,6 +8,7 @@ Python 3.14 on; the others come with `cramjam`, the extra `kproto[compression]`.
 from __future__ import annotations
 
 import zlib
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -192,10 +193,11 @@ def _decompress_lz4(data: bytes, limit: int) -> bytes:
 # ---- zstd (RFC 8878)
 
 
+@cache
 def _zstd_of_standard_library() -> Any | None:
     try:
         return import_module("compression.zstd")
-    except ImportError:  # before Python 3.14, or built without
+    except ImportError:  # before Python 3.14, or built without; each new look takes long
         return None
 
 
@@ -275,8 +277,9 @@ def _decompress_into(cramjam: Any, codec: str, data: bytes, limit: int, most: in
                 ) from None
             size = min(most, 8 * size)
         else:
-            del buffer[written:]
-            return bytes(buffer)
+            # A copy, then all of the buffer freed: cut to size, it would leave a hole in memory
+            # that the next one does not fit into.
+            return bytes(memoryview(buffer)[:written])
 
 
 #: Kafka's codecs by id.

@@ -6,6 +6,7 @@ import gzip
 import random
 import sys
 import zlib
+from collections.abc import Iterator
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -25,7 +26,7 @@ from kproto.records import (
     encode_batch,
     read_batches,
 )
-from kproto.records.compression import level_for
+from kproto.records.compression import _zstd_of_standard_library, level_for
 from kproto.wire.errors import ConfigurationError, CorruptBatchError, MissingCodecError
 
 from .batches import COMPILED, T, batch_bytes
@@ -34,6 +35,13 @@ COMPRESSING = [codec for codec in CODECS if codec.id]
 RECORDS: list[NewRecord] = [(b"key", b"value " * 10, [("h", b"v")], T)] * 50
 
 codecs = pytest.mark.parametrize("codec", COMPRESSING, ids=lambda codec: codec.name)
+
+
+@pytest.fixture(autouse=True)
+def modules_are_looked_for_in_each_test() -> Iterator[None]:
+    _zstd_of_standard_library.cache_clear()
+    yield
+    _zstd_of_standard_library.cache_clear()
 
 
 def test_ids_are_those_of_kafka() -> None:
@@ -232,6 +240,7 @@ def test_a_missing_package_is_named_with_its_extra(
     data = encode_batch(RECORDS, compression=name)
     monkeypatch.setitem(sys.modules, "cramjam", None)
     monkeypatch.setitem(sys.modules, "compression.zstd", None)
+    _zstd_of_standard_library.cache_clear()
     [batch] = read_batches(data)
     assert batch.record_count == len(RECORDS)
     with pytest.raises(MissingCodecError, match=rf"'{name}'.*kproto\[compression\]"):
