@@ -1,8 +1,9 @@
 """Whether the records of a Produce may be appended, and appending them.
 
 The checks are those of Kafka's ProduceRequest, UnifiedLog and LogValidator, as far as the header
-of a batch shows what they ask: the records inside are never decoded. Message sets are, to become
-a batch as in Kafka up to 3.9. What an error is called follows Kafka too.
+of a batch shows what they ask; what an error is called follows Kafka too. The records inside are
+decoded in three cases alone: a message set becomes a batch, as in Kafka up to 3.9; a compacted
+topic wants a key in each record; the topic's compression.type is another codec.
 """
 
 from __future__ import annotations
@@ -62,6 +63,13 @@ def append_records(
         else:
             batch = _only_batch(records, version)
         _check_batch(batch, config, version, now_ms)
+        if config.keys_needed:
+            _check_keys(batch)
+        if config.compression not in (None, batch.compression):
+            batch = _recompressed(batch, config)
+            _check_size(batch, config)
+    except MissingCodecError as error:
+        raise refusal("UNSUPPORTED_COMPRESSION_TYPE", str(error)) from None
     except CorruptBatchError as error:
         raise refusal("CORRUPT_MESSAGE", str(error)) from None
     idempotent = batch.producer_id >= 0
@@ -123,8 +131,6 @@ def _batch_of_messages(records: bytes, config: TopicConfig) -> RecordBatch | Non
 def _messages(found: list[RecordBatch]) -> list[Record]:
     try:
         return [record for batch in found for record in batch.records()]
-    except MissingCodecError as error:
-        raise refusal("UNSUPPORTED_COMPRESSION_TYPE", str(error)) from None
     except CorruptBatchError as error:
         raise refusal("INVALID_RECORD", str(error)) from None
 
@@ -137,6 +143,31 @@ def _up_converted(records: list[Record], compression: str) -> RecordBatch:
         encode_batch(
             [(record.key, record.value, (), record.timestamp) for record in records],
             compression=compression,
+        )
+    )
+
+
+def _check_keys(batch: RecordBatch) -> None:
+    """Kafka drops what has no key on a compacted topic, as compaction could not keep it."""
+    without = [number for number, record in enumerate(_messages([batch])) if record.key is None]
+    if without:
+        raise refusal(
+            "INVALID_RECORD",
+            f"record {without[0]} of the batch has no key, and the topic is compacted",
+        )
+
+
+def _recompressed(batch: RecordBatch, config: TopicConfig) -> RecordBatch:
+    """The batch with the topic's codec."""
+    assert config.compression is not None
+    return RecordBatch(
+        encode_batch(
+            [(r.key, r.value, r.headers, r.timestamp) for r in _messages([batch])],
+            compression=config.compression,
+            compression_level=config.compression_level,
+            producer_id=batch.producer_id,
+            producer_epoch=batch.producer_epoch,
+            base_sequence=batch.base_sequence,
         )
     )
 

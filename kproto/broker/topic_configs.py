@@ -1,19 +1,37 @@
 """The settings that a topic may have, under Kafka's names: a table, and reading what was asked.
 
-Three of them act here. The others are kept and shown, and change nothing: there is no disk, no
-second replica and no clean-up. Source: Kafka 4.4, "Topic Configs".
+What `TopicConfig` has an attribute for acts here. The others are kept and shown, and change
+nothing: there is no disk, no second replica and no clean-up. Source: Kafka 4.4, "Topic Configs".
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from ..records import codec_for_name
+from ..records.compression import level_for
+from ..wire.errors import ConfigurationError
 from .refusal import refusal
 
 __all__ = ["DEFAULTS", "TopicConfig"]
+
+#: What compression.type may be, and the codec that is meant; None for that of the producer.
+_CODECS: Final[Mapping[str, str | None]] = MappingProxyType(
+    {
+        "producer": None,
+        "uncompressed": "none",
+        "gzip": "gzip",
+        "snappy": "snappy",
+        "lz4": "lz4",
+        "zstd": "zstd",
+    }
+)
+
+_TIMESTAMP_TYPES: Final = ("CreateTime", "LogAppendTime")
+_CLEANUP_POLICIES: Final = frozenset({"compact", "delete"})
 
 _NEVER: Final = "9223372036854775807"
 
@@ -79,8 +97,10 @@ class TopicConfig:
     """The settings of one topic. Raises INVALID_CONFIG for one that no topic has.
 
     `given` holds those that were set, `max_message_bytes` the largest batch in bytes,
-    `log_append_time` whether the broker stamps records, and `timestamp_after_max_ms` how far in
-    the future a record may be.
+    `log_append_time` whether the broker stamps records, `timestamp_after_max_ms` how far in the
+    future a record may be, `keys_needed` whether a record must have a key, since the topic is
+    compacted, and `compression` the codec that batches are stored with at `compression_level`,
+    None for the producer's.
     """
 
     def __init__(self, given: Mapping[str, str | None], message_max_bytes: int) -> None:
@@ -95,7 +115,12 @@ class TopicConfig:
             self.given[name] = value
         self.max_message_bytes = self._number("max.message.bytes")
         self.timestamp_after_max_ms = self._number("message.timestamp.after.max.ms")
-        self.log_append_time = self._timestamp_type() == "LogAppendTime"
+        self.log_append_time = self._one_of("message.timestamp.type", _TIMESTAMP_TYPES) == (
+            "LogAppendTime"
+        )
+        self.keys_needed = "compact" in self._cleanup_policies()
+        self.compression = _CODECS[self._one_of("compression.type", _CODECS)]
+        self.compression_level = self._compression_level()
 
     def __getitem__(self, name: str) -> str:
         return self.given.get(name, self._defaults[name])
@@ -106,13 +131,31 @@ class TopicConfig:
             raise refusal("INVALID_CONFIG", f"{name} is {number}; it must be at least 0")
         return number
 
-    def _timestamp_type(self) -> str:
-        name = "message.timestamp.type"
-        if self[name] not in ("CreateTime", "LogAppendTime"):
+    def _one_of(self, name: str, allowed: Collection[str]) -> str:
+        if self[name] not in allowed:
             raise refusal(
-                "INVALID_CONFIG", f"{name} is {self[name]!r}; it is CreateTime or LogAppendTime"
+                "INVALID_CONFIG", f"{name} is {self[name]!r}; it is one of {', '.join(allowed)}"
             )
         return self[name]
+
+    def _cleanup_policies(self) -> set[str]:
+        policies = {policy.strip() for policy in self["cleanup.policy"].split(",")}
+        if not policies <= _CLEANUP_POLICIES:
+            raise refusal(
+                "INVALID_CONFIG",
+                f"cleanup.policy is {self['cleanup.policy']!r}; it is compact, delete or both",
+            )
+        return policies
+
+    def _compression_level(self) -> int | None:
+        """The level that was set for the codec of the topic; None for the codec's own default."""
+        name = f"compression.{self.compression}.level"
+        if self.compression is None or name not in self.given:
+            return None
+        try:
+            return level_for(codec_for_name(self.compression), int(self[name]))
+        except ConfigurationError as error:
+            raise refusal("INVALID_CONFIG", f"{name}: {error}") from None
 
 
 def _check_kind(name: str, value: str) -> None:

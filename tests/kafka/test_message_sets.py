@@ -9,17 +9,12 @@ import pytest
 
 from kproto.messages import (
     AddPartitionsToTxnRequest,
-    CreateTopicsRequest,
     EndTxnRequest,
-    FetchRequest,
     FindCoordinatorRequest,
     InitProducerIdRequest,
     ProduceRequest,
 )
 from kproto.messages.add_partitions_to_txn_request import AddPartitionsToTxnTopic
-from kproto.messages.create_topics_request import CreatableTopic, CreatableTopicConfig
-from kproto.messages.fetch_request import FetchPartition, FetchTopic
-from kproto.messages.fetch_response import PartitionData
 from kproto.messages.produce_request import PartitionProduceData, TopicProduceData
 from kproto.protocol.error_codes import error_code
 from kproto.records import (
@@ -38,9 +33,9 @@ from tests.support.availability import not_available
 from tests.support.brokers import CANNOT_START, Brokers
 from tests.support.embedded import threaded_broker
 from tests.support.raw_connection import RawConnection
+from tests.support.raw_topic import PATIENCE_S, RawTopic
 
 LAST_WITH_MESSAGE_SETS = "3.9.2"
-PATIENCE_S = 20.0
 CODECS = ("none", "gzip", "snappy", "lz4")
 OVERFLOW = b"\xff" * 8 + (61).to_bytes(4, "big")
 NOW = int(time.time() * 1000)
@@ -77,57 +72,6 @@ def connection(broker_version: str, kafka_brokers: Brokers) -> Iterator[RawConne
         yield connection
 
 
-def create(connection: RawConnection, name: str, **configs: str) -> str:
-    """Create a topic, and wait until it can be read."""
-    wanted = CreatableTopic(
-        name=name,
-        num_partitions=1,
-        replication_factor=1,
-        configs=[
-            CreatableTopicConfig(name=key.replace("_", "."), value=value)
-            for key, value in configs.items()
-        ],
-    )
-    (made,) = connection.exchange(CreateTopicsRequest(topics=[wanted]), 4).topics
-    assert made.error_code == 0, made
-    deadline = time.monotonic() + PATIENCE_S
-    while fetch(connection, name, 0, 4).error_code:
-        assert time.monotonic() < deadline, f"topic {name} does not become readable"
-        time.sleep(0.05)
-    return name
-
-
-def produce(
-    connection: RawConnection, topic: str, records: bytes, version: int
-) -> tuple[str, int, int]:
-    """Append; the error, the base offset, the log append time."""
-    request = ProduceRequest(
-        acks=-1,
-        timeout_ms=10_000,
-        topic_data=[
-            TopicProduceData(
-                name=topic, partition_data=[PartitionProduceData(index=0, records=records)]
-            )
-        ],
-    )
-    (answer,) = connection.exchange(request, version).responses[0].partition_responses
-    return error_code(answer.error_code).name, answer.base_offset, answer.log_append_time_ms
-
-
-def fetch(
-    connection: RawConnection, topic: str, offset: int, version: int, max_bytes: int = 1 << 20
-) -> PartitionData:
-    """One partition of a fetch."""
-    wanted = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=max_bytes)
-    request = FetchRequest(
-        max_wait_ms=0,
-        max_bytes=1 << 20,
-        topics=[FetchTopic(topic=topic, partitions=[wanted])],
-    )
-    (answer,) = connection.exchange(request, version).responses[0].partitions
-    return answer
-
-
 def contents(records: list[Record]) -> list[tuple[bytes | None, bytes | None]]:
     return [(record.key, record.value) for record in records]
 
@@ -140,23 +84,23 @@ TIMES = [timestamp for *_, timestamp in RECORDS]
 def test_produced_message_sets_are_read_back(
     connection: RawConnection, topic_name: str, version: int
 ) -> None:
-    topic = create(connection, topic_name)
+    topic = RawTopic.create(connection, topic_name)
     sent = [(magic, codec) for magic in (0, 1) for codec in CODECS]
     for number, (magic, codec) in enumerate(sent):
         data = encode_message_set(RECORDS, magic=magic, compression=codec)
-        answer = produce(connection, topic, data, version)
+        answer = topic.produce(data, version)
         assert answer == ("NONE", number * len(RECORDS), -1), (magic, codec)
     for number, (magic, codec) in enumerate(sent):
         offset = number * len(RECORDS)
         offsets = list(range(offset, offset + len(RECORDS)))
-        stored = next(read_batches(fetch(connection, topic, offset, 12).records or b""))
+        stored = next(read_batches(topic.read(offset, 12)))
         assert (stored.magic, stored.compression) == (2, codec)
         records = stored.records()
         assert contents(records) == KEYS_AND_VALUES
         assert [record.offset for record in records] == offsets
         assert [record.timestamp for record in records] == (TIMES if magic else [-1] * 5)
     for old in range(4):
-        read = list(read_records(fetch(connection, topic, 0, old).records or b""))
+        read = list(read_records(topic.read(0, old)))
         count = len(read) - len(read) % len(RECORDS)
         assert count >= 6 * len(RECORDS), "all but what the size of the stored batches cuts off"
         assert [record.offset for record in read[:count]] == list(range(count))
@@ -168,16 +112,16 @@ def test_batches_come_as_message_sets(
     connection: RawConnection, topic_name: str, version: int
 ) -> None:
     magic = 0 if version < 2 else 1
-    topic = create(connection, topic_name)
+    topic = RawTopic.create(connection, topic_name)
     with_headers: list[NewRecord] = [
         (key, value, [("h", b"1"), ("n", None)], timestamp) for key, value, _, timestamp in RECORDS
     ]
     for number, codec in enumerate(CODECS):
         data = encode_batch(with_headers, compression=codec)
-        assert produce(connection, topic, data, 9)[:2] == ("NONE", number * len(RECORDS))
+        assert topic.produce(data, 9)[:2] == ("NONE", number * len(RECORDS))
     for number, codec in enumerate(CODECS):
         offset = number * len(RECORDS)
-        found = fetch(connection, topic, offset, version)
+        found = topic.fetch(offset, version)
         assert (found.error_code, found.high_watermark) == (0, 20)
         batches = list(read_batches(found.records or b""))
         assert {batch.magic for batch in batches} == {magic}
@@ -189,24 +133,24 @@ def test_batches_come_as_message_sets(
         types = {record.timestamp_type for record in records}
         assert types == {CREATE_TIME if magic else NO_TIMESTAMP_TYPE}
         assert [record.timestamp for record in records] == (TIMES if magic else [-1] * 5)
-    inside = list(read_records(fetch(connection, topic, 3, version).records or b""))
+    inside = list(read_records(topic.read(3, version)))
     assert inside[0].offset == 3, "messages that are not compressed come one by one"
-    inside = list(read_records(fetch(connection, topic, 8, version).records or b""))
+    inside = list(read_records(topic.read(8, version)))
     assert inside[0].offset == 5, "a wrapper comes whole"
-    assert fetch(connection, topic, 20, version).records == b""
+    assert topic.fetch(20, version).records == b""
 
 
 @pytest.mark.parametrize("version", range(4))
 def test_a_small_limit_gives_what_fits(
     connection: RawConnection, topic_name: str, version: int
 ) -> None:
-    topic = create(connection, topic_name)
+    topic = RawTopic.create(connection, topic_name)
     for _ in range(4):
-        produce(connection, topic, encode_batch(RECORDS), 9)
+        topic.produce(encode_batch(RECORDS), 9)
     size = len(encode_batch(RECORDS))
     seen = set()
     for limit in (1, size - 1, size, size + 50, 2 * size, 3 * size, 4 * size):
-        data = fetch(connection, topic, 0, version, limit).records or b""
+        data = topic.read(0, version, limit)
         read = list(read_records(data))
         assert [record.offset for record in read] == list(range(len(read)))
         assert contents(read) == (KEYS_AND_VALUES * 4)[: len(read)]
@@ -222,48 +166,48 @@ def test_a_small_limit_gives_what_fits(
 def test_zstd_cannot_become_a_message_set(
     connection: RawConnection, topic_name: str, version: int
 ) -> None:
-    topic = create(connection, topic_name)
+    topic = RawTopic.create(connection, topic_name)
     for codec in ("gzip", "zstd", "none"):
-        produce(connection, topic, encode_batch(RECORDS, compression=codec), 9)
-    first = list(read_records(fetch(connection, topic, 0, version).records or b""))
+        topic.produce(encode_batch(RECORDS, compression=codec), 9)
+    first = list(read_records(topic.read(0, version)))
     assert [record.offset for record in first] == [0, 1, 2, 3, 4]
-    refused = fetch(connection, topic, 5, version)
+    refused = topic.fetch(5, version)
     assert error_code(refused.error_code).name == "UNSUPPORTED_COMPRESSION_TYPE"
     assert (refused.high_watermark, refused.records or b"") == (-1, b"")
-    rest = list(read_records(fetch(connection, topic, 10, version).records or b""))
+    rest = list(read_records(topic.read(10, version)))
     assert [record.offset for record in rest] == [10, 11, 12, 13, 14]
 
 
 def test_log_append_time(connection: RawConnection, topic_name: str) -> None:
-    topic = create(connection, topic_name, message_timestamp_type="LogAppendTime")
+    topic = RawTopic.create(connection, topic_name, message_timestamp_type="LogAppendTime")
     times: list[int] = []
     for magic, codec in ((1, "none"), (0, "none"), (1, "gzip"), (0, "lz4")):
         data = encode_message_set(RECORDS[:2], magic=magic, compression=codec)
-        error, _, time_ms = produce(connection, topic, data, 2)
+        error, _, time_ms = topic.produce(data, 2)
         assert (error, time_ms > NOW - 600_000) == ("NONE", True)
         times += time_ms, time_ms
     for version in (2, 3, 12):
-        read = list(read_records(fetch(connection, topic, 0, version).records or b""))
+        read = list(read_records(topic.read(0, version)))
         assert len(read) >= 6
         assert [r.timestamp for r in read] == times[: len(read)]
         assert {r.timestamp_type for r in read} == {LOG_APPEND_TIME}
     stamped = encode_message_set(RECORDS, log_append_time=NOW)
-    assert produce(connection, topic, stamped, 2) == ("INVALID_TIMESTAMP", -1, -1)
+    assert topic.produce(stamped, 2) == ("INVALID_TIMESTAMP", -1, -1)
 
 
 def test_message_sets_without_a_whole_message_are_a_success(
     connection: RawConnection, topic_name: str
 ) -> None:
-    topic = create(connection, topic_name)
+    topic = RawTopic.create(connection, topic_name)
     one = encode_message_set(RECORDS[:1])
     for version in range(3):
         for data in (b"", b"xx", one[:-1]):
-            assert produce(connection, topic, data, version) == ("NONE", -1, -1)
-        assert produce(connection, topic, one + one[:-1], version)[:2] == ("NONE", version)
+            assert topic.produce(data, version) == ("NONE", -1, -1)
+        assert topic.produce(one + one[:-1], version)[:2] == ("NONE", version)
 
 
 def test_what_is_refused(connection: RawConnection, topic_name: str) -> None:
-    topic = create(connection, topic_name, max_message_bytes="2000")
+    topic = RawTopic.create(connection, topic_name, max_message_bytes="2000")
     one = encode_message_set(RECORDS[:1])
     packed = encode_message_set(RECORDS, compression="gzip")
     large = encode_message_set([(None, bytes(3000), (), NOW)])
@@ -277,15 +221,14 @@ def test_what_is_refused(connection: RawConnection, topic_name: str) -> None:
         ("MESSAGE_TOO_LARGE", one + large),
     ):
         for version in range(3):
-            assert produce(connection, topic, data, version) == (expected, -1, -1)
-    assert produce(connection, topic, encode_batch(RECORDS), 2)[:2] == ("NONE", 0), (
-        "a batch is taken too"
-    )
+            assert topic.produce(data, version) == (expected, -1, -1)
+    assert topic.produce(encode_batch(RECORDS), 2)[:2] == ("NONE", 0), "a batch is taken too"
 
 
-def write_transaction(connection: RawConnection, topic: str) -> int:
+def write_transaction(topic: RawTopic) -> int:
     """Write two records in a transaction and commit it; the offset of the commit marker."""
-    identity = f"transaction-{topic}"
+    connection = topic.connection
+    identity = f"transaction-{topic.name}"
     deadline = time.monotonic() + PATIENCE_S
     while True:
         connection.exchange(FindCoordinatorRequest(key=identity, key_type=1), 2)
@@ -301,7 +244,7 @@ def write_transaction(connection: RawConnection, topic: str) -> int:
             v3_and_below_transactional_id=identity,
             v3_and_below_producer_id=begun.producer_id,
             v3_and_below_producer_epoch=begun.producer_epoch,
-            v3_and_below_topics=[AddPartitionsToTxnTopic(name=topic, partitions=[0])],
+            v3_and_below_topics=[AddPartitionsToTxnTopic(name=topic.name, partitions=[0])],
         ),
         2,
     )
@@ -313,7 +256,7 @@ def write_transaction(connection: RawConnection, topic: str) -> int:
         producer_id=begun.producer_id,
         producer_epoch=begun.producer_epoch,
     )
-    data = TopicProduceData(name=topic, partition_data=[PartitionProduceData(records=records)])
+    data = TopicProduceData(name=topic.name, partition_data=[PartitionProduceData(records=records)])
     request = ProduceRequest(
         transactional_id=identity, acks=-1, timeout_ms=10_000, topic_data=[data]
     )
@@ -330,7 +273,7 @@ def write_transaction(connection: RawConnection, topic: str) -> int:
     )
     assert ended.error_code == 0
     marker = written.base_offset + 2
-    while fetch(connection, topic, 0, 4).high_watermark <= marker:
+    while topic.fetch(0, 4).high_watermark <= marker:
         assert time.monotonic() < deadline, "the commit marker does not come"
         time.sleep(0.05)
     return marker
@@ -340,16 +283,16 @@ def write_transaction(connection: RawConnection, topic: str) -> int:
 def test_control_batches_are_left_out_of_message_sets(
     connection: RawConnection, topic_name: str
 ) -> None:
-    topic = create(connection, topic_name)
-    marker = write_transaction(connection, topic)
+    topic = RawTopic.create(connection, topic_name)
+    marker = write_transaction(topic)
     for version in range(4):
-        only = fetch(connection, topic, marker, version).records or b""
+        only = topic.read(marker, version)
         assert only == OVERFLOW, "what the embedded broker sends too"
         assert list(read_batches(only)) == []
-    assert produce(connection, topic, encode_batch(RECORDS), 9)[:2] == ("NONE", marker + 1)
+    assert topic.produce(encode_batch(RECORDS), 9)[:2] == ("NONE", marker + 1)
     for version in range(4):
         for offset in (0, marker, marker + 1):
-            data = fetch(connection, topic, offset, version).records or b""
+            data = topic.read(offset, version)
             # The message sets take more bytes than the batches did, so that some may be cut off;
             # and where the first batch was left out, 3.9.2 begins anew behind the last message.
             read = dict.fromkeys(record.offset for record in read_records(data))

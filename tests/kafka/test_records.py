@@ -1,4 +1,4 @@
-"""Batches that real brokers store: our bytes come back, and what Java compressed is read."""
+"""Batches that brokers store: our bytes come back, and what Java compressed is read."""
 
 from __future__ import annotations
 
@@ -9,11 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from kproto.messages import CreateTopicsRequest, FetchRequest, ProduceRequest
-from kproto.messages.create_topics_request import CreatableTopic, CreatableTopicConfig
-from kproto.messages.fetch_request import FetchPartition, FetchTopic
-from kproto.messages.fetch_response import PartitionData
-from kproto.messages.produce_request import PartitionProduceData, TopicProduceData
 from kproto.records import (
     LOG_APPEND_TIME,
     Header,
@@ -24,14 +19,15 @@ from kproto.records import (
     read_records,
     restamp,
 )
-from tests.support.brokers import RunningKafka
+from tests.support.any_broker import EMBEDDED
+from tests.support.availability import not_available
+from tests.support.brokers import CANNOT_START, Brokers, RunningKafka
+from tests.support.embedded import threaded_broker
 from tests.support.raw_connection import RawConnection
+from tests.support.raw_topic import RawTopic
 
-PATIENCE_S = 20.0
 PEER_WRITES = Path(__file__).with_name("peer_writes.py")
 PEER_TIMEOUT_S = 60.0
-PRODUCE_VERSION = 9
-FETCH_VERSION = 12
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 NOW = int(time.time() * 1000)
 
@@ -50,55 +46,18 @@ LARGE: list[NewRecord] = [(b"large", bytes(range(256)) * 1500, (), NOW)]
 
 
 @pytest.fixture
-def connection(kafka: RunningKafka) -> Iterator[RawConnection]:
-    """A connection to a real broker."""
-    with RawConnection(kafka.bootstrap) as connection:
+def connection(broker_version: str, kafka_brokers: Brokers) -> Iterator[RawConnection]:
+    """A connection to each real broker, and to the embedded one."""
+    if broker_version == EMBEDDED:
+        with threaded_broker() as embedded, RawConnection(embedded.bootstrap) as connection:
+            yield connection
+        return
+    try:
+        running = kafka_brokers.get(broker_version)
+    except CANNOT_START as error:
+        not_available(f"a real Kafka {broker_version}", error)
+    with RawConnection(running.bootstrap) as connection:
         yield connection
-
-
-def create(connection: RawConnection, name: str, **configs: str) -> str:
-    """Create a topic, and wait until it can be read."""
-    wanted = CreatableTopic(
-        name=name,
-        num_partitions=1,
-        replication_factor=1,
-        configs=[
-            CreatableTopicConfig(name=key.replace("_", "."), value=value)
-            for key, value in configs.items()
-        ],
-    )
-    (made,) = connection.exchange(CreateTopicsRequest(topics=[wanted]), 4).topics
-    assert made.error_code == 0, made
-    deadline = time.monotonic() + PATIENCE_S
-    while fetch(connection, name, 0).error_code:
-        assert time.monotonic() < deadline, f"topic {name} does not become readable"
-        time.sleep(0.05)
-    return name
-
-
-def produce(connection: RawConnection, topic: str, records: bytes) -> int:
-    """Append; the base offset."""
-    data = PartitionProduceData(index=0, records=records)
-    request = ProduceRequest(
-        acks=-1,
-        timeout_ms=10_000,
-        topic_data=[TopicProduceData(name=topic, partition_data=[data])],
-    )
-    (answer,) = connection.exchange(request, PRODUCE_VERSION).responses[0].partition_responses
-    assert answer.error_code == 0, answer
-    return answer.base_offset
-
-
-def fetch(
-    connection: RawConnection, topic: str, offset: int, max_bytes: int = 4 << 20
-) -> PartitionData:
-    """One partition of a fetch."""
-    wanted = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=max_bytes)
-    request = FetchRequest(
-        max_wait_ms=0, max_bytes=4 << 20, topics=[FetchTopic(topic=topic, partitions=[wanted])]
-    )
-    (answer,) = connection.exchange(request, FETCH_VERSION).responses[0].partitions
-    return answer
 
 
 def contents(data: bytes, from_offset: int = 0) -> list[NewRecord]:
@@ -115,21 +74,21 @@ def comparable(records: list[NewRecord]) -> list[NewRecord]:
 def test_our_batches_come_back_as_they_were_sent(
     connection: RawConnection, topic_name: str
 ) -> None:
-    topic = create(connection, topic_name)
+    topic = RawTopic.create(connection, topic_name)
     expected = b""
     everything: list[NewRecord] = []
     for codec in CODECS:
         for records in (FEW, MANY, LARGE):
             sent = encode_batch(records, compression=codec)
-            offset = produce(connection, topic, sent)
+            offset = topic.append(sent)
             assert offset == len(everything)
             everything += records
             expected += restamp(RecordBatch(sent), base_offset=offset, partition_leader_epoch=0)
-    stored = fetch(connection, topic, 0).records
+    stored = topic.read(0)
     assert stored == expected, "a broker re-stamps a batch as `restamp` does"
     assert contents(expected) == comparable(everything)
     for offset in (3, 5, 250, 505, 506, 1011, len(everything) - 1):
-        data = fetch(connection, topic, offset).records or b""
+        data = topic.read(offset)
         assert contents(data, from_offset=offset) == comparable(everything)[offset:]
 
 
@@ -137,13 +96,13 @@ def test_our_batches_come_back_as_they_were_sent(
 def test_what_the_broker_compressed_is_read(
     connection: RawConnection, topic_name: str, codec: str
 ) -> None:
-    topic = create(connection, topic_name, compression_type=codec)
+    topic = RawTopic.create(connection, topic_name, compression_type=codec)
     everything: list[NewRecord] = []
     for sent in ("none", "gzip", "snappy"):
         for records in (FEW, MANY, LARGE):
-            produce(connection, topic, encode_batch(records, compression=sent))
+            topic.append(encode_batch(records, compression=sent))
             everything += records
-    data = fetch(connection, topic, 0).records or b""
+    data = topic.read(0)
     batches = list(read_batches(data, allow_partial=False))
     assert {batch.compression for batch in batches} == {codec}
     assert contents(data) == comparable(everything)
@@ -153,10 +112,10 @@ def test_what_the_broker_compressed_is_read(
 def test_what_the_broker_stamps_is_what_restamp_writes(
     connection: RawConnection, topic_name: str, codec: str
 ) -> None:
-    topic = create(connection, topic_name, message_timestamp_type="LogAppendTime")
+    topic = RawTopic.create(connection, topic_name, message_timestamp_type="LogAppendTime")
     sent = encode_batch(FEW, compression=codec)
-    produce(connection, topic, sent)
-    [batch] = read_batches(fetch(connection, topic, 0).records or b"")
+    topic.append(sent)
+    [batch] = read_batches(topic.read(0))
     assert batch.timestamp_type == LOG_APPEND_TIME
     assert {record.timestamp for record in batch.records()} == {batch.max_timestamp}
     assert batch.raw == restamp(
@@ -168,40 +127,48 @@ def test_what_the_broker_stamps_is_what_restamp_writes(
 
 
 def test_a_small_limit_cuts_the_last_batch(connection: RawConnection, topic_name: str) -> None:
-    topic = create(connection, topic_name)
+    topic = RawTopic.create(connection, topic_name)
     size = len(encode_batch(FEW))
     for _ in range(3):
-        produce(connection, topic, encode_batch(FEW))
+        topic.append(encode_batch(FEW))
     for limit, count in ((1, 5), (size, 5), (2 * size - 1, 5), (2 * size + 20, 10), (9 * size, 15)):
-        data = fetch(connection, topic, 0, limit).records or b""
+        data = topic.read(0, max_bytes=limit)
         assert contents(data) == comparable(FEW * 3)[:count]
         assert list(read_batches(data))[-1].next_offset == count
+
+
+def test_a_compacted_topic_wants_keys(connection: RawConnection, topic_name: str) -> None:
+    topic = RawTopic.create(connection, topic_name, cleanup_policy="compact")
+    for codec in CODECS:
+        keyless = encode_batch([*FEW[:1], (None, b"v", (), NOW)], compression=codec)
+        assert topic.produce(keyless) == ("INVALID_RECORD", -1, -1)
+    assert topic.append(encode_batch([(b"", None, (), NOW)])) == 0
 
 
 @pytest.mark.peers
 @pytest.mark.parametrize("peer", ["kafka_python", "aiokafka", "confluent_kafka"])
 def test_what_peers_wrote_is_read(
     kafka: RunningKafka,
-    connection: RawConnection,
     topic_name: str,
     peers_python: Path,
     peer: str,
 ) -> None:
-    for codec in CODECS:
-        topic = create(connection, f"{topic_name}-{codec}")
-        done = subprocess.run(
-            [peers_python, PEER_WRITES, peer, kafka.bootstrap, topic, codec],
-            capture_output=True,
-            text=True,
-            timeout=PEER_TIMEOUT_S,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        data = fetch(connection, topic, 0).records or b""
-        assert codec in {batch.compression for batch in read_batches(data)}
-        assert stored(data) == [
-            (n, b"key", b"value %d " % n * 10, [("h", b"%d" % n)]) for n in range(100)
-        ]
+    with RawConnection(kafka.bootstrap) as connection:
+        for codec in CODECS:
+            topic = RawTopic.create(connection, f"{topic_name}-{codec}")
+            done = subprocess.run(
+                [peers_python, PEER_WRITES, peer, kafka.bootstrap, topic.name, codec],
+                capture_output=True,
+                text=True,
+                timeout=PEER_TIMEOUT_S,
+                check=False,
+            )
+            assert done.returncode == 0, done.stderr
+            data = topic.read(0)
+            assert codec in {batch.compression for batch in read_batches(data)}
+            assert stored(data) == [
+                (n, b"key", b"value %d " % n * 10, [("h", b"%d" % n)]) for n in range(100)
+            ]
 
 
 def stored(data: bytes) -> list[tuple[int, bytes | None, bytes | None, list[Header]]]:

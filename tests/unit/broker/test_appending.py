@@ -11,6 +11,7 @@ from kproto import BrokerResponseError
 from kproto.broker.appending import Appended, append_records
 from kproto.broker.topic_configs import TopicConfig
 from kproto.broker.topics import Partition
+from kproto.records import encode_batch
 from tests.support.batches import TIMESTAMP, batch_bytes, patched
 from tests.support.message_sets import message, message_set, wrapped
 
@@ -217,3 +218,64 @@ def test_a_duplicate_gets_the_answer_of_the_first_time() -> None:
             9,
             NOW,
         )
+
+
+def test_what_is_stored_as_it_came_is_not_decompressed() -> None:
+    """Noise in place of the records: whoever looked at them would raise."""
+    noise = bytearray(batch_bytes(3, compression="gzip", producer_id=7, producer_epoch=0))
+    noise[61:] = bytes(len(noise) - 61)
+    sent = patched(bytes(noise), 53, b"\0\0\0\0")  # the base sequence
+    for settings in ({}, {"message.timestamp.type": "LogAppendTime"}, {"compression.type": "gzip"}):
+        partition = Partition(0)
+        config = TopicConfig(settings, LARGEST)
+        log_append_time = NOW if config.log_append_time else -1
+        assert append_records(partition, config, sent, 9, NOW) == (0, log_append_time, 0)
+        [stored] = partition.log
+        assert stored.raw[61:] == sent[61:]
+        assert partition.log.read(0, 1000, at_least_one=True).join() == stored.raw
+
+
+@pytest.mark.parametrize("wanted", ["uncompressed", "gzip", "snappy", "lz4", "zstd"])
+@pytest.mark.parametrize("codec", ["none", "gzip", "zstd"])
+def test_a_topic_with_a_codec_of_its_own(codec: str, wanted: str) -> None:
+    partition = Partition(0)
+    config = TopicConfig({"compression.type": wanted}, LARGEST)
+    expected = "none" if wanted == "uncompressed" else wanted
+    for sequence in (0, 3, 3):  # the last is a duplicate
+        sent = batch_bytes(
+            3, compression=codec, producer_id=7, producer_epoch=2, base_sequence=sequence
+        )
+        assert append_records(partition, config, sent, 9, NOW).base_offset == sequence
+    assert append_records(partition, config, message_set(2), 2, NOW).base_offset == 6
+    batches = list(partition.log)
+    assert [batch.compression for batch in batches] == [expected] * 3
+    assert [(batch.producer_id, batch.producer_epoch) for batch in batches[:2]] == [(7, 2)] * 2
+    assert [batch.base_sequence for batch in batches[:2]] == [0, 3]
+    records = [record for batch in batches for record in batch.records()]
+    assert [(record.offset, record.key, record.value) for record in records] == [
+        (n, b"k", b"v") for n in range(8)
+    ]
+    assert [record.timestamp - TIMESTAMP for record in records] == [0, 1, 2, 0, 1, 2, 0, 1]
+
+
+def test_a_batch_that_grows_too_large_is_refused() -> None:
+    sent = batch_bytes(value=bytes(LARGEST), compression="gzip")
+    assert append(sent) == (0, -1, 0)
+    with pytest.raises(BrokerResponseError, match="MESSAGE_TOO_LARGE"):
+        append(sent, config=TopicConfig({"compression.type": "uncompressed"}, LARGEST))
+
+
+@pytest.mark.parametrize("policy", ["compact", "compact,delete", "delete, compact"])
+def test_a_compacted_topic_wants_keys(policy: str) -> None:
+    config = TopicConfig({"cleanup.policy": policy}, LARGEST)
+    for codec in ("none", "gzip"):
+        keyless = encode_batch(
+            [(b"k", b"v", (), TIMESTAMP), (None, b"v", (), TIMESTAMP)], compression=codec
+        )
+        with pytest.raises(BrokerResponseError, match="record 1 of the batch has no key"):
+            append(keyless, config=config)
+        assert append(keyless) == (0, -1, 0)
+        empty = encode_batch([(b"", None, (), TIMESTAMP)], compression=codec)
+        assert append(empty, config=config) == (0, -1, 0)
+    with pytest.raises(BrokerResponseError, match="INVALID_RECORD"):
+        append(message(value=b"v"), version=2, config=config)

@@ -110,6 +110,10 @@ def test_settings_that_act() -> None:
         ("max.message.bytes", "-1"),
         ("max.message.bytes", "9" * 5000),
         ("message.timestamp.type", "Foo"),
+        ("compression.type", "brotli"),
+        ("compression.type", "none"),
+        ("cleanup.policy", "forget"),
+        ("cleanup.policy", "compact,"),
         ("retention.ms", "x"),
         ("preallocate", "yes"),
         ("min.cleanable.dirty.ratio", "half"),
@@ -117,6 +121,17 @@ def test_settings_that_act() -> None:
 )
 def test_settings_that_cannot_be(setting: str, value: str | None) -> None:
     assert name_of_error(lambda: TopicConfig({setting: value}, 1000)) == "INVALID_CONFIG"
+
+
+def test_the_level_of_the_topics_codec() -> None:
+    assert TopicConfig({}, 1000).compression is None
+    assert TopicConfig({"compression.type": "uncompressed"}, 1000).compression == "none"
+    config = TopicConfig({"compression.type": "gzip", "compression.gzip.level": "9"}, 1000)
+    assert (config.compression, config.compression_level) == ("gzip", 9)
+    config = TopicConfig({"compression.type": "gzip", "compression.zstd.level": "9"}, 1000)
+    assert (config.compression, config.compression_level) == ("gzip", None)
+    wrong = {"compression.type": "gzip", "compression.gzip.level": "0"}
+    assert name_of_error(lambda: TopicConfig(wrong, 1000)) == "INVALID_CONFIG"
 
 
 def test_other_settings_are_kept_and_shown() -> None:
