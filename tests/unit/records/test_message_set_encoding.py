@@ -23,6 +23,7 @@ from kproto.records import (
     read_records,
     restamp,
 )
+from kproto.records.lz4_frame import with_checksum_of_magic_0, with_right_checksum
 from kproto.wire.errors import ConfigurationError, CorruptBatchError, EncodeError
 from tests.support.message_sets import message_set
 
@@ -158,6 +159,16 @@ def test_what_cannot_be_built() -> None:
     for offset in (2**63, -(2**63) - 1):
         with pytest.raises(EncodeError, match="out of its range"):
             builder.build(base_offset=offset)
+
+
+def test_an_lz4_frame_has_the_header_checksum_of_its_magic() -> None:
+    """No reader of ours or of Kafka 3.9 looks at it in magic 0; the clients of 0.8 and 0.9 did."""
+    frames = []
+    for magic in (0, 1):
+        data = encode_message_set([(b"k", b"v" * 50, (), T)], magic=magic, compression="lz4")
+        frames.append(data[data.index(b"\x04\x22\x4d\x18") :])
+    assert frames[0] == with_checksum_of_magic_0(frames[0]) != with_right_checksum(frames[0])
+    assert frames[1] == with_right_checksum(frames[1])
 
 
 def test_compression_levels_are_used() -> None:
