@@ -1,4 +1,4 @@
-"""Both type checkers accept `right.py`, and find each marked mistake of `wrong.py` and no other."""
+"""Both type checkers accept right code, and find each marked mistake of wrong code and no other."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ import pytest
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-RIGHT, WRONG = HERE / "right.py", HERE / "wrong.py"
+RIGHT = [HERE / "right.py", HERE / "cloudevents_right.py"]
+#: With the number of mistakes that there are at least.
+WRONG = [(HERE / "wrong.py", 40), (HERE / "cloudevents_wrong.py", 30)]
 
 
 def run(*command: str) -> str:
@@ -58,17 +60,21 @@ CHECKERS = pytest.mark.parametrize("checker", [mypy, pyright])
 
 @pytest.mark.slow
 @CHECKERS
-def test_right_code_is_accepted(checker: Checker, tmp_path: Path) -> None:
-    assert checker(RIGHT, tmp_path) == {}
+@pytest.mark.parametrize("path", RIGHT, ids=lambda path: path.stem)
+def test_right_code_is_accepted(checker: Checker, path: Path, tmp_path: Path) -> None:
+    assert checker(path, tmp_path) == {}
 
 
 @pytest.mark.slow
 @CHECKERS
-def test_each_mistake_is_found_on_its_line(checker: Checker, tmp_path: Path) -> None:
-    lines = WRONG.read_text(encoding="utf-8").splitlines()
+@pytest.mark.parametrize(("path", "at_least"), WRONG, ids=lambda each: getattr(each, "stem", ""))
+def test_each_mistake_is_found_on_its_line(
+    checker: Checker, path: Path, at_least: int, tmp_path: Path
+) -> None:
+    lines = path.read_text(encoding="utf-8").splitlines()
     marked = {number for number, line in enumerate(lines, 1) if "# error: " in line}
-    assert len(marked) > 40
-    found = checker(WRONG, tmp_path)
+    assert len(marked) >= at_least
+    found = checker(path, tmp_path)
     unseen = {number: lines[number - 1].strip() for number in marked - set(found)}
     unmarked = {number: found[number] for number in set(found) - marked}
     assert (unseen, unmarked) == ({}, {})

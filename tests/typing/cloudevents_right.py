@@ -1,0 +1,131 @@
+"""What users of CloudEvents may write, and the types that checkers must see. Never run."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from datetime import datetime
+from typing import NamedTuple, assert_never, assert_type
+
+from kproto_cloudevents import (
+    JSON_FORMAT,
+    LENIENT,
+    CloudEvent,
+    CloudEventError,
+    Header,
+    InvalidEvent,
+    JsonMap,
+    KafkaRecord,
+    LazyEvent,
+    NotAnEvent,
+    OpaqueEvent,
+    Received,
+    Timestamp,
+    Uri,
+    events,
+    from_json,
+    from_json_batch,
+    from_kafka,
+    from_kafka_many,
+    lazy_from_kafka,
+    partition_key,
+    to_json,
+    to_kafka,
+)
+from kproto_cloudevents.extensions import SAMPLED_RATE, ExtensionRegistry
+from kproto_cloudevents.types import AttributeValue
+
+
+class Consumed(NamedTuple):
+    """A record of some client, with more in it than is asked for."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes | None]]
+    offset: int
+
+
+class OfKafkaPython(NamedTuple):
+    """A record of a client that has no null headers, and None for none."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes], ...] | None
+
+
+def every_outcome_is_told_apart(record: KafkaRecord) -> str | None:
+    outcome = from_kafka(record.key, record.value, record.headers, profile=LENIENT)
+    match outcome:
+        case CloudEvent():
+            return outcome.subject
+        case OpaqueEvent():
+            return outcome.reason
+        case NotAnEvent():
+            assert_type(outcome.tombstone, bool)
+            return None
+        case _:
+            assert_never(outcome)
+
+
+def an_event_knows_its_attributes(event: CloudEvent) -> None:
+    assert_type(event.id, str)
+    assert_type(event.time, Timestamp | None)
+    if event.time is not None:
+        assert_type(event.time.datetime, datetime)
+    assert_type(event["zone"], AttributeValue)
+    assert_type(event.get("zone"), AttributeValue | None)
+    assert_type(event.extensions, Mapping[str, AttributeValue])
+    assert_type(event.data_bytes(), bytes | None)
+    assert_type(event.to_version("0.3", drop=["ok"], rename={"a": "b"}), CloudEvent)
+    assert_type(event.replace(subject=None, data=b"x"), CloudEvent)
+
+
+def events_are_made_of_native_values(moment: datetime) -> CloudEvent:
+    attributes: dict[str, str] = {"id": "1", "source": "/s", "type": "t"}
+    CloudEvent(attributes, data={"total": 12})
+    CloudEvent(id="1", source="/s", type="t", n=5, ok=True, raw=b"\x00", unset=None, time=moment)
+    return CloudEvent(attributes, schema=Uri("http://a"), map=JsonMap.of({"a": 1}), data=[1, None])
+
+
+def an_event_is_written_in_many_ways(event: CloudEvent, headers: list[Header]) -> None:
+    record = to_kafka(event)
+    assert_type(record, KafkaRecord)
+    assert_type(record.headers, tuple[Header, ...])
+    key, value, written = record
+    assert_type((key, value), tuple[bytes | None, bytes | None])
+    from_kafka(key, value, written, mode="structured")
+    to_kafka(event, "binary", key=b"k", headers=headers)
+    to_kafka(event, "structured", key_mapper=partition_key, event_format=JSON_FORMAT)
+    to_kafka(event, key=None, key_mapper=lambda each: each.id.encode())
+    assert_type(to_json(event), bytes)
+    assert_type(from_json("{}"), CloudEvent)
+    assert_type(from_json_batch(b"[]"), list[CloudEvent])
+
+
+def many_records_come_to_one_outcome_each(records: list[KafkaRecord]) -> list[CloudEventError]:
+    outcomes = from_kafka_many(records)
+    assert_type(outcomes, list[CloudEvent | OpaqueEvent | NotAnEvent | InvalidEvent])
+    return [outcome.error for outcome in outcomes if isinstance(outcome, InvalidEvent)]
+
+
+def lazy_reading(record: KafkaRecord) -> None:
+    lazy = lazy_from_kafka(*record)
+    assert_type(lazy, LazyEvent | CloudEvent | OpaqueEvent | NotAnEvent)
+    if isinstance(lazy, LazyEvent):
+        assert_type(lazy.type, str)
+        assert_type(lazy["zone"], str)
+        assert_type(lazy.event(), CloudEvent)
+
+
+async def the_record_is_at_hand(
+    consumed: AsyncIterator[Consumed], others: AsyncIterator[OfKafkaPython]
+) -> None:
+    async for received in events(consumed):
+        assert_type(received, Received[Consumed])
+        assert_type(received.record.offset, int)
+    async for other in events(others, mode="structured"):
+        assert_type(other.record, OfKafkaPython)
+
+
+def typed_extensions(event: CloudEvent) -> None:
+    assert_type(SAMPLED_RATE.read(event), dict[str, AttributeValue] | None)
+    assert_type(ExtensionRegistry([SAMPLED_RATE]).typed(event), CloudEvent)
