@@ -184,7 +184,7 @@ class SpecVersion:
                 f"an attribute name is a str, not {type(name).__name__}",
                 clauses=(self.clause(self.name_section),),
             )
-        where = where if where.isprintable() and len(where) <= MAX_SHOWN else quoted(where)
+        where = where if where.isprintable() and 0 < len(where) <= MAX_SHOWN else quoted(where)
         clauses = (*clauses, self.clause(self.name_section))
         if name == "data":
             raise CloudEventError("no attribute may be called data", where=where, clauses=clauses)
