@@ -12,6 +12,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 CHECKED := $(wildcard kproto codegen/kproto_codegen cloudevents/kproto_cloudevents \
 	pipeline/kproto_pipeline tools tests examples)
 GENERATED := kproto/messages kproto/schema
+# Tests that need nothing but Python.
+QUICK := not kafka and not peers and not pulsar and not reference and not spark and not slow
 VERSION ?= 4.4.0
 PORT ?= 9092
 ARGS ?=
@@ -46,8 +48,7 @@ test: $(STAMP) ## run every test: unit, real Kafka, peers, Spark
 	$(BIN)/python -X dev -m pytest $(ARGS)
 
 quick: $(STAMP) ## run the tests that need no broker, no Java, no peers, no Spark and little time
-	$(BIN)/python -X dev -m pytest \
-		-m "not kafka and not reference and not peers and not spark and not slow" $(ARGS)
+	PYTHONDEVMODE=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal -m "$(QUICK)" $(ARGS)
 
 conformance: $(STAMP) ## put every message to Kafka's own Java classes; write docs/conformance.md
 	$(BIN)/python -m tools.reference conformance
