@@ -104,7 +104,7 @@ def crc32c_pure(data: bytes | bytearray | memoryview, crc: int = 0) -> int:
 
 def _fold(data: bytes | bytearray | memoryview, crc: int) -> int:
     size = len(data)
-    message = int.from_bytes(data, "little") ^ crc ^ _ALL_ONES
+    message = int.from_bytes(data, "little") ^ (crc ^ _ALL_ONES)  # one pass over it, not two
     crc = _ALL_ONES
     if size >= _TAIL_BYTES:
         for take, mask, shifts in _plan(size):
