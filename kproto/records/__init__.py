@@ -1,6 +1,9 @@
 """Record batches and message sets as Kafka stores and sends them: read, checked, built, passed on.
 
-Knows the wire primitives and their errors; knows no message, no socket and no clock.
+What is given out here knows the wire primitives and their errors; no message, no socket, no clock.
+Three modules beside it make messages of what Kafka itself stores in records, and know
+`kproto.messages`; import them by name: `control` (markers of transactions, leader changes,
+snapshots), `coordinator` (offsets, groups, transactions), `metadata_log` (KRaft).
 """
 
 from .batch import RecordBatch, restamp

@@ -16,8 +16,8 @@ Message sets are stored as record batches with the same codec, as by Kafka up to
 v0-v2 and refuses them); without a whole message they are a success with offset -1, as there.
 
 Left out: transactions (a transactional batch is answered with INVALID_TXN_STATE, as one outside a
-transaction is); leaders other than this broker, so never `current_leader`; the records of a batch
-are not decoded, so never `record_errors`.
+transaction is); leaders other than this broker, so never `current_leader`; `record_errors`, since
+records are mostly not decoded: the message names the first that was refused.
 """
 
 from __future__ import annotations

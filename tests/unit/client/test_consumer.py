@@ -18,7 +18,7 @@ from kproto import (
     Record,
 )
 from kproto.messages.fetch_response import AbortedTransaction
-from kproto.records import crc32c, encode_batch
+from kproto.records import NewRecord, crc32c, encode_batch, encode_message_set
 from kproto.wire.errors import MissingCodecError
 from tests.unit.client.scripted_broker import ScriptedBroker
 from tests.unit.client.scripted_log import ABORT, COMMIT, ScriptedLog, batch, marker
@@ -166,6 +166,22 @@ async def test_compaction_leaves_gaps() -> None:
             found = [record async for record in consumer]
             assert places(found) == [(3, b"d"), (7, b"a"), (8, b"b"), (20, b"z")]
             assert consumer.positions == {("t", 0): 21}
+
+
+async def test_what_a_fetch_repeats_is_handed_out_once() -> None:
+    """Kafka 3.9 may begin anew at the end of a fetch that it converted to a message set."""
+    values: list[NewRecord] = [(b"k", b"%d" % number, (), 0) for number in range(6)]
+    again = encode_message_set(values[:3], compression="gzip") + b"".join(
+        encode_message_set([values[number]], base_offset=number) for number in (3, 4, 5)
+    )
+    async with cluster(t=1) as (log, client):
+        log.append(encode_batch(values) + again + again)
+        log.append(batch(6, [b"6"]))
+        for start in (0, 2, 4):
+            async with client.consumer("t", stop_at_end=True, start={("t", 0): start}) as consumer:
+                found = [(record.offset, record.value) async for record in consumer]
+                assert found == [(number, b"%d" % number) for number in range(start, 7)]
+                assert consumer.positions == {("t", 0): 7}
 
 
 async def test_a_batch_that_compaction_has_emptied() -> None:

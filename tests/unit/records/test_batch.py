@@ -87,6 +87,18 @@ def test_good_batches_come_before_the_error_of_a_bad_one() -> None:
     assert list(read_batches(bytes(broken), check_crc=False))[2].base_offset == 17
 
 
+def test_the_checksum_is_looked_at_unless_told_otherwise() -> None:
+    broken = bytearray(numbered(10, 3))
+    broken[17] ^= 1
+    data = bytes(broken)
+    with pytest.raises(CorruptBatchError, match="CRC"):
+        list(read_records(data))
+    with pytest.raises(CorruptBatchError, match="CRC"):
+        list(read_batches(data))
+    assert len(list(read_records(data, check_crc=False))) == 3
+    assert len(list(read_batches(data, check_crc=False))) == 1
+
+
 def test_other_bytes_like_buffers_are_read() -> None:
     for buffer in (bytearray(THREE), memoryview(THREE)):
         data: Any = buffer
