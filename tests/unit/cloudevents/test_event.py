@@ -143,7 +143,7 @@ def test_other_wrong_names() -> None:
     for name in ("", "a-b", "ä", "a_b", "x\n"):
         with pytest.raises(CloudEventError, match="Naming Conventions"):
             CloudEvent({**BASE, name: "x"})
-    with pytest.raises(CloudEventError, match='^"": an attribute name has only'):
+    with pytest.raises(CloudEventError, match=r'^"": an attribute name has only'):
         CloudEvent({**BASE, "": "x"})
     number: Any = 5
     with pytest.raises(CloudEventError, match="an attribute name is a str, not int"):

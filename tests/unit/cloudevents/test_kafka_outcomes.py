@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import traceback
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -117,6 +119,44 @@ def test_records_and_outcomes_show_no_content() -> None:
     assert repr(KafkaRecord(None, b"ab", (("x", None),))) == (
         "KafkaRecord(key=null, value=<2 bytes>, headers=[x])"
     )
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        '"data":"s3cr3t"',
+        '"data":{"s3cr3t":1',
+        '"data":["s3cr3t",NaN]',
+        '"data":"s3cr3t" 5',
+        '"data":"s3cr3t","data":"s3cr3t"',
+        '"data":"s3cr3t","data_base64":"AA=="',
+        '"data_base64":"s3cr3t!"',
+        '"datacontenttype":"text/plain","data":["s3cr3t"]',
+        '"datacontenttype":"text/plain;charset=ascii","data":"s3cr3t ü"',
+    ],
+)
+@pytest.mark.parametrize("label", ["1.0", "0.3", "0.2", "9.9"])
+def test_nothing_that_is_said_of_a_record_shows_its_data(label: str, rest: str) -> None:
+    document = f'{{"specversion":"{label}","id":"1","source":"/s","type":"t",{rest}}}'
+    (outcome,) = from_kafka_many([(b"s3cr3t", document.encode(), STRUCTURED.headers)])
+    said = [repr(outcome)]
+    if isinstance(outcome, InvalidEvent):
+        said += traceback.format_exception(outcome.error)
+    if isinstance(outcome, CloudEvent):
+        attempts: list[Callable[[], object]] = [
+            lambda: to_kafka(outcome, "binary"),
+            lambda: outcome.replace(
+                datacontenttype="text/xml", contenttype="text/xml"
+            ).data_bytes(),
+            lambda: outcome.to_version("0.1"),
+            lambda: outcome.to_version("1.0").data_bytes(),
+        ]
+        for attempt in attempts:
+            try:
+                attempt()
+            except CloudEventError as error:
+                said.append(str(error))
+    assert "s3cr3t" not in "".join(said)
 
 
 def test_an_empty_version_is_no_version() -> None:
