@@ -13,13 +13,18 @@ from kproto_cloudevents.errors import quoted
 
 PACKAGE = Path(kproto_cloudevents.__file__).parent
 
-#: What no specification speaks of: parts of a record, or settings, of the wrong Python type.
+#: What no specification speaks of: parts of a record, or settings, of the wrong Python type, and
+#: packages that are not installed or lack a version.
 WITHOUT_CLAUSE = {
     ("extensions.py", "register"),
     ("json_format.py", "_text"),
     ("kafka.py", "from_kafka"),
     ("lazy.py", "lazy_from_kafka"),
+    ("official_sdk.py", "_class"),
+    ("official_sdk.py", "from_sdk"),
+    ("official_sdk.py", "to_sdk"),
     ("pulsar.py", "_checked_message"),
+    ("typed_attributes.py", "missing_package_error"),
 }
 
 
