@@ -4,7 +4,8 @@
 
 A real broker holds CloudEvents with six headers and a value of 113 bytes on four partitions. Each
 engine reads them in a process of its own, first once to warm up, then `--repeat` times into
-Spark's `noop` sink; the best time counts, and each read must bring every row. The connector is
+Spark's `noop` sink, in turns with the other. The best time of each is shown, and the median of
+the ratios of neighbouring turns; each read must bring every row. The connector is
 the newest set that can be had, on the PySpark it was built for, in a venv of its own.
 """
 
@@ -14,12 +15,13 @@ import argparse
 import asyncio
 import json
 import os
+import statistics
 import subprocess
 import sys
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,12 +42,11 @@ CONNECTOR: Final = (
 BROKER: Final = "4.4.0"
 PARTITIONS: Final = 4
 
-# What is read -> whether it is ours or the connector's, in the order of the table.
-READS: Final = {
-    "record columns": ("ours", "connector"),
-    "with headers": ("ours", "connector"),
-    "CloudEvents columns": ("ours", "connector"),
-}
+#: What is read, in the order of the table.
+READS: Final = ("record columns", "with headers", "CloudEvents columns")
+
+#: How a worker's line with the seconds starts; whatever else it prints is passed over.
+ANSWER: Final = "seconds: "
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -57,13 +58,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.worker:
         return read_as_worker(json.loads(options.worker))
-    results = measure(options.events, options.cores, options.repeat)
-    print_table(results, options.cores)
+    print_table(measure(options.events, options.cores, options.repeat))
     return 0
 
 
-def measure(events: int, cores: Sequence[int], repeat: int) -> dict[tuple[str, str, int], float]:
-    """Rows/s by (what is read, engine, cores)."""
+class Measured(NamedTuple):
+    """Rows/s of the best read of each engine, and how many times the connector's rate ours is."""
+
+    ours: float
+    connector: float
+    ratio: float
+
+
+def measure(events: int, cores: Sequence[int], repeat: int) -> dict[tuple[str, int], Measured]:
+    """What was measured, by what is read and on how many cores."""
     from tools.kafka import KafkaNode
 
     install_peer()
@@ -76,17 +84,20 @@ def measure(events: int, cores: Sequence[int], repeat: int) -> dict[tuple[str, s
         asyncio.run(publish(bootstrap, topic, events))
         closing.callback(lambda: asyncio.run(delete(bootstrap, topic)))
         for core_count in cores:
-            for engine in ("connector", "ours"):
-                task = {
-                    "bootstrap": bootstrap,
-                    "topic": topic,
-                    "events": events,
-                    "cores": core_count,
-                    "engine": engine,
-                    "repeat": repeat,
-                }
-                for what, seconds in run_worker(task).items():
-                    results[what, engine, core_count] = events / seconds
+            task = {"bootstrap": bootstrap, "topic": topic, "events": events, "cores": core_count}
+            with (
+                Worker({**task, "engine": "connector"}) as connector,
+                Worker({**task, "engine": "ours"}) as ours,
+            ):
+                for what in READS:
+                    for engine in (connector, ours):
+                        engine.read(what)  # to warm up
+                    turns = [(connector.read(what), ours.read(what)) for _ in range(repeat)]
+                    results[what, core_count] = Measured(
+                        events / min(seconds for _, seconds in turns),
+                        events / min(seconds for seconds, _ in turns),
+                        statistics.median(theirs / own for theirs, own in turns),
+                    )
     return results
 
 
@@ -148,34 +159,58 @@ def install_peer() -> None:
             )
 
 
-def run_worker(task: dict[str, object]) -> dict[str, float]:
-    """Measure one engine in a process of its own; seconds by what is read."""
-    from tools.setup.java import java_home
+class Worker:
+    """One engine in a process of its own, which reads when it is asked to."""
 
-    ours = task["engine"] == "ours"
-    python = sys.executable if ours else str(PEER / "bin" / "python")
-    folders = [ROOT, ROOT / "cloudevents", ROOT / "pipeline"] if ours else []
-    environment = os.environ | {
-        "JAVA_HOME": str(java_home()),
-        "PYTHONPATH": os.pathsep.join(map(str, folders)),
-        "PYSPARK_PYTHON": python,
-        "PYSPARK_DRIVER_PYTHON": python,
-        "SPARK_LOCAL_IP": "127.0.0.1",
-    }
-    environment.pop("SPARK_HOME", None)
-    finished = subprocess.run(
-        [python, str(Path(__file__)), "--worker", json.dumps(task)],
-        env=environment,
-        check=True,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    measured: dict[str, float] = json.loads(finished.stdout.splitlines()[-1])
-    return measured
+    def __init__(self, task: dict[str, object]) -> None:
+        from tools.setup.java import java_home
+
+        ours = task["engine"] == "ours"
+        python = sys.executable if ours else str(PEER / "bin" / "python")
+        folders = [ROOT, ROOT / "cloudevents", ROOT / "pipeline"] if ours else []
+        environment = os.environ | {
+            "JAVA_HOME": str(java_home()),
+            "PYTHONPATH": os.pathsep.join(map(str, folders)),
+            "PYSPARK_PYTHON": python,
+            "PYSPARK_DRIVER_PYTHON": python,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        }
+        environment.pop("SPARK_HOME", None)
+        self._process = subprocess.Popen(
+            [python, str(Path(__file__)), "--worker", json.dumps(task)],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def read(self, what: str) -> float:
+        """Seconds that one read of everything took. Raises RuntimeError if the process ended."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{what}\n")
+        self._process.stdin.flush()
+        for line in self._process.stdout:
+            if line.startswith(ANSWER):
+                return float(line.removeprefix(ANSWER))
+        raise RuntimeError(f"no time for {what!r}: the reading process ended; see its output above")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()  # which ends it
+        try:
+            self._process.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
 
 
 def read_as_worker(task: dict[str, str]) -> int:
-    """In the worker process: read everything, print seconds by what was read as JSON."""
+    """In the worker process: read what each line of the input says, answer with the seconds."""
     from pyspark.sql import SparkSession
 
     builder = (
@@ -188,14 +223,11 @@ def read_as_worker(task: dict[str, str]) -> int:
     if task["engine"] == "connector":
         builder = builder.config("spark.jars", ",".join(map(str, sorted(JARS.glob("*.jar")))))
     spark = builder.getOrCreate()
-    seconds = {}
     try:
-        for what in READS:
-            runs = [timed_read(spark, task, what) for _ in range(int(task["repeat"]) + 1)]
-            seconds[what] = min(runs[1:])
+        for line in sys.stdin:
+            print(f"{ANSWER}{timed_read(spark, task, line.strip())}", flush=True)
     finally:
         spark.stop()
-    print(json.dumps(seconds))
     return 0
 
 
@@ -246,17 +278,14 @@ def with_attributes(frame: DataFrame) -> DataFrame:
     return frame.withColumns(columns).drop("headers")
 
 
-def print_table(results: dict[tuple[str, str, int], float], cores: Sequence[int]) -> None:
+def print_table(results: dict[tuple[str, int], Measured]) -> None:
     """Thousand rows/s, and how many times the connector's ours is."""
     print(f"\n{'Spark reads, thousand rows/s':<30}{'cores':>6}{'ours':>10}{'connector':>11}  ratio")
-    for what in READS:
-        for core_count in cores:
-            ours = results[what, "ours", core_count]
-            peer = results[what, "connector", core_count]
-            print(
-                f"{what:<30}{core_count:>6}{ours / 1000:>10.0f}{peer / 1000:>11.0f}"
-                f"  {ours / peer:.2f}"
-            )
+    for (what, core_count), measured in results.items():
+        print(
+            f"{what:<30}{core_count:>6}{measured.ours / 1000:>10.0f}"
+            f"{measured.connector / 1000:>11.0f}  {measured.ratio:.2f}"
+        )
 
 
 if __name__ == "__main__":
