@@ -27,6 +27,7 @@ from kproto.records import (
     read_batches,
 )
 from kproto.records.compression import _zstd_of_standard_library, level_for
+from kproto.records.layout import HEADER_BYTES
 from kproto.wire.errors import ConfigurationError, CorruptBatchError, MissingCodecError
 
 from .batches import COMPILED, T, batch_bytes
@@ -116,6 +117,8 @@ def test_levels_change_the_size_and_nothing_else(codec: Codec) -> None:
         sizes.add(len(packed))
         built = encode_batch([(None, data, (), T)], compression=codec.name, compression_level=level)
         assert RecordBatch(built).records()[0].value == data
+        plain = encode_batch([(None, data, (), T)])[HEADER_BYTES:]
+        assert built[HEADER_BYTES:] == codec.compress(plain, level)
     assert len(sizes) == 2
     with pytest.raises(ConfigurationError, match=f"one of {codec.name}"):
         BatchBuilder(compression=codec.name, compression_level=highest + 1)

@@ -16,6 +16,7 @@ from kproto.records import (
     NewRecord,
     RecordBatch,
     codec_for_id,
+    codec_for_name,
     down_convert,
     encode_batch,
     encode_message_set,
@@ -159,6 +160,21 @@ def test_what_cannot_be_built() -> None:
     for offset in (2**63, -(2**63) - 1):
         with pytest.raises(EncodeError, match="out of its range"):
             builder.build(base_offset=offset)
+
+
+@pytest.mark.parametrize(("magic", "inside"), [(0, [500, 501, 502]), (1, [0, 1, 2])])
+def test_offsets_inside_a_wrapper_are_written_as_its_magic_has_them(
+    magic: int, inside: list[int]
+) -> None:
+    """A reader takes absolute offsets in magic 1 too, and so would not notice (KIP-31)."""
+    data = encode_message_set(
+        [(None, b"v", (), T)] * 3, magic=magic, compression="gzip", base_offset=500
+    )
+    plain = codec_for_name("gzip").decompress(data[26 + 8 * magic :], 1000)
+    assert [message.base_offset for message in read_batches(plain)] == inside
+    [wrapper] = read_batches(data)
+    assert wrapper.base_offset == 502
+    assert [record.offset for record in wrapper.records()] == [500, 501, 502]
 
 
 def test_an_lz4_frame_has_the_header_checksum_of_its_magic() -> None:
