@@ -61,6 +61,7 @@ class SupportsKafkaRecord(Protocol):
         self, mode: Literal["binary", "structured"] | None = None, **options: Any
     ) -> tuple[bytes | None, bytes | None, Headers]:
         """Key, value and headers of the record."""
+        ...
 
 
 class Ack(NamedTuple):
