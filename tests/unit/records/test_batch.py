@@ -23,7 +23,7 @@ from kproto.records import (
 )
 from kproto.wire.errors import CorruptBatchError, EncodeError
 
-from .batches import COMPILED, T, batch_bytes, contents, new_records, record_bytes
+from .batches import T, batch_bytes, contents, new_records, record_bytes
 
 
 def numbered(first: int, count: int, compression: str = "none") -> bytes:
@@ -108,9 +108,8 @@ def test_other_bytes_like_buffers_are_read() -> None:
 @pytest.mark.parametrize("data", ["text", None, 5, -1, [1, 2], 1.5, object()])
 @pytest.mark.parametrize("read", [lambda data: list(read_batches(data)), RecordBatch, LegacyBatch])
 def test_what_is_no_buffer_is_refused(read: Callable[[Any], object], data: Any) -> None:
-    with pytest.raises(TypeError if COMPILED else CorruptBatchError) as refused:
+    with pytest.raises(CorruptBatchError, match=f"bytes are wanted, not {type(data).__name__}"):
         read(data)
-    assert COMPILED or type(data).__name__ in str(refused.value)
 
 
 @pytest.mark.parametrize("view", [RecordBatch, LegacyBatch])

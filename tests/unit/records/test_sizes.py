@@ -28,7 +28,7 @@ def test_a_batch_is_filled_to_the_last_byte(
     assert builder.size_in_bytes == len(builder.build()) == size
     if size > 70:  # the smallest batch has 69 bytes; below that no bound is allowed
         builder = BatchBuilder(max_bytes=size - 1)
-        assert builder.extend(records) is records[-1]
+        assert builder.extend(records) == records[-1]
         assert len(builder) == len(records) - 1
         assert builder.size_in_bytes < size
     assert [count for _, count in encode_batches(records, max_bytes=size)] == [len(records)]
@@ -43,7 +43,7 @@ def test_a_message_set_is_filled_to_the_last_byte(magic: int, values: list[bytes
     assert builder.extend(records) is None
     assert builder.size_in_bytes == len(builder.build()) == size
     builder = MessageSetBuilder(magic=magic, max_bytes=size - 1)
-    assert builder.extend(records) is records[-1]
+    assert builder.extend(records) == records[-1]
     assert len(builder) == len(records) - 1
     assert builder.size_in_bytes < size
 
