@@ -58,14 +58,23 @@ def read_tags_function(plan: StructPlan, imports: Imports) -> list[str]:
     imports.wire("faults", "WireFault")
     target = "message" if plan.is_message else "entry"
     branches: list[str] = []
-    flexible = plan.versions.intersect(plan.flexible)
+    flexible = plan.flexible_versions
+    elsewhere = []
     for field in plan.tagged:
         tagged = plan.tagged_versions(field)
         test = f"tag == {field.spec.tag}"
         if not tagged.covers(flexible):
+            elsewhere.append(str(field.spec.tag))
+            if not tagged:
+                continue
             test += f" and {version_test(tagged, flexible)}"
         branches.append(f"{'elif' if branches else 'if'} {test}:")
         branches += indent(_tagged_value(plan, field, target, imports))
+    if elsewhere:
+        numbers = ", ".join(elsewhere)
+        test = f"tag in ({numbers})" if len(elsewhere) > 1 else f"tag == {numbers}"
+        branches.append(f"{'elif' if branches else 'if'} {test}:  # in other versions only")
+        branches.append("    raise WireFault")
     branches.append("else:")
     branches += indent(["unknown.append(RawTaggedField(tag, data[pos:stop]))", "continue"])
     body = [
@@ -149,7 +158,7 @@ def _numbers(fields: list[FieldPlan], target: str, imports: Imports) -> list[str
 def _tags(plan: StructPlan, form: TagsForm, target: str, imports: Imports) -> list[str]:
     if not form.flexible:
         return [f"{target}._unknown_tags = None"]
-    if not form.known:
+    if not plan.tagged:
         imports.wire("reading", "read_unknown_tags")
         return [
             "if data[pos]:",

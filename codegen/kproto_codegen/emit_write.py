@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from kproto.schema.layout import FORMATS, FieldForm, Presence, field_form
-from kproto.schema.versions import Versions
 
 from .imports import Imports
 from .plan import FieldPlan, Form, Run, StructPlan, TagsForm
 from .source import WIDTH, chain, indent, version_test
 from .straight_write import straight_write_block
 from .write_values import (
-    PACKED,
     array_elements,
     nested_value,
+    packed,
     present_struct,
     refuse_null,
     unknown_tags,
@@ -22,6 +22,8 @@ from .write_values import (
 )
 
 __all__ = ["default_functions", "write_functions", "write_method", "write_tags_function"]
+
+_LOOP: Final = "for entry in elements(entries):"
 
 
 def write_method(plan: StructPlan, imports: Imports, *, straight: bool) -> list[str]:
@@ -36,18 +38,19 @@ def write_method(plan: StructPlan, imports: Imports, *, straight: bool) -> list[
 def write_functions(plan: StructPlan, imports: Imports, *, straight: bool) -> list[str]:
     """The function that writes the structs of an array, or a single one in a tuple."""
     imports.wire("writing", "Append")
+    imports.wire("writing", "elements")
     name = plan.class_name
     if straight and len(plan.runs) == 1:
         (run,) = plan.runs
         blocks = []
         for versions, forms in run.segments:
             lines = straight_write_block(plan, run, forms, "entry", imports)
-            blocks.append((versions, ["for entry in entries:", *indent(lines or ["pass"])]))
+            blocks.append((versions, [_LOOP, *indent(lines or ["pass"])]))
         body = chain(blocks, plan.versions)
     else:
         lines = _struct_body(plan, "entry", imports, straight=straight)
-        body = ["for entry in entries:", *indent(lines or ["pass"])]
-    parameters = f"append: Append, entries: Iterable[{name}], version: int"
+        body = [_LOOP, *indent(lines or ["pass"])]
+    parameters = f"append: Append, entries: Collection[{name}], version: int"
     head = f"def _write_{plan.snake}({parameters}"
     return [f"{head}) -> None:", *indent(body)]
 
@@ -59,47 +62,30 @@ def write_tags_function(plan: StructPlan, imports: Imports) -> list[str]:
     imports.wire("tags", "RawTaggedField")
     target = "message" if plan.is_message else "entry"
     body = ["tagged: list[RawTaggedField] = []"]
-    flexible = plan.versions.intersect(plan.flexible)
+    flexible = plan.flexible_versions
     for field in plan.tagged:
+        tagged = plan.tagged_versions(field)
+        if not tagged:
+            continue
         place = f"{target}.{field.slot}"
         imports.default(field)
         test = field.is_not_default(place)
-        tagged = plan.tagged_versions(field)
         if not tagged.covers(flexible):
             test = f"{version_test(tagged, flexible)} and {_alone(test)}"
         value = _tagged_value(plan, field, place, imports)
         body += [
             f"if {test}:",
-            "    pieces: list[bytes] = []" if field is plan.tagged[0] else "    pieces = []",
+            "    pieces: list[bytes] = []" if "pieces" not in "".join(body) else "    pieces = []",
             "    append = pieces.append",
             *indent(value),
             f'    tagged.append(RawTaggedField({field.spec.tag}, b"".join(pieces)))',
         ]
-    choice = _known_tags(plan, flexible)
-    known = "known"
-    if len(choice) == 1:
-        known = choice.pop().removeprefix("known = ")
-    elif choice:
-        choice.insert(0, "known: tuple[int, ...]")
-    body += [*choice, f"write_tags(out, tagged, {target}._unknown_tags, {known})"]
+    numbers = ", ".join(str(field.spec.tag) for field in plan.tagged)
+    known = f"({numbers},)" if len(plan.tagged) == 1 else f"({numbers})"
+    body.append(f"write_tags(out, tagged, {target}._unknown_tags, {known})")
     parameters = f"out: Append, {target}: {plan.class_name}, version: int"
     head = f"def _write_{plan.snake}_tags({parameters}"
     return [f"{head}) -> None:", *indent(body)]
-
-
-def _known_tags(plan: StructPlan, flexible: Versions) -> list[str]:
-    """Lines that set `known` to the tags that are fields of the version.
-
-    In versions without any the function is not called, so those do not count.
-    """
-    blocks = []
-    for version in flexible:
-        tags = [field.spec.tag for field in plan.tagged if version in plan.tagged_versions(field)]
-        if tags:
-            numbers = ", ".join(str(tag) for tag in tags)
-            literal = f"({numbers},)" if len(tags) == 1 else f"({numbers})"
-            blocks.append((Versions.single(version), [f"known = {literal}"]))
-    return chain(blocks, Versions(blocks[0][0].lowest, blocks[-1][0].highest))
 
 
 def default_functions(plans: Sequence[StructPlan], lines: Sequence[str]) -> list[list[str]]:
@@ -206,8 +192,8 @@ def _block(
 def _numbers(fields: list[FieldPlan], target: str, imports: Imports) -> list[str]:
     if not fields:
         return []
-    types = [PACKED[field.spec.type] for field in fields]
-    places = [f"{target}.{field.slot}" for field in fields]
+    types = [field.spec.type for field in fields]
+    places = [packed(field.spec.type, f"{target}.{field.slot}", imports) for field in fields]
     name, _ = imports.shape(types)
     return [f"append({name}.pack({', '.join(places)}))"]
 
@@ -220,11 +206,10 @@ def _value(field: FieldPlan, form: FieldForm, place: str, imports: Imports) -> l
     if spec.is_struct:
         return nested_value(field, form, place, imports)
     if spec.type == "uuid":
-        imports.wire("faults", "WireFault")
-        return [f"if len({place}) != 16:", "    raise WireFault", f"append({place})"]
+        return [f"append({packed('uuid', place, imports)})"]
     if spec.type in FORMATS:
-        name, _ = imports.shape([PACKED[spec.type]])
-        return [f"append({name}.pack({place}))"]
+        name, _ = imports.shape([spec.type])
+        return [f"append({name}.pack({packed(spec.type, place, imports)}))"]
     function = writing_function("string" if spec.type == "string" else "bytes", form)
     imports.wire("writing", function)
     return [*refuse_null(field, form, place, imports), f"{function}(append, {place})"]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
-from kproto.schema.layout import FORMATS, FieldForm, Presence, field_form
+from kproto.schema.layout import FORMATS, FieldForm, field_form
 from kproto.schema.naming import attribute_name, class_name, snake_case
 from kproto.schema.specs import PRIMITIVE_TYPES, FieldSpec, MessageSpec, StructSpec
 from kproto.schema.versions import NO_VERSIONS, Versions
@@ -39,10 +39,9 @@ PYTHON_TYPES = {
 
 
 class TagsForm(NamedTuple):
-    """The end of a struct in one version: no tags at all, or tags of which some are known."""
+    """The end of a struct in one version: tagged fields or none at all."""
 
     flexible: bool
-    known: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,9 +199,20 @@ class StructPlan:
 
     @property
     def tagged(self) -> tuple[FieldPlan, ...]:
-        """The fields that are tagged in some version of use, by number."""
-        used = [field for field in self.fields if self.tagged_versions(field)]
-        return tuple(sorted(used, key=lambda field: field.spec.tag or 0))
+        """The fields that are tagged in some version, by number.
+
+        Their numbers are taken in all flexible versions: in one that does not have the field, the
+        tag is refused, as Kafka refuses it.
+        """
+        if not self.flexible_versions:
+            return ()
+        tagged = [field for field in self.fields if field.spec.tag is not None]
+        return tuple(sorted(tagged, key=lambda field: field.spec.tag or 0))
+
+    @property
+    def flexible_versions(self) -> Versions:
+        """The versions of use that are flexible."""
+        return self.versions.intersect(self.flexible)
 
     def tagged_versions(self, field: FieldPlan) -> Versions:
         """The versions of use in which `field` is tagged."""
@@ -264,14 +274,9 @@ def _plan(
 
     def form(item: FieldPlan | None, version: int) -> Form:
         flexible = version in message.flexible_versions
-        if item is not None:
-            return field_form(item.spec, version, flexible=flexible)
-        known = [
-            field.attribute
-            for field in fields
-            if field_form(field.spec, version, flexible=flexible).presence is Presence.TAGGED
-        ]
-        return TagsForm(flexible, tuple(known))
+        if item is None:
+            return TagsForm(flexible)
+        return field_form(item.spec, version, flexible=flexible)
 
     forms = [tuple(form(item, version) for version in versions) for item in items]
     groups: list[list[int]]

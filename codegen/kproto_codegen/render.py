@@ -367,8 +367,9 @@ class _ModuleWriter:
     def _imports(self, functions: Sequence[Sequence[str]]) -> str:
         del functions
         annotated = [field.parameter for plan in self.plans for field in plan.fields]
-        used = any(plan.versions for plan in self.plans[:-1])
-        iterable = used or any("Iterable" in text for text in annotated)
+        abstract = ["Collection"] if any(plan.versions for plan in self.plans[:-1]) else []
+        if any("Iterable" in text for text in annotated):
+            abstract.append("Iterable")
         base = ["Struct"] if len(self.plans) > 1 else []
         base.append(_BASES.get(self.message.type, "Message"))
         fields = [field for plan in self.plans for field in plan.fields]
@@ -383,8 +384,8 @@ class _ModuleWriter:
         lines = []
         if self.imports.shapes():
             lines.append("import struct")
-        if iterable:
-            lines.append("from collections.abc import Iterable")
+        if abstract:
+            lines.append(f"from collections.abc import {', '.join(abstract)}")
         lines.append(f"from typing import {'TYPE_CHECKING, ' if self.response else ''}Self")
         lines.append("")
         ours = [

@@ -82,7 +82,7 @@ class _Block:
             self.lines.append(f"{place} = None")
             return
         start = self._take_byte("tags")
-        if form.known:
+        if self.plan.tagged:
             read = f"pos = _read_{self.plan.snake}_tags({self.target}, data, {start}, version)"
         else:
             self.imports.wire("reading", "read_unknown_tags")

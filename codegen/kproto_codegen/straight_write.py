@@ -15,9 +15,9 @@ from .imports import Imports
 from .plan import FieldPlan, Form, Run, StructPlan, TagsForm
 from .source import indent
 from .write_values import (
-    PACKED,
     array_elements,
     nested_value,
+    packed,
     refuse_null,
     unknown_tags,
     writing_function,
@@ -57,6 +57,8 @@ class _Block:
 
     def flush(self) -> None:
         """Write the numbers that wait."""
+        if [kind for kind, _ in self._numbers] == ["uuid"]:  # as it is, needing no Struct
+            self.lines.append(f"append({self._numbers.pop()[1]})")
         if self._numbers:
             name, _ = self.imports.shape([kind for kind, _ in self._numbers])
             values = ", ".join(value for _, value in self._numbers)
@@ -80,12 +82,8 @@ class _Block:
         elif spec.is_struct:
             self.flush()
             self.lines += nested_value(field, form, place, self.imports)
-        elif spec.type == "uuid":
-            self.flush()
-            self.imports.wire("faults", "WireFault")
-            self.lines += [f"if len({place}) != 16:", "    raise WireFault", f"append({place})"]
         elif spec.type in FORMATS:
-            self._numbers.append((PACKED[spec.type], place))
+            self._numbers.append((spec.type, packed(spec.type, place, self.imports)))
         elif spec.type == "string":
             self._string(form, place)
         else:
@@ -129,7 +127,7 @@ class _Block:
 
     def _array(self, field: FieldPlan, form: FieldForm, place: str) -> None:
         element = field.spec.element_type
-        if element in FORMATS and element != "uuid":
+        if element in FORMATS and element not in ("bool", "uuid"):
             self._numbers_array(field, form, place)
             return
         elements = array_elements(field, form, place, self.imports)
@@ -152,7 +150,7 @@ class _Block:
         self.lines += elements
 
     def _numbers_array(self, field: FieldPlan, form: FieldForm, place: str) -> None:
-        element = PACKED[field.spec.element_type]
+        element = field.spec.element_type
         shapes = self.imports.counted_shapes("uint8" if form.compact else "int32", element)
         length = writing_function("array_length", form._replace(nullable=False))
         slow = array_elements(field, form, "values", self.imports)
@@ -161,7 +159,7 @@ class _Block:
             "count = len(values)",
             "if 0 < count < 127:",
             f"    append({shapes}[count].pack({count}, *values))",
-            "elif not count:",
+            "elif not count and type(values) is list:",
             f'    append(b"{empty}")',
             "else:",
             f"    {self._call(length, 'count')}",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from kproto.schema.layout import FORMATS, FieldForm
 from kproto.schema.specs import PRIMITIVE_TYPES
 
@@ -11,18 +9,25 @@ from .imports import Imports
 from .plan import FieldPlan, StructPlan, TagsForm
 
 __all__ = [
-    "PACKED",
     "array_elements",
     "nested_value",
+    "packed",
     "present_struct",
     "refuse_null",
     "unknown_tags",
     "writing_function",
 ]
 
-#: Types of fixed width by what they are packed as. A bool is packed as a number, because the
-#: struct module's own bool takes any object, None too, for true or false.
-PACKED: Final = {kind: "uint8" if kind == "bool" else kind for kind in FORMATS}
+
+def packed(kind: str, place: str, imports: Imports) -> str:
+    """What a Struct is given for the value of fixed width at `place`."""
+    if kind == "bool":
+        imports.wire("writing", "BOOLS")
+        return f"BOOLS[{place}]"
+    if kind == "uuid":
+        imports.wire("writing", "uuid_bytes")
+        return f"uuid_bytes({place})"
+    return place
 
 
 def unknown_tags(plan: StructPlan, form: TagsForm, target: str, imports: Imports) -> list[str]:
@@ -30,7 +35,7 @@ def unknown_tags(plan: StructPlan, form: TagsForm, target: str, imports: Imports
     if not form.flexible:
         imports.wire("faults", "WireFault")
         return [f"if {target}._unknown_tags:", "    raise WireFault"]
-    if form.known:
+    if plan.tagged:
         return [f"_write_{plan.snake}_tags(append, {target}, version)"]
     imports.wire("writing", "write_tags")
     return [
@@ -80,8 +85,9 @@ def array_elements(field: FieldPlan, form: FieldForm, place: str, imports: Impor
     elif element == "uuid":
         function = "write_uuids"
     elif element in FORMATS:
-        letter = "B" if element == "bool" else FORMATS[element]
-        function, extra = "write_numbers", f', "{letter}"'
+        function, extra = "write_numbers", f', "{FORMATS[element]}"'
+        if element == "bool":
+            place = f"[{packed(element, 'value', imports)} for value in {place}]"
     else:  # bytes or records, of which Kafka has no array
         function = "write_compact_bytes" if form.compact else "write_bytes"
         imports.wire("writing", function)

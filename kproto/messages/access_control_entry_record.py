@@ -7,10 +7,9 @@ from __future__ import annotations
 import struct
 from typing import Self
 
-from ..wire.faults import WireFault
 from ..wire.reading import read_compact_string, read_unknown_tags
 from ..wire.uuid import ZERO_UUID, Uuid
-from ..wire.writing import Append, write_compact_string, write_tags
+from ..wire.writing import Append, uuid_bytes, write_compact_string, write_tags
 from .base import Message
 
 __all__ = [
@@ -98,9 +97,7 @@ class AccessControlEntryRecord(Message):
         return message, pos
 
     def _write_fields(self, append: Append, version: int) -> None:
-        if len(self.id) != 16:
-            raise WireFault
-        append(self.id)
+        append(uuid_bytes(self.id))
         append(_INT8.pack(self.resource_type))
         write_compact_string(append, self.resource_name)
         append(_INT8.pack(self.pattern_type))

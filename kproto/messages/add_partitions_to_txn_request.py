@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -18,7 +18,9 @@ from ..wire.reading import (
     read_unknown_tags,
 )
 from ..wire.writing import (
+    BOOLS,
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_string,
@@ -41,7 +43,6 @@ __all__ = [
 
 _INT64_INT16 = struct.Struct(">qh")
 _INT64_INT16_BOOL = struct.Struct(">qh?")
-_INT64_INT16_UINT8 = struct.Struct(">qhB")
 
 
 class AddPartitionsToTxnTopic(Struct):
@@ -286,9 +287,9 @@ def _read_add_partitions_to_txn_topic(
 
 
 def _write_add_partitions_to_txn_topic(
-    append: Append, entries: Iterable[AddPartitionsToTxnTopic], version: int
+    append: Append, entries: Collection[AddPartitionsToTxnTopic], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 3:
             write_compact_string(append, entry.name)
             write_compact_array_length(append, len(entry.partitions))
@@ -331,11 +332,15 @@ def _read_add_partitions_to_txn_transaction(
 
 
 def _write_add_partitions_to_txn_transaction(
-    append: Append, entries: Iterable[AddPartitionsToTxnTransaction], version: int
+    append: Append, entries: Collection[AddPartitionsToTxnTransaction], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_compact_string(append, entry.transactional_id)
-        append(_INT64_INT16_UINT8.pack(entry.producer_id, entry.producer_epoch, entry.verify_only))
+        append(
+            _INT64_INT16_BOOL.pack(
+                entry.producer_id, entry.producer_epoch, BOOLS[entry.verify_only]
+            )
+        )
         write_compact_array_length(append, len(entry.topics))
         _write_add_partitions_to_txn_topic(append, entry.topics, version)
         if entry._unknown_tags:

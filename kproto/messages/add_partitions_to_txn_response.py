@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -18,6 +18,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_string,
@@ -288,9 +289,9 @@ def _read_add_partitions_to_txn_partition_result(
 
 
 def _write_add_partitions_to_txn_partition_result(
-    append: Append, entries: Iterable[AddPartitionsToTxnPartitionResult], version: int
+    append: Append, entries: Collection[AddPartitionsToTxnPartitionResult], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT32_INT16.pack(entry.partition_index, entry.partition_error_code))
         if version >= 3:
             if entry._unknown_tags:
@@ -332,9 +333,9 @@ def _read_add_partitions_to_txn_topic_result(
 
 
 def _write_add_partitions_to_txn_topic_result(
-    append: Append, entries: Iterable[AddPartitionsToTxnTopicResult], version: int
+    append: Append, entries: Collection[AddPartitionsToTxnTopicResult], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 3:
             write_compact_string(append, entry.name)
             write_compact_array_length(append, len(entry.results_by_partition))
@@ -377,9 +378,9 @@ def _read_add_partitions_to_txn_result(
 
 
 def _write_add_partitions_to_txn_result(
-    append: Append, entries: Iterable[AddPartitionsToTxnResult], version: int
+    append: Append, entries: Collection[AddPartitionsToTxnResult], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_compact_string(append, entry.transactional_id)
         write_compact_array_length(append, len(entry.topic_results))
         _write_add_partitions_to_txn_topic_result(append, entry.topic_results, version)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -17,7 +17,10 @@ from ..wire.reading import (
 )
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
+    BOOLS,
     Append,
+    elements,
+    uuid_bytes,
     write_compact_array_length,
     write_compact_nullable_string,
     write_compact_string,
@@ -34,9 +37,9 @@ __all__ = [
     "ListenerCollection",
 ]
 
+_BOOL = struct.Struct(">?")
 _INT32X2 = struct.Struct(">ii")
 _UINT16 = struct.Struct(">H")
-_UINT8 = struct.Struct(">B")
 
 
 class Listener(Struct):
@@ -152,13 +155,11 @@ class AddRaftVoterRequest(Request["AddRaftVoterResponse"]):
     def _write_fields(self, append: Append, version: int) -> None:
         write_compact_nullable_string(append, self.cluster_id)
         append(_INT32X2.pack(self.timeout_ms, self.voter_id))
-        if len(self.voter_directory_id) != 16:
-            raise WireFault
-        append(self.voter_directory_id)
+        append(uuid_bytes(self.voter_directory_id))
         write_compact_array_length(append, len(self.listeners))
         _write_listener(append, self.listeners, version)
         if version >= 1:
-            append(_UINT8.pack(self.ack_when_committed))
+            append(_BOOL.pack(BOOLS[self.ack_when_committed]))
         else:
             if self.ack_when_committed is not True:
                 raise WireFault
@@ -188,8 +189,8 @@ def _read_listener(
     return entries, pos
 
 
-def _write_listener(append: Append, entries: Iterable[Listener], version: int) -> None:
-    for entry in entries:
+def _write_listener(append: Append, entries: Collection[Listener], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.name)
         write_compact_string(append, entry.host)
         append(_UINT16.pack(entry.port))

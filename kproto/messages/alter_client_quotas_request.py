@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -19,7 +19,9 @@ from ..wire.reading import (
     read_unknown_tags,
 )
 from ..wire.writing import (
+    BOOLS,
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_nullable_string,
@@ -40,9 +42,8 @@ __all__ = [
     "OpData",
 ]
 
+_BOOL = struct.Struct(">?")
 _FLOAT64_BOOL = struct.Struct(">d?")
-_FLOAT64_UINT8 = struct.Struct(">dB")
-_UINT8 = struct.Struct(">B")
 
 
 class EntityData(Struct):
@@ -169,7 +170,7 @@ class AlterClientQuotasRequest(Request["AlterClientQuotasResponse"]):
         else:
             write_array_length(append, len(self.entries))
             _write_entry_data(append, self.entries, version)
-        append(_UINT8.pack(self.validate_only))
+        append(_BOOL.pack(BOOLS[self.validate_only]))
         if version >= 1:
             if self._unknown_tags:
                 write_tags(append, (), self._unknown_tags)
@@ -203,8 +204,8 @@ def _read_entity_data(
     return entries, pos
 
 
-def _write_entity_data(append: Append, entries: Iterable[EntityData], version: int) -> None:
-    for entry in entries:
+def _write_entity_data(append: Append, entries: Collection[EntityData], version: int) -> None:
+    for entry in elements(entries):
         if version >= 1:
             write_compact_string(append, entry.entity_type)
             write_compact_nullable_string(append, entry.entity_name)
@@ -242,13 +243,13 @@ def _read_op_data(data: bytes, pos: int, count: int, version: int) -> tuple[list
     return entries, pos
 
 
-def _write_op_data(append: Append, entries: Iterable[OpData], version: int) -> None:
-    for entry in entries:
+def _write_op_data(append: Append, entries: Collection[OpData], version: int) -> None:
+    for entry in elements(entries):
         if version >= 1:
             write_compact_string(append, entry.key)
         else:
             write_string(append, entry.key)
-        append(_FLOAT64_UINT8.pack(entry.value, entry.remove))
+        append(_FLOAT64_BOOL.pack(entry.value, BOOLS[entry.remove]))
         if version >= 1:
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)
@@ -286,8 +287,8 @@ def _read_entry_data(
     return entries, pos
 
 
-def _write_entry_data(append: Append, entries: Iterable[EntryData], version: int) -> None:
-    for entry in entries:
+def _write_entry_data(append: Append, entries: Collection[EntryData], version: int) -> None:
+    for entry in elements(entries):
         if version >= 1:
             write_compact_array_length(append, len(entry.entity))
             _write_entity_data(append, entry.entity, version)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -20,6 +20,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_nullable_string,
@@ -172,8 +173,8 @@ def _read_entity_data(
     return entries, pos
 
 
-def _write_entity_data(append: Append, entries: Iterable[EntityData], version: int) -> None:
-    for entry in entries:
+def _write_entity_data(append: Append, entries: Collection[EntityData], version: int) -> None:
+    for entry in elements(entries):
         if version >= 1:
             write_compact_string(append, entry.entity_type)
             write_compact_nullable_string(append, entry.entity_name)
@@ -215,8 +216,8 @@ def _read_entry_data(
     return entries, pos
 
 
-def _write_entry_data(append: Append, entries: Iterable[EntryData], version: int) -> None:
-    for entry in entries:
+def _write_entry_data(append: Append, entries: Collection[EntryData], version: int) -> None:
+    for entry in elements(entries):
         append(_INT16.pack(entry.error_code))
         if version >= 1:
             write_compact_nullable_string(append, entry.error_message)

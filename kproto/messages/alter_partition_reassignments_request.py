@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -17,7 +17,9 @@ from ..wire.reading import (
     read_unknown_tags,
 )
 from ..wire.writing import (
+    BOOLS,
     Append,
+    elements,
     write_compact_array_length,
     write_compact_string,
     write_numbers,
@@ -34,8 +36,8 @@ __all__ = [
     "ReassignableTopic",
 ]
 
+_BOOL = struct.Struct(">?")
 _INT32 = struct.Struct(">i")
-_UINT8 = struct.Struct(">B")
 
 
 class ReassignablePartition(Struct):
@@ -136,7 +138,7 @@ class AlterPartitionReassignmentsRequest(Request["AlterPartitionReassignmentsRes
     def _write_fields(self, append: Append, version: int) -> None:
         append(_INT32.pack(self.timeout_ms))
         if version >= 1:
-            append(_UINT8.pack(self.allow_replication_factor_change))
+            append(_BOOL.pack(BOOLS[self.allow_replication_factor_change]))
         else:
             if self.allow_replication_factor_change is not True:
                 raise WireFault
@@ -172,9 +174,9 @@ def _read_reassignable_partition(
 
 
 def _write_reassignable_partition(
-    append: Append, entries: Iterable[ReassignablePartition], version: int
+    append: Append, entries: Collection[ReassignablePartition], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT32.pack(entry.partition_index))
         if entry.replicas is None:
             append(b"\0")
@@ -207,9 +209,9 @@ def _read_reassignable_topic(
 
 
 def _write_reassignable_topic(
-    append: Append, entries: Iterable[ReassignableTopic], version: int
+    append: Append, entries: Collection[ReassignableTopic], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_compact_string(append, entry.name)
         write_compact_array_length(append, len(entry.partitions))
         _write_reassignable_partition(append, entry.partitions, version)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.reading import (
@@ -15,7 +15,9 @@ from ..wire.reading import (
     read_unknown_tags,
 )
 from ..wire.writing import (
+    BOOLS,
     Append,
+    elements,
     write_compact_array_length,
     write_compact_nullable_string,
     write_compact_string,
@@ -29,10 +31,10 @@ __all__ = [
     "ReassignableTopicResponse",
 ]
 
+_BOOL = struct.Struct(">?")
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT32_INT16 = struct.Struct(">ih")
-_UINT8 = struct.Struct(">B")
 
 
 class ReassignablePartitionResponse(Struct):
@@ -150,7 +152,7 @@ class AlterPartitionReassignmentsResponse(Response):
     def _write_fields(self, append: Append, version: int) -> None:
         append(_INT32.pack(self.throttle_time_ms))
         if version == 1:
-            append(_UINT8.pack(self.allow_replication_factor_change))
+            append(_BOOL.pack(BOOLS[self.allow_replication_factor_change]))
         append(_INT16.pack(self.error_code))
         write_compact_nullable_string(append, self.error_message)
         write_compact_array_length(append, len(self.responses))
@@ -181,9 +183,9 @@ def _read_reassignable_partition_response(
 
 
 def _write_reassignable_partition_response(
-    append: Append, entries: Iterable[ReassignablePartitionResponse], version: int
+    append: Append, entries: Collection[ReassignablePartitionResponse], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT32_INT16.pack(entry.partition_index, entry.error_code))
         write_compact_nullable_string(append, entry.error_message)
         if entry._unknown_tags:
@@ -212,9 +214,9 @@ def _read_reassignable_topic_response(
 
 
 def _write_reassignable_topic_response(
-    append: Append, entries: Iterable[ReassignableTopicResponse], version: int
+    append: Append, entries: Collection[ReassignableTopicResponse], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_compact_string(append, entry.name)
         write_compact_array_length(append, len(entry.partitions))
         _write_reassignable_partition_response(append, entry.partitions, version)

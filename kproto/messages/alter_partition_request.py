@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -18,6 +18,8 @@ from ..wire.reading import (
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
     Append,
+    elements,
+    uuid_bytes,
     write_compact_array_length,
     write_compact_string,
     write_numbers,
@@ -205,8 +207,8 @@ def _read_broker_state(
     return entries, pos
 
 
-def _write_broker_state(append: Append, entries: Iterable[BrokerState], version: int) -> None:
-    for entry in entries:
+def _write_broker_state(append: Append, entries: Collection[BrokerState], version: int) -> None:
+    for entry in elements(entries):
         append(_INT32_INT64.pack(entry.broker_id, entry.broker_epoch))
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)
@@ -247,8 +249,8 @@ def _read_partition_data(
     return entries, pos
 
 
-def _write_partition_data(append: Append, entries: Iterable[PartitionData], version: int) -> None:
-    for entry in entries:
+def _write_partition_data(append: Append, entries: Collection[PartitionData], version: int) -> None:
+    for entry in elements(entries):
         append(_INT32X2.pack(entry.partition_index, entry.leader_epoch))
         if version >= 3:
             if len(entry.new_isr) > 0:
@@ -297,12 +299,10 @@ def _read_topic_data(
     return entries, pos
 
 
-def _write_topic_data(append: Append, entries: Iterable[TopicData], version: int) -> None:
-    for entry in entries:
+def _write_topic_data(append: Append, entries: Collection[TopicData], version: int) -> None:
+    for entry in elements(entries):
         if version >= 2:
-            if len(entry.topic_id) != 16:
-                raise WireFault
-            append(entry.topic_id)
+            append(uuid_bytes(entry.topic_id))
         else:
             write_compact_string(append, entry.topic_name)
         write_compact_array_length(append, len(entry.partitions))

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -18,6 +18,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_string,
@@ -197,9 +198,9 @@ def _read_alter_replica_log_dir_topic(
 
 
 def _write_alter_replica_log_dir_topic(
-    append: Append, entries: Iterable[AlterReplicaLogDirTopic], version: int
+    append: Append, entries: Collection[AlterReplicaLogDirTopic], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 2:
             write_compact_string(append, entry.name)
             write_compact_array_length(append, len(entry.partitions))
@@ -242,9 +243,9 @@ def _read_alter_replica_log_dir(
 
 
 def _write_alter_replica_log_dir(
-    append: Append, entries: Iterable[AlterReplicaLogDir], version: int
+    append: Append, entries: Collection[AlterReplicaLogDir], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 2:
             write_compact_string(append, entry.path)
             write_compact_array_length(append, len(entry.topics))

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -18,6 +18,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_string,
@@ -168,9 +169,9 @@ def _read_alter_replica_log_dir_partition_result(
 
 
 def _write_alter_replica_log_dir_partition_result(
-    append: Append, entries: Iterable[AlterReplicaLogDirPartitionResult], version: int
+    append: Append, entries: Collection[AlterReplicaLogDirPartitionResult], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT32_INT16.pack(entry.partition_index, entry.error_code))
         if version >= 2:
             if entry._unknown_tags:
@@ -212,9 +213,9 @@ def _read_alter_replica_log_dir_topic_result(
 
 
 def _write_alter_replica_log_dir_topic_result(
-    append: Append, entries: Iterable[AlterReplicaLogDirTopicResult], version: int
+    append: Append, entries: Collection[AlterReplicaLogDirTopicResult], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 2:
             write_compact_string(append, entry.topic_name)
             write_compact_array_length(append, len(entry.partitions))

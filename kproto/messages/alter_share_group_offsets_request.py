@@ -5,11 +5,17 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.reading import read_compact_array_length, read_compact_string, read_unknown_tags
-from ..wire.writing import Append, write_compact_array_length, write_compact_string, write_tags
+from ..wire.writing import (
+    Append,
+    elements,
+    write_compact_array_length,
+    write_compact_string,
+    write_tags,
+)
 from .base import KeyedList, Request, Struct
 
 if TYPE_CHECKING:
@@ -156,9 +162,9 @@ def _read_alter_share_group_offsets_request_partition(
 
 
 def _write_alter_share_group_offsets_request_partition(
-    append: Append, entries: Iterable[AlterShareGroupOffsetsRequestPartition], version: int
+    append: Append, entries: Collection[AlterShareGroupOffsetsRequestPartition], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT32_INT64.pack(entry.partition_index, entry.start_offset))
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)
@@ -188,9 +194,9 @@ def _read_alter_share_group_offsets_request_topic(
 
 
 def _write_alter_share_group_offsets_request_topic(
-    append: Append, entries: Iterable[AlterShareGroupOffsetsRequestTopic], version: int
+    append: Append, entries: Collection[AlterShareGroupOffsetsRequestTopic], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_compact_string(append, entry.topic_name)
         write_compact_array_length(append, len(entry.partitions))
         _write_alter_share_group_offsets_request_partition(append, entry.partitions, version)

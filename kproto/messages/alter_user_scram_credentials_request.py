@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.reading import (
@@ -16,6 +16,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_compact_array_length,
     write_compact_bytes,
     write_compact_string,
@@ -162,9 +163,9 @@ def _read_scram_credential_deletion(
 
 
 def _write_scram_credential_deletion(
-    append: Append, entries: Iterable[ScramCredentialDeletion], version: int
+    append: Append, entries: Collection[ScramCredentialDeletion], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_compact_string(append, entry.name)
         append(_INT8.pack(entry.mechanism))
         if entry._unknown_tags:
@@ -195,9 +196,9 @@ def _read_scram_credential_upsertion(
 
 
 def _write_scram_credential_upsertion(
-    append: Append, entries: Iterable[ScramCredentialUpsertion], version: int
+    append: Append, entries: Collection[ScramCredentialUpsertion], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_compact_string(append, entry.name)
         append(_INT8_INT32.pack(entry.mechanism, entry.iterations))
         write_compact_bytes(append, entry.salt)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.reading import (
@@ -16,6 +16,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_compact_array_length,
     write_compact_nullable_string,
     write_compact_string,
@@ -129,9 +130,9 @@ def _read_alter_user_scram_credentials_result(
 
 
 def _write_alter_user_scram_credentials_result(
-    append: Append, entries: Iterable[AlterUserScramCredentialsResult], version: int
+    append: Append, entries: Collection[AlterUserScramCredentialsResult], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_compact_string(append, entry.user)
         append(_INT16.pack(entry.error_code))
         write_compact_nullable_string(append, entry.error_message)

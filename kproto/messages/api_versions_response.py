@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -18,9 +18,11 @@ from ..wire.reading import (
 )
 from ..wire.tags import RawTaggedField
 from ..wire.writing import (
+    BOOLS,
     UVARINT,
     Append,
     compact_string_length,
+    elements,
     uvarint,
     write_compact_array_length,
     write_tags,
@@ -48,7 +50,6 @@ _INT16_UINT8 = struct.Struct(">hB")
 _INT32 = struct.Struct(">i")
 _INT32_UINT8 = struct.Struct(">iB")
 _INT64 = struct.Struct(">q")
-_UINT8 = struct.Struct(">B")
 
 
 class ApiVersion(Struct):
@@ -327,16 +328,16 @@ def _read_api_version(
     return entries, pos
 
 
-def _write_api_version(append: Append, entries: Iterable[ApiVersion], version: int) -> None:
+def _write_api_version(append: Append, entries: Collection[ApiVersion], version: int) -> None:
     if version >= 3:
-        for entry in entries:
+        for entry in elements(entries):
             append(_INT16X3.pack(entry.api_key, entry.min_version, entry.max_version))
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)
             else:
                 append(b"\0")
     else:
-        for entry in entries:
+        for entry in elements(entries):
             append(_INT16X3.pack(entry.api_key, entry.min_version, entry.max_version))
             if entry._unknown_tags:
                 raise WireFault
@@ -368,9 +369,9 @@ def _read_supported_feature_key(
 
 
 def _write_supported_feature_key(
-    append: Append, entries: Iterable[SupportedFeatureKey], version: int
+    append: Append, entries: Collection[SupportedFeatureKey], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         text = entry.name.encode()
         size = len(text)
         append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
@@ -412,9 +413,9 @@ def _read_finalized_feature_key(
 
 
 def _write_finalized_feature_key(
-    append: Append, entries: Iterable[FinalizedFeatureKey], version: int
+    append: Append, entries: Collection[FinalizedFeatureKey], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         text = entry.name.encode()
         size = len(text)
         append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
@@ -481,6 +482,6 @@ def _write_api_versions_response_tags(
     if message.zk_migration_ready is not False:
         pieces = []
         append = pieces.append
-        append(_UINT8.pack(message.zk_migration_ready))
+        append(_BOOL.pack(BOOLS[message.zk_migration_ready]))
         tagged.append(RawTaggedField(3, b"".join(pieces)))
     write_tags(out, tagged, message._unknown_tags, (0, 1, 2, 3))

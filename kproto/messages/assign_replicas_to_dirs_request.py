@@ -5,13 +5,12 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
-from ..wire.faults import WireFault
 from ..wire.reading import read_compact_array_length, read_unknown_tags
 from ..wire.uuid import ZERO_UUID, Uuid
-from ..wire.writing import Append, write_compact_array_length, write_tags
+from ..wire.writing import Append, elements, uuid_bytes, write_compact_array_length, write_tags
 from .base import Request, Struct
 
 if TYPE_CHECKING:
@@ -163,8 +162,8 @@ def _read_partition_data(
     return entries, pos
 
 
-def _write_partition_data(append: Append, entries: Iterable[PartitionData], version: int) -> None:
-    for entry in entries:
+def _write_partition_data(append: Append, entries: Collection[PartitionData], version: int) -> None:
+    for entry in elements(entries):
         append(_INT32.pack(entry.partition_index))
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)
@@ -192,11 +191,9 @@ def _read_topic_data(
     return entries, pos
 
 
-def _write_topic_data(append: Append, entries: Iterable[TopicData], version: int) -> None:
-    for entry in entries:
-        if len(entry.topic_id) != 16:
-            raise WireFault
-        append(entry.topic_id)
+def _write_topic_data(append: Append, entries: Collection[TopicData], version: int) -> None:
+    for entry in elements(entries):
+        append(uuid_bytes(entry.topic_id))
         write_compact_array_length(append, len(entry.partitions))
         _write_partition_data(append, entry.partitions, version)
         if entry._unknown_tags:
@@ -225,11 +222,9 @@ def _read_directory_data(
     return entries, pos
 
 
-def _write_directory_data(append: Append, entries: Iterable[DirectoryData], version: int) -> None:
-    for entry in entries:
-        if len(entry.id) != 16:
-            raise WireFault
-        append(entry.id)
+def _write_directory_data(append: Append, entries: Collection[DirectoryData], version: int) -> None:
+    for entry in elements(entries):
+        append(uuid_bytes(entry.id))
         write_compact_array_length(append, len(entry.topics))
         _write_topic_data(append, entry.topics, version)
         if entry._unknown_tags:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -21,6 +21,8 @@ from ..wire.reading import (
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
     Append,
+    elements,
+    uuid_bytes,
     write_array_length,
     write_compact_array_length,
     write_compact_nullable_string,
@@ -244,13 +246,11 @@ def _read_partition_data(
     return entries, pos
 
 
-def _write_partition_data(append: Append, entries: Iterable[PartitionData], version: int) -> None:
-    for entry in entries:
+def _write_partition_data(append: Append, entries: Collection[PartitionData], version: int) -> None:
+    for entry in elements(entries):
         append(_INT32.pack(entry.partition_index))
         if version == 1:
-            if len(entry.voter_directory_id) != 16:
-                raise WireFault
-            append(entry.voter_directory_id)
+            append(uuid_bytes(entry.voter_directory_id))
         append(_INT32X2.pack(entry.leader_id, entry.leader_epoch))
         if version >= 1:
             if entry._unknown_tags:
@@ -287,8 +287,8 @@ def _read_topic_data(
     return entries, pos
 
 
-def _write_topic_data(append: Append, entries: Iterable[TopicData], version: int) -> None:
-    for entry in entries:
+def _write_topic_data(append: Append, entries: Collection[TopicData], version: int) -> None:
+    for entry in elements(entries):
         if version >= 1:
             write_compact_string(append, entry.topic_name)
             write_compact_array_length(append, len(entry.partitions))
@@ -325,8 +325,10 @@ def _read_leader_endpoint(
     return entries, pos
 
 
-def _write_leader_endpoint(append: Append, entries: Iterable[LeaderEndpoint], version: int) -> None:
-    for entry in entries:
+def _write_leader_endpoint(
+    append: Append, entries: Collection[LeaderEndpoint], version: int
+) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.name)
         write_compact_string(append, entry.host)
         append(_UINT16.pack(entry.port))

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -20,6 +20,7 @@ from ..wire.reading import (
 from ..wire.tags import RawTaggedField
 from ..wire.writing import (
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_string,
@@ -224,8 +225,8 @@ def _read_partition_data(
     return entries, pos
 
 
-def _write_partition_data(append: Append, entries: Iterable[PartitionData], version: int) -> None:
-    for entry in entries:
+def _write_partition_data(append: Append, entries: Collection[PartitionData], version: int) -> None:
+    for entry in elements(entries):
         append(
             _INT32_INT16_INT32X2.pack(
                 entry.partition_index, entry.error_code, entry.leader_id, entry.leader_epoch
@@ -266,8 +267,8 @@ def _read_topic_data(
     return entries, pos
 
 
-def _write_topic_data(append: Append, entries: Iterable[TopicData], version: int) -> None:
-    for entry in entries:
+def _write_topic_data(append: Append, entries: Collection[TopicData], version: int) -> None:
+    for entry in elements(entries):
         if version >= 1:
             write_compact_string(append, entry.topic_name)
             write_compact_array_length(append, len(entry.partitions))
@@ -305,8 +306,8 @@ def _read_node_endpoint(
     return entries, pos
 
 
-def _write_node_endpoint(append: Append, entries: Iterable[NodeEndpoint], version: int) -> None:
-    for entry in entries:
+def _write_node_endpoint(append: Append, entries: Collection[NodeEndpoint], version: int) -> None:
+    for entry in elements(entries):
         append(_INT32.pack(entry.node_id))
         write_compact_string(append, entry.host)
         append(_UINT16.pack(entry.port))

@@ -13,12 +13,11 @@ from ..wire.reading import (
     read_compact_array_length,
     read_compact_nullable_array_length,
     read_tags,
-    read_unknown_tags,
     read_uuids,
 )
 from ..wire.tags import RawTaggedField
 from ..wire.uuid import Uuid
-from ..wire.writing import Append, write_compact_array_length, write_tags, write_uuids
+from ..wire.writing import BOOLS, Append, write_compact_array_length, write_tags, write_uuids
 from .base import Request
 
 if TYPE_CHECKING:
@@ -29,7 +28,6 @@ __all__ = [
 ]
 
 _INT32_INT64X2_BOOLX2 = struct.Struct(">iqq??")
-_INT32_INT64X2_UINT8X2 = struct.Struct(">iqqBB")
 
 
 class BrokerHeartbeatRequest(Request["BrokerHeartbeatResponse"]):
@@ -96,28 +94,21 @@ class BrokerHeartbeatRequest(Request["BrokerHeartbeatResponse"]):
         pos += 22
         message.offline_log_dirs = []
         message.cordoned_log_dirs = None
-        if version >= 1:
-            if data[pos]:
-                pos = _read_broker_heartbeat_request_tags(message, data, pos, version)
-            else:
-                message._unknown_tags = None
-                pos += 1
+        if data[pos]:
+            pos = _read_broker_heartbeat_request_tags(message, data, pos, version)
         else:
-            if data[pos]:
-                message._unknown_tags, pos = read_unknown_tags(data, pos)
-            else:
-                message._unknown_tags = None
-                pos += 1
+            message._unknown_tags = None
+            pos += 1
         return message, pos
 
     def _write_fields(self, append: Append, version: int) -> None:
         append(
-            _INT32_INT64X2_UINT8X2.pack(
+            _INT32_INT64X2_BOOLX2.pack(
                 self.broker_id,
                 self.broker_epoch,
                 self.current_metadata_offset,
-                self.want_fence,
-                self.want_shut_down,
+                BOOLS[self.want_fence],
+                BOOLS[self.want_shut_down],
             )
         )
         if version == 0:
@@ -126,13 +117,7 @@ class BrokerHeartbeatRequest(Request["BrokerHeartbeatResponse"]):
         if version <= 1:
             if self.cordoned_log_dirs is not None:
                 raise WireFault
-        if version >= 1:
-            _write_broker_heartbeat_request_tags(append, self, version)
-        else:
-            if self._unknown_tags:
-                write_tags(append, (), self._unknown_tags)
-            else:
-                append(b"\0")
+        _write_broker_heartbeat_request_tags(append, self, version)
 
 
 def _read_broker_heartbeat_request_tags(
@@ -150,6 +135,8 @@ def _read_broker_heartbeat_request_tags(
                 message.cordoned_log_dirs = None
             else:
                 message.cordoned_log_dirs, pos = read_uuids(data, pos, length)
+        elif tag in (0, 1):  # in other versions only
+            raise WireFault
         else:
             unknown.append(RawTaggedField(tag, data[pos:stop]))
             continue
@@ -175,9 +162,4 @@ def _write_broker_heartbeat_request_tags(
         write_compact_array_length(append, len(message.cordoned_log_dirs))
         write_uuids(append, message.cordoned_log_dirs)
         tagged.append(RawTaggedField(1, b"".join(pieces)))
-    known: tuple[int, ...]
-    if version >= 2:
-        known = (0, 1)
-    else:
-        known = (0,)
-    write_tags(out, tagged, message._unknown_tags, known)
+    write_tags(out, tagged, message._unknown_tags, (0, 1))

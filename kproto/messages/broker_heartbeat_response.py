@@ -8,7 +8,7 @@ import struct
 from typing import Self
 
 from ..wire.reading import read_unknown_tags
-from ..wire.writing import Append, write_tags
+from ..wire.writing import BOOLS, Append, write_tags
 from .base import Response
 
 __all__ = [
@@ -16,7 +16,6 @@ __all__ = [
 ]
 
 _INT32_INT16_BOOLX3 = struct.Struct(">ih???")
-_INT32_INT16_UINT8X3 = struct.Struct(">ihBBB")
 
 
 class BrokerHeartbeatResponse(Response):
@@ -75,12 +74,12 @@ class BrokerHeartbeatResponse(Response):
 
     def _write_fields(self, append: Append, version: int) -> None:
         append(
-            _INT32_INT16_UINT8X3.pack(
+            _INT32_INT16_BOOLX3.pack(
                 self.throttle_time_ms,
                 self.error_code,
-                self.is_caught_up,
-                self.is_fenced,
-                self.should_shut_down,
+                BOOLS[self.is_caught_up],
+                BOOLS[self.is_fenced],
+                BOOLS[self.should_shut_down],
             )
         )
         if self._unknown_tags:

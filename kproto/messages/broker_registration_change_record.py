@@ -126,6 +126,8 @@ def _read_broker_registration_change_record_tags(
                 message.cordoned_log_dirs = None
             else:
                 message.cordoned_log_dirs, pos = read_uuids(data, pos, length)
+        elif tag in (1, 2, 3):  # in other versions only
+            raise WireFault
         else:
             unknown.append(RawTaggedField(tag, data[pos:stop]))
             continue
@@ -161,13 +163,4 @@ def _write_broker_registration_change_record_tags(
         write_compact_array_length(append, len(message.cordoned_log_dirs))
         write_uuids(append, message.cordoned_log_dirs)
         tagged.append(RawTaggedField(3, b"".join(pieces)))
-    known: tuple[int, ...]
-    if version >= 3:
-        known = (0, 1, 2, 3)
-    elif version >= 2:
-        known = (0, 1, 2)
-    elif version >= 1:
-        known = (0, 1)
-    else:
-        known = (0,)
-    write_tags(out, tagged, message._unknown_tags, known)
+    write_tags(out, tagged, message._unknown_tags, (0, 1, 2, 3))

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -18,7 +18,10 @@ from ..wire.reading import (
 )
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
+    BOOLS,
     Append,
+    elements,
+    uuid_bytes,
     write_compact_array_length,
     write_compact_nullable_string,
     write_compact_string,
@@ -38,11 +41,11 @@ __all__ = [
     "ListenerCollection",
 ]
 
+_BOOL = struct.Struct(">?")
 _INT16X2 = struct.Struct(">hh")
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
 _UINT16_INT16 = struct.Struct(">Hh")
-_UINT8 = struct.Struct(">B")
 
 
 class Listener(Struct):
@@ -228,16 +231,14 @@ class BrokerRegistrationRequest(Request["BrokerRegistrationResponse"]):
     def _write_fields(self, append: Append, version: int) -> None:
         append(_INT32.pack(self.broker_id))
         write_compact_string(append, self.cluster_id)
-        if len(self.incarnation_id) != 16:
-            raise WireFault
-        append(self.incarnation_id)
+        append(uuid_bytes(self.incarnation_id))
         write_compact_array_length(append, len(self.listeners))
         _write_listener(append, self.listeners, version)
         write_compact_array_length(append, len(self.features))
         _write_feature(append, self.features, version)
         write_compact_nullable_string(append, self.rack)
         if version >= 1:
-            append(_UINT8.pack(self.is_migrating_zk_broker))
+            append(_BOOL.pack(BOOLS[self.is_migrating_zk_broker]))
         else:
             if self.is_migrating_zk_broker is not False:
                 raise WireFault
@@ -272,8 +273,8 @@ def _read_listener(
     return entries, pos
 
 
-def _write_listener(append: Append, entries: Iterable[Listener], version: int) -> None:
-    for entry in entries:
+def _write_listener(append: Append, entries: Collection[Listener], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.name)
         write_compact_string(append, entry.host)
         append(_UINT16_INT16.pack(entry.port, entry.security_protocol))
@@ -300,8 +301,8 @@ def _read_feature(data: bytes, pos: int, count: int, version: int) -> tuple[Feat
     return entries, pos
 
 
-def _write_feature(append: Append, entries: Iterable[Feature], version: int) -> None:
-    for entry in entries:
+def _write_feature(append: Append, entries: Collection[Feature], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.name)
         append(_INT16X2.pack(entry.min_supported_version, entry.max_supported_version))
         if entry._unknown_tags:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.reading import (
@@ -15,7 +15,9 @@ from ..wire.reading import (
     read_unknown_tags,
 )
 from ..wire.writing import (
+    BOOLS,
     Append,
+    elements,
     write_compact_array_length,
     write_compact_nullable_string,
     write_compact_string,
@@ -29,7 +31,6 @@ __all__ = [
 ]
 
 _FLOAT64_BOOL = struct.Struct(">d?")
-_FLOAT64_UINT8 = struct.Struct(">dB")
 
 
 class EntityData(Struct):
@@ -105,7 +106,7 @@ class ClientQuotaRecord(Message):
         write_compact_array_length(append, len(self.entity))
         _write_entity_data(append, self.entity, version)
         write_compact_string(append, self.key)
-        append(_FLOAT64_UINT8.pack(self.value, self.remove))
+        append(_FLOAT64_BOOL.pack(self.value, BOOLS[self.remove]))
         if self._unknown_tags:
             write_tags(append, (), self._unknown_tags)
         else:
@@ -130,8 +131,8 @@ def _read_entity_data(
     return entries, pos
 
 
-def _write_entity_data(append: Append, entries: Iterable[EntityData], version: int) -> None:
-    for entry in entries:
+def _write_entity_data(append: Append, entries: Collection[EntityData], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.entity_type)
         write_compact_nullable_string(append, entry.entity_name)
         if entry._unknown_tags:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -18,7 +18,14 @@ from ..wire.reading import (
 )
 from ..wire.tags import RawTaggedField
 from ..wire.uuid import ZERO_UUID, Uuid
-from ..wire.writing import Append, write_compact_array_length, write_numbers, write_tags
+from ..wire.writing import (
+    Append,
+    elements,
+    uuid_bytes,
+    write_compact_array_length,
+    write_numbers,
+    write_tags,
+)
 from .base import Message, Struct
 
 __all__ = [
@@ -174,12 +181,10 @@ def _read_topic_partitions_tags(entry: TopicPartitions, data: bytes, pos: int, v
 
 
 def _write_topic_partitions(
-    append: Append, entries: Iterable[TopicPartitions], version: int
+    append: Append, entries: Collection[TopicPartitions], version: int
 ) -> None:
-    for entry in entries:
-        if len(entry.topic_id) != 16:
-            raise WireFault
-        append(entry.topic_id)
+    for entry in elements(entries):
+        append(uuid_bytes(entry.topic_id))
         write_compact_array_length(append, len(entry.partitions))
         write_numbers(append, entry.partitions, "i")
         _write_topic_partitions_tags(append, entry, version)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -22,6 +22,7 @@ from ..wire.reading import (
 from ..wire.tags import RawTaggedField
 from ..wire.writing import (
     Append,
+    elements,
     write_compact_array_length,
     write_compact_bytes,
     write_compact_nullable_string,
@@ -202,9 +203,9 @@ def _read_classic_protocol(
 
 
 def _write_classic_protocol(
-    append: Append, entries: Iterable[ClassicProtocol], version: int
+    append: Append, entries: Collection[ClassicProtocol], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_compact_string(append, entry.name)
         write_compact_bytes(append, entry.metadata)
         if entry._unknown_tags:
@@ -234,9 +235,9 @@ def _read_classic_member_metadata(
 
 
 def _write_classic_member_metadata(
-    append: Append, entries: Iterable[ClassicMemberMetadata], version: int
+    append: Append, entries: Collection[ClassicMemberMetadata], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT32.pack(entry.session_timeout_ms))
         write_compact_array_length(append, len(entry.supported_protocols))
         _write_classic_protocol(append, entry.supported_protocols, version)

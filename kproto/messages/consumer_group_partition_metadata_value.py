@@ -5,10 +5,9 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
-from ..wire.faults import WireFault
 from ..wire.reading import (
     read_compact_array_length,
     read_compact_string,
@@ -18,6 +17,8 @@ from ..wire.reading import (
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
     Append,
+    elements,
+    uuid_bytes,
     write_compact_array_length,
     write_compact_string,
     write_compact_strings,
@@ -149,9 +150,9 @@ def _read_partition_metadata(
 
 
 def _write_partition_metadata(
-    append: Append, entries: Iterable[PartitionMetadata], version: int
+    append: Append, entries: Collection[PartitionMetadata], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT32.pack(entry.partition))
         write_compact_array_length(append, len(entry.racks))
         write_compact_strings(append, entry.racks)
@@ -184,11 +185,9 @@ def _read_topic_metadata(
     return entries, pos
 
 
-def _write_topic_metadata(append: Append, entries: Iterable[TopicMetadata], version: int) -> None:
-    for entry in entries:
-        if len(entry.topic_id) != 16:
-            raise WireFault
-        append(entry.topic_id)
+def _write_topic_metadata(append: Append, entries: Collection[TopicMetadata], version: int) -> None:
+    for entry in elements(entries):
+        append(uuid_bytes(entry.topic_id))
         write_compact_string(append, entry.topic_name)
         append(_INT32.pack(entry.num_partitions))
         write_compact_array_length(append, len(entry.partition_metadata))

@@ -4,13 +4,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
-from ..wire.faults import WireFault
 from ..wire.reading import read_compact_array_length, read_numbers, read_unknown_tags
 from ..wire.uuid import ZERO_UUID, Uuid
-from ..wire.writing import Append, write_compact_array_length, write_numbers, write_tags
+from ..wire.writing import (
+    Append,
+    elements,
+    uuid_bytes,
+    write_compact_array_length,
+    write_numbers,
+    write_tags,
+)
 from .base import Message, Struct
 
 __all__ = [
@@ -105,11 +111,11 @@ def _read_topic_partition(
     return entries, pos
 
 
-def _write_topic_partition(append: Append, entries: Iterable[TopicPartition], version: int) -> None:
-    for entry in entries:
-        if len(entry.topic_id) != 16:
-            raise WireFault
-        append(entry.topic_id)
+def _write_topic_partition(
+    append: Append, entries: Collection[TopicPartition], version: int
+) -> None:
+    for entry in elements(entries):
+        append(uuid_bytes(entry.topic_id))
         write_compact_array_length(append, len(entry.partitions))
         write_numbers(append, entry.partitions, "i")
         if entry._unknown_tags:

@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
 from ..wire.reading import read_array_length, read_nullable_bytes, read_numbers, read_string
 from ..wire.writing import (
     Append,
+    elements,
     write_array_length,
     write_nullable_bytes,
     write_numbers,
@@ -120,8 +121,10 @@ def _read_topic_partition(
     return entries, pos
 
 
-def _write_topic_partition(append: Append, entries: Iterable[TopicPartition], version: int) -> None:
-    for entry in entries:
+def _write_topic_partition(
+    append: Append, entries: Collection[TopicPartition], version: int
+) -> None:
+    for entry in elements(entries):
         write_string(append, entry.topic)
         write_array_length(append, len(entry.partitions))
         write_numbers(append, entry.partitions, "i")

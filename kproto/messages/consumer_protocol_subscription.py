@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -19,6 +19,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_array_length,
     write_nullable_bytes,
     write_nullable_string,
@@ -164,8 +165,10 @@ def _read_topic_partition(
     return entries, pos
 
 
-def _write_topic_partition(append: Append, entries: Iterable[TopicPartition], version: int) -> None:
-    for entry in entries:
+def _write_topic_partition(
+    append: Append, entries: Collection[TopicPartition], version: int
+) -> None:
+    for entry in elements(entries):
         write_string(append, entry.topic)
         write_array_length(append, len(entry.partitions))
         write_numbers(append, entry.partitions, "i")

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -18,6 +18,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_string,
@@ -167,9 +168,9 @@ def _read_remaining_partition(
 
 
 def _write_remaining_partition(
-    append: Append, entries: Iterable[RemainingPartition], version: int
+    append: Append, entries: Collection[RemainingPartition], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 3:
             write_compact_string(append, entry.topic_name)
         else:

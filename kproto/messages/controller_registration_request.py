@@ -5,13 +5,20 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
-from ..wire.faults import WireFault
 from ..wire.reading import read_compact_array_length, read_compact_string, read_unknown_tags
 from ..wire.uuid import ZERO_UUID, Uuid
-from ..wire.writing import Append, write_compact_array_length, write_compact_string, write_tags
+from ..wire.writing import (
+    BOOLS,
+    Append,
+    elements,
+    uuid_bytes,
+    write_compact_array_length,
+    write_compact_string,
+    write_tags,
+)
 from .base import KeyedList, Request, Struct
 
 if TYPE_CHECKING:
@@ -25,10 +32,10 @@ __all__ = [
     "ListenerCollection",
 ]
 
+_BOOL = struct.Struct(">?")
 _INT16X2 = struct.Struct(">hh")
 _INT32 = struct.Struct(">i")
 _UINT16_INT16 = struct.Struct(">Hh")
-_UINT8 = struct.Struct(">B")
 
 
 class Listener(Struct):
@@ -174,10 +181,8 @@ class ControllerRegistrationRequest(Request["ControllerRegistrationResponse"]):
 
     def _write_fields(self, append: Append, version: int) -> None:
         append(_INT32.pack(self.controller_id))
-        if len(self.incarnation_id) != 16:
-            raise WireFault
-        append(self.incarnation_id)
-        append(_UINT8.pack(self.zk_migration_ready))
+        append(uuid_bytes(self.incarnation_id))
+        append(_BOOL.pack(BOOLS[self.zk_migration_ready]))
         write_compact_array_length(append, len(self.listeners))
         _write_listener(append, self.listeners, version)
         write_compact_array_length(append, len(self.features))
@@ -208,8 +213,8 @@ def _read_listener(
     return entries, pos
 
 
-def _write_listener(append: Append, entries: Iterable[Listener], version: int) -> None:
-    for entry in entries:
+def _write_listener(append: Append, entries: Collection[Listener], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.name)
         write_compact_string(append, entry.host)
         append(_UINT16_INT16.pack(entry.port, entry.security_protocol))
@@ -236,8 +241,8 @@ def _read_feature(data: bytes, pos: int, count: int, version: int) -> tuple[Feat
     return entries, pos
 
 
-def _write_feature(append: Append, entries: Iterable[Feature], version: int) -> None:
-    for entry in entries:
+def _write_feature(append: Append, entries: Collection[Feature], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.name)
         append(_INT16X2.pack(entry.min_supported_version, entry.max_supported_version))
         if entry._unknown_tags:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -18,6 +18,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_string,
@@ -179,8 +180,8 @@ def _read_acl_creation(
     return entries, pos
 
 
-def _write_acl_creation(append: Append, entries: Iterable[AclCreation], version: int) -> None:
-    for entry in entries:
+def _write_acl_creation(append: Append, entries: Collection[AclCreation], version: int) -> None:
+    for entry in elements(entries):
         append(_INT8.pack(entry.resource_type))
         if version >= 2:
             write_compact_string(append, entry.resource_name)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -18,6 +18,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_nullable_string,
@@ -143,9 +144,9 @@ def _read_acl_creation_result(
 
 
 def _write_acl_creation_result(
-    append: Append, entries: Iterable[AclCreationResult], version: int
+    append: Append, entries: Collection[AclCreationResult], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT16.pack(entry.error_code))
         if version >= 2:
             write_compact_nullable_string(append, entry.error_message)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -19,6 +19,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_nullable_string,
@@ -174,9 +175,9 @@ def _read_creatable_renewers(
 
 
 def _write_creatable_renewers(
-    append: Append, entries: Iterable[CreatableRenewers], version: int
+    append: Append, entries: Collection[CreatableRenewers], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 2:
             write_compact_string(append, entry.principal_type)
             write_compact_string(append, entry.principal_name)

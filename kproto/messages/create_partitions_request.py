@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -20,7 +20,9 @@ from ..wire.reading import (
     read_unknown_tags,
 )
 from ..wire.writing import (
+    BOOLS,
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_string,
@@ -42,7 +44,6 @@ __all__ = [
 
 _INT32 = struct.Struct(">i")
 _INT32_BOOL = struct.Struct(">i?")
-_INT32_UINT8 = struct.Struct(">iB")
 
 
 class CreatePartitionsAssignment(Struct):
@@ -163,7 +164,7 @@ class CreatePartitionsRequest(Request["CreatePartitionsResponse"]):
         else:
             write_array_length(append, len(self.topics))
             _write_create_partitions_topic(append, self.topics, version)
-        append(_INT32_UINT8.pack(self.timeout_ms, self.validate_only))
+        append(_INT32_BOOL.pack(self.timeout_ms, BOOLS[self.validate_only]))
         if version >= 2:
             if self._unknown_tags:
                 write_tags(append, (), self._unknown_tags)
@@ -198,9 +199,9 @@ def _read_create_partitions_assignment(
 
 
 def _write_create_partitions_assignment(
-    append: Append, entries: Iterable[CreatePartitionsAssignment], version: int
+    append: Append, entries: Collection[CreatePartitionsAssignment], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 2:
             write_compact_array_length(append, len(entry.broker_ids))
             write_numbers(append, entry.broker_ids, "i")
@@ -255,9 +256,9 @@ def _read_create_partitions_topic(
 
 
 def _write_create_partitions_topic(
-    append: Append, entries: Iterable[CreatePartitionsTopic], version: int
+    append: Append, entries: Collection[CreatePartitionsTopic], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 2:
             write_compact_string(append, entry.name)
         else:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -20,6 +20,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_nullable_string,
@@ -154,9 +155,9 @@ def _read_create_partitions_topic_result(
 
 
 def _write_create_partitions_topic_result(
-    append: Append, entries: Iterable[CreatePartitionsTopicResult], version: int
+    append: Append, entries: Collection[CreatePartitionsTopicResult], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 2:
             write_compact_string(append, entry.name)
         else:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -20,7 +20,9 @@ from ..wire.reading import (
     read_unknown_tags,
 )
 from ..wire.writing import (
+    BOOLS,
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_nullable_string,
@@ -45,9 +47,9 @@ __all__ = [
     "CreateTopicsRequest",
 ]
 
+_BOOL = struct.Struct(">?")
 _INT32 = struct.Struct(">i")
 _INT32_INT16 = struct.Struct(">ih")
-_UINT8 = struct.Struct(">B")
 
 
 class CreatableReplicaAssignment(Struct):
@@ -239,7 +241,7 @@ class CreateTopicsRequest(Request["CreateTopicsResponse"]):
             _write_creatable_topic(append, self.topics, version)
         append(_INT32.pack(self.timeout_ms))
         if version >= 1:
-            append(_UINT8.pack(self.validate_only))
+            append(_BOOL.pack(BOOLS[self.validate_only]))
         else:
             if self.validate_only is not False:
                 raise WireFault
@@ -279,9 +281,9 @@ def _read_creatable_replica_assignment(
 
 
 def _write_creatable_replica_assignment(
-    append: Append, entries: Iterable[CreatableReplicaAssignment], version: int
+    append: Append, entries: Collection[CreatableReplicaAssignment], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT32.pack(entry.partition_index))
         if version >= 5:
             write_compact_array_length(append, len(entry.broker_ids))
@@ -321,9 +323,9 @@ def _read_creatable_topic_config(
 
 
 def _write_creatable_topic_config(
-    append: Append, entries: Iterable[CreatableTopicConfig], version: int
+    append: Append, entries: Collection[CreatableTopicConfig], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 5:
             write_compact_string(append, entry.name)
             write_compact_nullable_string(append, entry.value)
@@ -371,8 +373,10 @@ def _read_creatable_topic(
     return entries, pos
 
 
-def _write_creatable_topic(append: Append, entries: Iterable[CreatableTopic], version: int) -> None:
-    for entry in entries:
+def _write_creatable_topic(
+    append: Append, entries: Collection[CreatableTopic], version: int
+) -> None:
+    for entry in elements(entries):
         if version >= 5:
             write_compact_string(append, entry.name)
         else:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -23,7 +23,10 @@ from ..wire.reading import (
 from ..wire.tags import RawTaggedField
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
+    BOOLS,
     Append,
+    elements,
+    uuid_bytes,
     write_array_length,
     write_compact_array_length,
     write_compact_nullable_string,
@@ -45,7 +48,6 @@ _BOOL_INT8_BOOL = struct.Struct(">?b?")
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT32_INT16 = struct.Struct(">ih")
-_UINT8_INT8_UINT8 = struct.Struct(">BbB")
 
 
 class CreatableTopicConfigs(Struct):
@@ -241,12 +243,16 @@ def _read_creatable_topic_configs(
 
 
 def _write_creatable_topic_configs(
-    append: Append, entries: Iterable[CreatableTopicConfigs], version: int
+    append: Append, entries: Collection[CreatableTopicConfigs], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_compact_string(append, entry.name)
         write_compact_nullable_string(append, entry.value)
-        append(_UINT8_INT8_UINT8.pack(entry.read_only, entry.config_source, entry.is_sensitive))
+        append(
+            _BOOL_INT8_BOOL.pack(
+                BOOLS[entry.read_only], entry.config_source, BOOLS[entry.is_sensitive]
+            )
+        )
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)
         else:
@@ -320,17 +326,15 @@ def _read_creatable_topic_result_tags(
 
 
 def _write_creatable_topic_result(
-    append: Append, entries: Iterable[CreatableTopicResult], version: int
+    append: Append, entries: Collection[CreatableTopicResult], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 5:
             write_compact_string(append, entry.name)
         else:
             write_string(append, entry.name)
         if version == 7:
-            if len(entry.topic_id) != 16:
-                raise WireFault
-            append(entry.topic_id)
+            append(uuid_bytes(entry.topic_id))
         append(_INT16.pack(entry.error_code))
         if version >= 5:
             write_compact_nullable_string(append, entry.error_message)

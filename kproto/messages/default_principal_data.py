@@ -8,14 +8,14 @@ import struct
 from typing import Self
 
 from ..wire.reading import read_compact_string, read_unknown_tags
-from ..wire.writing import Append, write_compact_string, write_tags
+from ..wire.writing import BOOLS, Append, write_compact_string, write_tags
 from .base import Message
 
 __all__ = [
     "DefaultPrincipalData",
 ]
 
-_UINT8 = struct.Struct(">B")
+_BOOL = struct.Struct(">?")
 
 
 class DefaultPrincipalData(Message):
@@ -63,7 +63,7 @@ class DefaultPrincipalData(Message):
     def _write_fields(self, append: Append, version: int) -> None:
         write_compact_string(append, self.type)
         write_compact_string(append, self.name)
-        append(_UINT8.pack(self.token_authenticated))
+        append(_BOOL.pack(BOOLS[self.token_authenticated]))
         if self._unknown_tags:
             write_tags(append, (), self._unknown_tags)
         else:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -18,6 +18,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_nullable_string,
@@ -181,9 +182,9 @@ def _read_delete_acls_filter(
 
 
 def _write_delete_acls_filter(
-    append: Append, entries: Iterable[DeleteAclsFilter], version: int
+    append: Append, entries: Collection[DeleteAclsFilter], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT8.pack(entry.resource_type_filter))
         if version >= 2:
             write_compact_nullable_string(append, entry.resource_name_filter)

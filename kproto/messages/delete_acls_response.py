@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -20,6 +20,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_nullable_string,
@@ -233,9 +234,9 @@ def _read_delete_acls_matching_acl(
 
 
 def _write_delete_acls_matching_acl(
-    append: Append, entries: Iterable[DeleteAclsMatchingAcl], version: int
+    append: Append, entries: Collection[DeleteAclsMatchingAcl], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT16.pack(entry.error_code))
         if version >= 2:
             write_compact_nullable_string(append, entry.error_message)
@@ -296,9 +297,9 @@ def _read_delete_acls_filter_result(
 
 
 def _write_delete_acls_filter_result(
-    append: Append, entries: Iterable[DeleteAclsFilterResult], version: int
+    append: Append, entries: Collection[DeleteAclsFilterResult], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT16.pack(entry.error_code))
         if version >= 2:
             write_compact_nullable_string(append, entry.error_message)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -19,6 +19,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_nullable_string,
@@ -172,9 +173,9 @@ def _read_deletable_group_result(
 
 
 def _write_deletable_group_result(
-    append: Append, entries: Iterable[DeletableGroupResult], version: int
+    append: Append, entries: Collection[DeletableGroupResult], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 2:
             write_compact_string(append, entry.group_id)
         else:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -18,6 +18,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_string,
@@ -171,9 +172,9 @@ def _read_delete_records_partition(
 
 
 def _write_delete_records_partition(
-    append: Append, entries: Iterable[DeleteRecordsPartition], version: int
+    append: Append, entries: Collection[DeleteRecordsPartition], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT32_INT64.pack(entry.partition_index, entry.offset))
         if version >= 2:
             if entry._unknown_tags:
@@ -211,9 +212,9 @@ def _read_delete_records_topic(
 
 
 def _write_delete_records_topic(
-    append: Append, entries: Iterable[DeleteRecordsTopic], version: int
+    append: Append, entries: Collection[DeleteRecordsTopic], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 2:
             write_compact_string(append, entry.name)
             write_compact_array_length(append, len(entry.partitions))

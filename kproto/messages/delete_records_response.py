@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -18,6 +18,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_string,
@@ -205,9 +206,9 @@ def _read_delete_records_partition_result(
 
 
 def _write_delete_records_partition_result(
-    append: Append, entries: Iterable[DeleteRecordsPartitionResult], version: int
+    append: Append, entries: Collection[DeleteRecordsPartitionResult], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(
             _INT32_INT64_INT16.pack(entry.partition_index, entry.low_watermark, entry.error_code)
         )
@@ -251,9 +252,9 @@ def _read_delete_records_topic_result(
 
 
 def _write_delete_records_topic_result(
-    append: Append, entries: Iterable[DeleteRecordsTopicResult], version: int
+    append: Append, entries: Collection[DeleteRecordsTopicResult], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 2:
             write_compact_string(append, entry.name)
             write_compact_array_length(append, len(entry.partitions))

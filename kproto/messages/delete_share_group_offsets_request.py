@@ -4,11 +4,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.reading import read_compact_array_length, read_compact_string, read_unknown_tags
-from ..wire.writing import Append, write_compact_array_length, write_compact_string, write_tags
+from ..wire.writing import (
+    Append,
+    elements,
+    write_compact_array_length,
+    write_compact_string,
+    write_tags,
+)
 from .base import Request, Struct
 
 if TYPE_CHECKING:
@@ -109,9 +115,9 @@ def _read_delete_share_group_offsets_request_topic(
 
 
 def _write_delete_share_group_offsets_request_topic(
-    append: Append, entries: Iterable[DeleteShareGroupOffsetsRequestTopic], version: int
+    append: Append, entries: Collection[DeleteShareGroupOffsetsRequestTopic], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_compact_string(append, entry.topic_name)
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)

@@ -5,10 +5,9 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
-from ..wire.faults import WireFault
 from ..wire.reading import (
     read_compact_array_length,
     read_compact_nullable_string,
@@ -18,6 +17,8 @@ from ..wire.reading import (
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
     Append,
+    elements,
+    uuid_bytes,
     write_compact_array_length,
     write_compact_nullable_string,
     write_compact_string,
@@ -146,13 +147,11 @@ def _read_delete_share_group_offsets_response_topic(
 
 
 def _write_delete_share_group_offsets_response_topic(
-    append: Append, entries: Iterable[DeleteShareGroupOffsetsResponseTopic], version: int
+    append: Append, entries: Collection[DeleteShareGroupOffsetsResponseTopic], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_compact_string(append, entry.topic_name)
-        if len(entry.topic_id) != 16:
-            raise WireFault
-        append(entry.topic_id)
+        append(uuid_bytes(entry.topic_id))
         append(_INT16.pack(entry.error_code))
         write_compact_nullable_string(append, entry.error_message)
         if entry._unknown_tags:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -20,6 +20,8 @@ from ..wire.reading import (
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
     Append,
+    elements,
+    uuid_bytes,
     write_array_length,
     write_compact_array_length,
     write_compact_nullable_string,
@@ -164,13 +166,11 @@ def _read_delete_topic_state(
 
 
 def _write_delete_topic_state(
-    append: Append, entries: Iterable[DeleteTopicState], version: int
+    append: Append, entries: Collection[DeleteTopicState], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_compact_nullable_string(append, entry.name)
-        if len(entry.topic_id) != 16:
-            raise WireFault
-        append(entry.topic_id)
+        append(uuid_bytes(entry.topic_id))
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)
         else:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -20,6 +20,8 @@ from ..wire.reading import (
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
     Append,
+    elements,
+    uuid_bytes,
     write_array_length,
     write_compact_array_length,
     write_compact_nullable_string,
@@ -188,9 +190,9 @@ def _read_deletable_topic_result(
 
 
 def _write_deletable_topic_result(
-    append: Append, entries: Iterable[DeletableTopicResult], version: int
+    append: Append, entries: Collection[DeletableTopicResult], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 6:
             write_compact_nullable_string(append, entry.name)
         elif version >= 4:
@@ -202,9 +204,7 @@ def _write_deletable_topic_result(
                 raise WireFault
             write_string(append, entry.name)
         if version == 6:
-            if len(entry.topic_id) != 16:
-                raise WireFault
-            append(entry.topic_id)
+            append(uuid_bytes(entry.topic_id))
         append(_INT16.pack(entry.error_code))
         if version >= 5:
             write_compact_nullable_string(append, entry.error_message)

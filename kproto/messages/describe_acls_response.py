@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -20,6 +20,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_nullable_string,
@@ -198,8 +199,10 @@ def _read_acl_description(
     return entries, pos
 
 
-def _write_acl_description(append: Append, entries: Iterable[AclDescription], version: int) -> None:
-    for entry in entries:
+def _write_acl_description(
+    append: Append, entries: Collection[AclDescription], version: int
+) -> None:
+    for entry in elements(entries):
         if version >= 2:
             write_compact_string(append, entry.principal)
             write_compact_string(append, entry.host)
@@ -252,9 +255,9 @@ def _read_describe_acls_resource(
 
 
 def _write_describe_acls_resource(
-    append: Append, entries: Iterable[DescribeAclsResource], version: int
+    append: Append, entries: Collection[DescribeAclsResource], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT8.pack(entry.resource_type))
         if version >= 2:
             write_compact_string(append, entry.resource_name)

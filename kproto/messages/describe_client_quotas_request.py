@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -19,7 +19,9 @@ from ..wire.reading import (
     read_unknown_tags,
 )
 from ..wire.writing import (
+    BOOLS,
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_nullable_string,
@@ -38,8 +40,8 @@ __all__ = [
     "DescribeClientQuotasRequest",
 ]
 
+_BOOL = struct.Struct(">?")
 _INT8 = struct.Struct(">b")
-_UINT8 = struct.Struct(">B")
 
 
 class ComponentData(Struct):
@@ -122,7 +124,7 @@ class DescribeClientQuotasRequest(Request["DescribeClientQuotasResponse"]):
         else:
             write_array_length(append, len(self.components))
             _write_component_data(append, self.components, version)
-        append(_UINT8.pack(self.strict))
+        append(_BOOL.pack(BOOLS[self.strict]))
         if version >= 1:
             if self._unknown_tags:
                 write_tags(append, (), self._unknown_tags)
@@ -160,8 +162,8 @@ def _read_component_data(
     return entries, pos
 
 
-def _write_component_data(append: Append, entries: Iterable[ComponentData], version: int) -> None:
-    for entry in entries:
+def _write_component_data(append: Append, entries: Collection[ComponentData], version: int) -> None:
+    for entry in elements(entries):
         if version >= 1:
             write_compact_string(append, entry.entity_type)
         else:

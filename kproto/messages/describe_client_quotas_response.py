@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -22,6 +22,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_nullable_string,
@@ -216,8 +217,8 @@ def _read_entity_data(
     return entries, pos
 
 
-def _write_entity_data(append: Append, entries: Iterable[EntityData], version: int) -> None:
-    for entry in entries:
+def _write_entity_data(append: Append, entries: Collection[EntityData], version: int) -> None:
+    for entry in elements(entries):
         if version >= 1:
             write_compact_string(append, entry.entity_type)
             write_compact_nullable_string(append, entry.entity_name)
@@ -257,8 +258,8 @@ def _read_value_data(
     return entries, pos
 
 
-def _write_value_data(append: Append, entries: Iterable[ValueData], version: int) -> None:
-    for entry in entries:
+def _write_value_data(append: Append, entries: Collection[ValueData], version: int) -> None:
+    for entry in elements(entries):
         if version >= 1:
             write_compact_string(append, entry.key)
         else:
@@ -301,8 +302,8 @@ def _read_entry_data(
     return entries, pos
 
 
-def _write_entry_data(append: Append, entries: Iterable[EntryData], version: int) -> None:
-    for entry in entries:
+def _write_entry_data(append: Append, entries: Collection[EntryData], version: int) -> None:
+    for entry in elements(entries):
         if version >= 1:
             write_compact_array_length(append, len(entry.entity))
             _write_entity_data(append, entry.entity, version)

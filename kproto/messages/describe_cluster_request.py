@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
 from ..wire.reading import read_unknown_tags
-from ..wire.writing import Append, write_tags
+from ..wire.writing import BOOLS, Append, write_tags
 from .base import Request
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ __all__ = [
     "DescribeClusterRequest",
 ]
 
+_BOOL = struct.Struct(">?")
 _INT8 = struct.Struct(">b")
-_UINT8 = struct.Struct(">B")
 
 
 class DescribeClusterRequest(Request["DescribeClusterResponse"]):
@@ -76,14 +76,14 @@ class DescribeClusterRequest(Request["DescribeClusterResponse"]):
         return message, pos
 
     def _write_fields(self, append: Append, version: int) -> None:
-        append(_UINT8.pack(self.include_cluster_authorized_operations))
+        append(_BOOL.pack(BOOLS[self.include_cluster_authorized_operations]))
         if version >= 1:
             append(_INT8.pack(self.endpoint_type))
         else:
             if self.endpoint_type != 1:
                 raise WireFault
         if version >= 2:
-            append(_UINT8.pack(self.include_fenced_brokers))
+            append(_BOOL.pack(BOOLS[self.include_fenced_brokers]))
         else:
             if self.include_fenced_brokers is not False:
                 raise WireFault

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -16,7 +16,9 @@ from ..wire.reading import (
     read_unknown_tags,
 )
 from ..wire.writing import (
+    BOOLS,
     Append,
+    elements,
     write_compact_array_length,
     write_compact_nullable_string,
     write_compact_string,
@@ -30,10 +32,10 @@ __all__ = [
     "DescribeClusterResponse",
 ]
 
+_BOOL = struct.Struct(">?")
 _INT32 = struct.Struct(">i")
 _INT32_INT16 = struct.Struct(">ih")
 _INT8 = struct.Struct(">b")
-_UINT8 = struct.Struct(">B")
 
 
 class DescribeClusterBroker(Struct):
@@ -211,15 +213,15 @@ def _read_describe_cluster_broker(
 
 
 def _write_describe_cluster_broker(
-    append: Append, entries: Iterable[DescribeClusterBroker], version: int
+    append: Append, entries: Collection[DescribeClusterBroker], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT32.pack(entry.broker_id))
         write_compact_string(append, entry.host)
         append(_INT32.pack(entry.port))
         write_compact_nullable_string(append, entry.rack)
         if version >= 2:
-            append(_UINT8.pack(entry.is_fenced))
+            append(_BOOL.pack(BOOLS[entry.is_fenced]))
         else:
             if entry.is_fenced is not False:
                 raise WireFault

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -21,7 +21,9 @@ from ..wire.reading import (
     read_unknown_tags,
 )
 from ..wire.writing import (
+    BOOLS,
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_string,
@@ -40,8 +42,8 @@ __all__ = [
     "DescribeConfigsResource",
 ]
 
+_BOOL = struct.Struct(">?")
 _INT8 = struct.Struct(">b")
-_UINT8 = struct.Struct(">B")
 
 
 class DescribeConfigsResource(Struct):
@@ -140,12 +142,12 @@ class DescribeConfigsRequest(Request["DescribeConfigsResponse"]):
             write_array_length(append, len(self.resources))
             _write_describe_configs_resource(append, self.resources, version)
         if version >= 1:
-            append(_UINT8.pack(self.include_synonyms))
+            append(_BOOL.pack(BOOLS[self.include_synonyms]))
         else:
             if self.include_synonyms is not False:
                 raise WireFault
         if version >= 3:
-            append(_UINT8.pack(self.include_documentation))
+            append(_BOOL.pack(BOOLS[self.include_documentation]))
         else:
             if self.include_documentation is not False:
                 raise WireFault
@@ -193,9 +195,9 @@ def _read_describe_configs_resource(
 
 
 def _write_describe_configs_resource(
-    append: Append, entries: Iterable[DescribeConfigsResource], version: int
+    append: Append, entries: Collection[DescribeConfigsResource], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT8.pack(entry.resource_type))
         if version >= 4:
             write_compact_string(append, entry.resource_name)

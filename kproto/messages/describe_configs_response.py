@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -19,7 +19,9 @@ from ..wire.reading import (
     read_unknown_tags,
 )
 from ..wire.writing import (
+    BOOLS,
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_nullable_string,
@@ -37,10 +39,10 @@ __all__ = [
     "DescribeConfigsSynonym",
 ]
 
+_BOOL = struct.Struct(">?")
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT8 = struct.Struct(">b")
-_UINT8 = struct.Struct(">B")
 
 
 class DescribeConfigsSynonym(Struct):
@@ -247,9 +249,9 @@ def _read_describe_configs_synonym(
 
 
 def _write_describe_configs_synonym(
-    append: Append, entries: Iterable[DescribeConfigsSynonym], version: int
+    append: Append, entries: Collection[DescribeConfigsSynonym], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 4:
             write_compact_string(append, entry.name)
             write_compact_nullable_string(append, entry.value)
@@ -324,23 +326,23 @@ def _read_describe_configs_resource_result(
 
 
 def _write_describe_configs_resource_result(
-    append: Append, entries: Iterable[DescribeConfigsResourceResult], version: int
+    append: Append, entries: Collection[DescribeConfigsResourceResult], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 4:
             write_compact_string(append, entry.name)
             write_compact_nullable_string(append, entry.value)
         else:
             write_string(append, entry.name)
             write_nullable_string(append, entry.value)
-        append(_UINT8.pack(entry.read_only))
+        append(_BOOL.pack(BOOLS[entry.read_only]))
         if version >= 1:
             if entry.is_default is not False:
                 raise WireFault
             append(_INT8.pack(entry.config_source))
         else:
-            append(_UINT8.pack(entry.is_default))
-        append(_UINT8.pack(entry.is_sensitive))
+            append(_BOOL.pack(BOOLS[entry.is_default]))
+        append(_BOOL.pack(BOOLS[entry.is_sensitive]))
         if version == 4:
             write_compact_array_length(append, len(entry.synonyms))
             _write_describe_configs_synonym(append, entry.synonyms, version)
@@ -397,9 +399,9 @@ def _read_describe_configs_result(
 
 
 def _write_describe_configs_result(
-    append: Append, entries: Iterable[DescribeConfigsResult], version: int
+    append: Append, entries: Collection[DescribeConfigsResult], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT16.pack(entry.error_code))
         if version >= 4:
             write_compact_nullable_string(append, entry.error_message)

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -17,6 +17,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_string,
@@ -152,9 +153,9 @@ def _read_describe_delegation_token_owner(
 
 
 def _write_describe_delegation_token_owner(
-    append: Append, entries: Iterable[DescribeDelegationTokenOwner], version: int
+    append: Append, entries: Collection[DescribeDelegationTokenOwner], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 2:
             write_compact_string(append, entry.principal_type)
             write_compact_string(append, entry.principal_name)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -20,6 +20,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_array_length,
     write_bytes,
     write_compact_array_length,
@@ -217,9 +218,9 @@ def _read_described_delegation_token_renewer(
 
 
 def _write_described_delegation_token_renewer(
-    append: Append, entries: Iterable[DescribedDelegationTokenRenewer], version: int
+    append: Append, entries: Collection[DescribedDelegationTokenRenewer], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 2:
             write_compact_string(append, entry.principal_type)
             write_compact_string(append, entry.principal_name)
@@ -284,9 +285,9 @@ def _read_described_delegation_token(
 
 
 def _write_described_delegation_token(
-    append: Append, entries: Iterable[DescribedDelegationToken], version: int
+    append: Append, entries: Collection[DescribedDelegationToken], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 2:
             write_compact_string(append, entry.principal_type)
             write_compact_string(append, entry.principal_name)

@@ -17,6 +17,7 @@ from ..wire.reading import (
     read_unknown_tags,
 )
 from ..wire.writing import (
+    BOOLS,
     Append,
     write_array_length,
     write_compact_array_length,
@@ -33,7 +34,7 @@ __all__ = [
     "DescribeGroupsRequest",
 ]
 
-_UINT8 = struct.Struct(">B")
+_BOOL = struct.Struct(">?")
 
 
 class DescribeGroupsRequest(Request["DescribeGroupsResponse"]):
@@ -95,7 +96,7 @@ class DescribeGroupsRequest(Request["DescribeGroupsResponse"]):
             write_array_length(append, len(self.groups))
             write_strings(append, self.groups)
         if version >= 3:
-            append(_UINT8.pack(self.include_authorized_operations))
+            append(_BOOL.pack(BOOLS[self.include_authorized_operations]))
         else:
             if self.include_authorized_operations is not False:
                 raise WireFault

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -22,6 +22,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_array_length,
     write_bytes,
     write_compact_array_length,
@@ -241,9 +242,9 @@ def _read_described_group_member(
 
 
 def _write_described_group_member(
-    append: Append, entries: Iterable[DescribedGroupMember], version: int
+    append: Append, entries: Collection[DescribedGroupMember], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 5:
             write_compact_string(append, entry.member_id)
         else:
@@ -314,8 +315,10 @@ def _read_described_group(
     return entries, pos
 
 
-def _write_described_group(append: Append, entries: Iterable[DescribedGroup], version: int) -> None:
-    for entry in entries:
+def _write_described_group(
+    append: Append, entries: Collection[DescribedGroup], version: int
+) -> None:
+    for entry in elements(entries):
         append(_INT16.pack(entry.error_code))
         if version >= 6:
             write_compact_nullable_string(append, entry.error_message)

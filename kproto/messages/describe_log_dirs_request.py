@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -20,6 +20,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_string,
@@ -171,9 +172,9 @@ def _read_describable_log_dir_topic(
 
 
 def _write_describable_log_dir_topic(
-    append: Append, entries: Iterable[DescribableLogDirTopic], version: int
+    append: Append, entries: Collection[DescribableLogDirTopic], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 2:
             write_compact_string(append, entry.topic)
             write_compact_array_length(append, len(entry.partitions))

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -17,7 +17,9 @@ from ..wire.reading import (
     read_unknown_tags,
 )
 from ..wire.writing import (
+    BOOLS,
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_string,
@@ -33,12 +35,11 @@ __all__ = [
     "DescribeLogDirsTopic",
 ]
 
+_BOOL = struct.Struct(">?")
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT32_INT64X2_BOOL = struct.Struct(">iqq?")
-_INT32_INT64X2_UINT8 = struct.Struct(">iqqB")
 _INT64X2 = struct.Struct(">qq")
-_UINT8 = struct.Struct(">B")
 
 
 class DescribeLogDirsPartition(Struct):
@@ -227,12 +228,15 @@ def _read_describe_log_dirs_partition(
 
 
 def _write_describe_log_dirs_partition(
-    append: Append, entries: Iterable[DescribeLogDirsPartition], version: int
+    append: Append, entries: Collection[DescribeLogDirsPartition], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(
-            _INT32_INT64X2_UINT8.pack(
-                entry.partition_index, entry.partition_size, entry.offset_lag, entry.is_future_key
+            _INT32_INT64X2_BOOL.pack(
+                entry.partition_index,
+                entry.partition_size,
+                entry.offset_lag,
+                BOOLS[entry.is_future_key],
             )
         )
         if version >= 2:
@@ -271,9 +275,9 @@ def _read_describe_log_dirs_topic(
 
 
 def _write_describe_log_dirs_topic(
-    append: Append, entries: Iterable[DescribeLogDirsTopic], version: int
+    append: Append, entries: Collection[DescribeLogDirsTopic], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 2:
             write_compact_string(append, entry.name)
             write_compact_array_length(append, len(entry.partitions))
@@ -331,9 +335,9 @@ def _read_describe_log_dirs_result(
 
 
 def _write_describe_log_dirs_result(
-    append: Append, entries: Iterable[DescribeLogDirsResult], version: int
+    append: Append, entries: Collection[DescribeLogDirsResult], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT16.pack(entry.error_code))
         if version >= 2:
             write_compact_string(append, entry.log_dir)
@@ -346,7 +350,7 @@ def _write_describe_log_dirs_result(
         if version >= 4:
             append(_INT64X2.pack(entry.total_bytes, entry.usable_bytes))
         if version == 5:
-            append(_UINT8.pack(entry.is_cordoned))
+            append(_BOOL.pack(BOOLS[entry.is_cordoned]))
         if version >= 2:
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)

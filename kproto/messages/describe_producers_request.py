@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.reading import (
@@ -15,6 +15,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_compact_array_length,
     write_compact_string,
     write_numbers,
@@ -134,8 +135,8 @@ def _read_topic_request(
     return entries, pos
 
 
-def _write_topic_request(append: Append, entries: Iterable[TopicRequest], version: int) -> None:
-    for entry in entries:
+def _write_topic_request(append: Append, entries: Collection[TopicRequest], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.name)
         write_compact_array_length(append, len(entry.partition_indexes))
         write_numbers(append, entry.partition_indexes, "i")

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.reading import (
@@ -16,6 +16,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_compact_array_length,
     write_compact_nullable_string,
     write_compact_string,
@@ -204,8 +205,8 @@ def _read_producer_state(
     return entries, pos
 
 
-def _write_producer_state(append: Append, entries: Iterable[ProducerState], version: int) -> None:
-    for entry in entries:
+def _write_producer_state(append: Append, entries: Collection[ProducerState], version: int) -> None:
+    for entry in elements(entries):
         append(
             _INT64_INT32X2_INT64_INT32_INT64.pack(
                 entry.producer_id,
@@ -244,9 +245,9 @@ def _read_partition_response(
 
 
 def _write_partition_response(
-    append: Append, entries: Iterable[PartitionResponse], version: int
+    append: Append, entries: Collection[PartitionResponse], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT32_INT16.pack(entry.partition_index, entry.error_code))
         write_compact_nullable_string(append, entry.error_message)
         write_compact_array_length(append, len(entry.active_producers))
@@ -276,8 +277,8 @@ def _read_topic_response(
     return entries, pos
 
 
-def _write_topic_response(append: Append, entries: Iterable[TopicResponse], version: int) -> None:
-    for entry in entries:
+def _write_topic_response(append: Append, entries: Collection[TopicResponse], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.name)
         write_compact_array_length(append, len(entry.partitions))
         _write_partition_response(append, entry.partitions, version)

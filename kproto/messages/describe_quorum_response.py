@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -18,6 +18,8 @@ from ..wire.reading import (
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
     Append,
+    elements,
+    uuid_bytes,
     write_compact_array_length,
     write_compact_nullable_string,
     write_compact_string,
@@ -343,13 +345,11 @@ def _read_replica_state(
     return entries, pos
 
 
-def _write_replica_state(append: Append, entries: Iterable[ReplicaState], version: int) -> None:
-    for entry in entries:
+def _write_replica_state(append: Append, entries: Collection[ReplicaState], version: int) -> None:
+    for entry in elements(entries):
         append(_INT32.pack(entry.replica_id))
         if version >= 2:
-            if len(entry.replica_directory_id) != 16:
-                raise WireFault
-            append(entry.replica_directory_id)
+            append(uuid_bytes(entry.replica_directory_id))
         else:
             if entry.replica_directory_id != ZERO_UUID:
                 raise WireFault
@@ -394,8 +394,8 @@ def _read_partition_data(
     return entries, pos
 
 
-def _write_partition_data(append: Append, entries: Iterable[PartitionData], version: int) -> None:
-    for entry in entries:
+def _write_partition_data(append: Append, entries: Collection[PartitionData], version: int) -> None:
+    for entry in elements(entries):
         append(_INT32_INT16.pack(entry.partition_index, entry.error_code))
         if version == 2:
             write_compact_nullable_string(append, entry.error_message)
@@ -429,8 +429,8 @@ def _read_topic_data(
     return entries, pos
 
 
-def _write_topic_data(append: Append, entries: Iterable[TopicData], version: int) -> None:
-    for entry in entries:
+def _write_topic_data(append: Append, entries: Collection[TopicData], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.topic_name)
         write_compact_array_length(append, len(entry.partitions))
         _write_partition_data(append, entry.partitions, version)
@@ -460,8 +460,8 @@ def _read_listener(
     return entries, pos
 
 
-def _write_listener(append: Append, entries: Iterable[Listener], version: int) -> None:
-    for entry in entries:
+def _write_listener(append: Append, entries: Collection[Listener], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.name)
         write_compact_string(append, entry.host)
         append(_UINT16.pack(entry.port))
@@ -489,8 +489,8 @@ def _read_node(data: bytes, pos: int, count: int, version: int) -> tuple[NodeCol
     return entries, pos
 
 
-def _write_node(append: Append, entries: Iterable[Node], version: int) -> None:
-    for entry in entries:
+def _write_node(append: Append, entries: Collection[Node], version: int) -> None:
+    for entry in elements(entries):
         append(_INT32.pack(entry.node_id))
         write_compact_array_length(append, len(entry.listeners))
         _write_listener(append, entry.listeners, version)

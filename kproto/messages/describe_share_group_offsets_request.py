@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.reading import (
@@ -16,6 +16,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_compact_array_length,
     write_compact_string,
     write_numbers,
@@ -145,9 +146,9 @@ def _read_describe_share_group_offsets_request_topic(
 
 
 def _write_describe_share_group_offsets_request_topic(
-    append: Append, entries: Iterable[DescribeShareGroupOffsetsRequestTopic], version: int
+    append: Append, entries: Collection[DescribeShareGroupOffsetsRequestTopic], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_compact_string(append, entry.topic_name)
         write_compact_array_length(append, len(entry.partitions))
         write_numbers(append, entry.partitions, "i")
@@ -182,9 +183,9 @@ def _read_describe_share_group_offsets_request_group(
 
 
 def _write_describe_share_group_offsets_request_group(
-    append: Append, entries: Iterable[DescribeShareGroupOffsetsRequestGroup], version: int
+    append: Append, entries: Collection[DescribeShareGroupOffsetsRequestGroup], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_compact_string(append, entry.group_id)
         if entry.topics is None:
             append(b"\0")

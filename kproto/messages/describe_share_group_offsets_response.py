@@ -5,10 +5,9 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
-from ..wire.faults import WireFault
 from ..wire.reading import (
     read_compact_array_length,
     read_compact_nullable_string,
@@ -18,6 +17,8 @@ from ..wire.reading import (
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
     Append,
+    elements,
+    uuid_bytes,
     write_compact_array_length,
     write_compact_nullable_string,
     write_compact_string,
@@ -216,9 +217,9 @@ def _read_describe_share_group_offsets_response_partition(
 
 
 def _write_describe_share_group_offsets_response_partition(
-    append: Append, entries: Iterable[DescribeShareGroupOffsetsResponsePartition], version: int
+    append: Append, entries: Collection[DescribeShareGroupOffsetsResponsePartition], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(
             _INT32_INT64_INT32.pack(entry.partition_index, entry.start_offset, entry.leader_epoch)
         )
@@ -256,13 +257,11 @@ def _read_describe_share_group_offsets_response_topic(
 
 
 def _write_describe_share_group_offsets_response_topic(
-    append: Append, entries: Iterable[DescribeShareGroupOffsetsResponseTopic], version: int
+    append: Append, entries: Collection[DescribeShareGroupOffsetsResponseTopic], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_compact_string(append, entry.topic_name)
-        if len(entry.topic_id) != 16:
-            raise WireFault
-        append(entry.topic_id)
+        append(uuid_bytes(entry.topic_id))
         write_compact_array_length(append, len(entry.partitions))
         _write_describe_share_group_offsets_response_partition(append, entry.partitions, version)
         if entry._unknown_tags:
@@ -296,9 +295,9 @@ def _read_describe_share_group_offsets_response_group(
 
 
 def _write_describe_share_group_offsets_response_group(
-    append: Append, entries: Iterable[DescribeShareGroupOffsetsResponseGroup], version: int
+    append: Append, entries: Collection[DescribeShareGroupOffsetsResponseGroup], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_compact_string(append, entry.group_id)
         write_compact_array_length(append, len(entry.topics))
         _write_describe_share_group_offsets_response_topic(append, entry.topics, version)

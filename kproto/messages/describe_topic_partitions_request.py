@@ -5,11 +5,17 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.reading import read_compact_array_length, read_compact_string, read_unknown_tags
-from ..wire.writing import Append, write_compact_array_length, write_compact_string, write_tags
+from ..wire.writing import (
+    Append,
+    elements,
+    write_compact_array_length,
+    write_compact_string,
+    write_tags,
+)
 from .base import Request, Struct
 
 if TYPE_CHECKING:
@@ -146,8 +152,8 @@ def _read_topic_request(
     return entries, pos
 
 
-def _write_topic_request(append: Append, entries: Iterable[TopicRequest], version: int) -> None:
-    for entry in entries:
+def _write_topic_request(append: Append, entries: Collection[TopicRequest], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.name)
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)
@@ -172,8 +178,8 @@ def _read_cursor(data: bytes, pos: int, count: int, version: int) -> tuple[list[
     return entries, pos
 
 
-def _write_cursor(append: Append, entries: Iterable[Cursor], version: int) -> None:
-    for entry in entries:
+def _write_cursor(append: Append, entries: Collection[Cursor], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.topic_name)
         append(_INT32.pack(entry.partition_index))
         if entry._unknown_tags:

@@ -5,10 +5,9 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
-from ..wire.faults import WireFault
 from ..wire.reading import (
     read_compact_array_length,
     read_compact_nullable_array_length,
@@ -19,7 +18,10 @@ from ..wire.reading import (
 )
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
+    BOOLS,
     Append,
+    elements,
+    uuid_bytes,
     write_compact_array_length,
     write_compact_nullable_string,
     write_compact_string,
@@ -36,10 +38,10 @@ __all__ = [
     "DescribeTopicPartitionsResponseTopicCollection",
 ]
 
+_BOOL = struct.Struct(">?")
 _INT16 = struct.Struct(">h")
 _INT16_INT32X3 = struct.Struct(">hiii")
 _INT32 = struct.Struct(">i")
-_UINT8 = struct.Struct(">B")
 
 
 class DescribeTopicPartitionsResponsePartition(Struct):
@@ -287,9 +289,9 @@ def _read_describe_topic_partitions_response_partition(
 
 
 def _write_describe_topic_partitions_response_partition(
-    append: Append, entries: Iterable[DescribeTopicPartitionsResponsePartition], version: int
+    append: Append, entries: Collection[DescribeTopicPartitionsResponsePartition], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(
             _INT16_INT32X3.pack(
                 entry.error_code, entry.partition_index, entry.leader_id, entry.leader_epoch
@@ -347,15 +349,13 @@ def _read_describe_topic_partitions_response_topic(
 
 
 def _write_describe_topic_partitions_response_topic(
-    append: Append, entries: Iterable[DescribeTopicPartitionsResponseTopic], version: int
+    append: Append, entries: Collection[DescribeTopicPartitionsResponseTopic], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT16.pack(entry.error_code))
         write_compact_nullable_string(append, entry.name)
-        if len(entry.topic_id) != 16:
-            raise WireFault
-        append(entry.topic_id)
-        append(_UINT8.pack(entry.is_internal))
+        append(uuid_bytes(entry.topic_id))
+        append(_BOOL.pack(BOOLS[entry.is_internal]))
         write_compact_array_length(append, len(entry.partitions))
         _write_describe_topic_partitions_response_partition(append, entry.partitions, version)
         append(_INT32.pack(entry.topic_authorized_operations))
@@ -382,8 +382,8 @@ def _read_cursor(data: bytes, pos: int, count: int, version: int) -> tuple[list[
     return entries, pos
 
 
-def _write_cursor(append: Append, entries: Iterable[Cursor], version: int) -> None:
-    for entry in entries:
+def _write_cursor(append: Append, entries: Collection[Cursor], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.topic_name)
         append(_INT32.pack(entry.partition_index))
         if entry._unknown_tags:

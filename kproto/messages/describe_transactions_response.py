@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.reading import (
@@ -16,6 +16,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_compact_array_length,
     write_compact_string,
     write_numbers,
@@ -194,8 +195,8 @@ def _read_topic_data(
     return entries, pos
 
 
-def _write_topic_data(append: Append, entries: Iterable[TopicData], version: int) -> None:
-    for entry in entries:
+def _write_topic_data(append: Append, entries: Collection[TopicData], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.topic)
         write_compact_array_length(append, len(entry.partitions))
         write_numbers(append, entry.partitions, "i")
@@ -235,9 +236,9 @@ def _read_transaction_state(
 
 
 def _write_transaction_state(
-    append: Append, entries: Iterable[TransactionState], version: int
+    append: Append, entries: Collection[TransactionState], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT16.pack(entry.error_code))
         write_compact_string(append, entry.transactional_id)
         write_compact_string(append, entry.transaction_state)

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.reading import (
@@ -12,7 +12,13 @@ from ..wire.reading import (
     read_compact_string,
     read_unknown_tags,
 )
-from ..wire.writing import Append, write_compact_array_length, write_compact_string, write_tags
+from ..wire.writing import (
+    Append,
+    elements,
+    write_compact_array_length,
+    write_compact_string,
+    write_tags,
+)
 from .base import Request, Struct
 
 if TYPE_CHECKING:
@@ -109,8 +115,8 @@ def _read_user_name(data: bytes, pos: int, count: int, version: int) -> tuple[li
     return entries, pos
 
 
-def _write_user_name(append: Append, entries: Iterable[UserName], version: int) -> None:
-    for entry in entries:
+def _write_user_name(append: Append, entries: Collection[UserName], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.name)
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.reading import (
@@ -16,6 +16,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_compact_array_length,
     write_compact_nullable_string,
     write_compact_string,
@@ -163,8 +164,10 @@ def _read_credential_info(
     return entries, pos
 
 
-def _write_credential_info(append: Append, entries: Iterable[CredentialInfo], version: int) -> None:
-    for entry in entries:
+def _write_credential_info(
+    append: Append, entries: Collection[CredentialInfo], version: int
+) -> None:
+    for entry in elements(entries):
         append(_INT8_INT32.pack(entry.mechanism, entry.iterations))
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)
@@ -195,9 +198,9 @@ def _read_describe_user_scram_credentials_result(
 
 
 def _write_describe_user_scram_credentials_result(
-    append: Append, entries: Iterable[DescribeUserScramCredentialsResult], version: int
+    append: Append, entries: Collection[DescribeUserScramCredentialsResult], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_compact_string(append, entry.user)
         append(_INT16.pack(entry.error_code))
         write_compact_nullable_string(append, entry.error_message)

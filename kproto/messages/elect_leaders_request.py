@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -21,6 +21,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_string,
@@ -201,9 +202,9 @@ def _read_topic_partitions(
 
 
 def _write_topic_partitions(
-    append: Append, entries: Iterable[TopicPartitions], version: int
+    append: Append, entries: Collection[TopicPartitions], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 2:
             write_compact_string(append, entry.topic)
             write_compact_array_length(append, len(entry.partitions))

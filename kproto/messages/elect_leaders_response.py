@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -20,6 +20,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_nullable_string,
@@ -192,9 +193,9 @@ def _read_partition_result(
 
 
 def _write_partition_result(
-    append: Append, entries: Iterable[PartitionResult], version: int
+    append: Append, entries: Collection[PartitionResult], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT32_INT16.pack(entry.partition_id, entry.error_code))
         if version >= 2:
             write_compact_nullable_string(append, entry.error_message)
@@ -234,9 +235,9 @@ def _read_replica_election_result(
 
 
 def _write_replica_election_result(
-    append: Append, entries: Iterable[ReplicaElectionResult], version: int
+    append: Append, entries: Collection[ReplicaElectionResult], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 2:
             write_compact_string(append, entry.topic)
             write_compact_array_length(append, len(entry.partition_result))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
 from ..wire.reading import read_compact_string, read_string, read_unknown_tags
-from ..wire.writing import Append, write_compact_string, write_string, write_tags
+from ..wire.writing import BOOLS, Append, write_compact_string, write_string, write_tags
 from .base import Request
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ __all__ = [
 ]
 
 _INT64_INT16_BOOL = struct.Struct(">qh?")
-_INT64_INT16_UINT8 = struct.Struct(">qhB")
 
 
 class EndTxnRequest(Request["EndTxnResponse"]):
@@ -84,7 +83,7 @@ class EndTxnRequest(Request["EndTxnResponse"]):
             write_compact_string(append, self.transactional_id)
         else:
             write_string(append, self.transactional_id)
-        append(_INT64_INT16_UINT8.pack(self.producer_id, self.producer_epoch, self.committed))
+        append(_INT64_INT16_BOOL.pack(self.producer_id, self.producer_epoch, BOOLS[self.committed]))
         if version >= 3:
             if self._unknown_tags:
                 write_tags(append, (), self._unknown_tags)

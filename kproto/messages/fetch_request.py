@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -26,6 +26,8 @@ from ..wire.writing import (
     UVARINT,
     Append,
     compact_string_length,
+    elements,
+    uuid_bytes,
     uvarint,
     write_array_length,
     write_compact_array_length,
@@ -652,8 +654,8 @@ def _read_replica_state(
     return entries, pos
 
 
-def _write_replica_state(append: Append, entries: Iterable[ReplicaState], version: int) -> None:
-    for entry in entries:
+def _write_replica_state(append: Append, entries: Collection[ReplicaState], version: int) -> None:
+    for entry in elements(entries):
         append(_INT32_INT64.pack(entry.replica_id, entry.replica_epoch))
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)
@@ -666,7 +668,7 @@ def _read_fetch_partition(
 ) -> tuple[list[FetchPartition], int]:
     entries: list[FetchPartition] = []
     new = FetchPartition.__new__
-    if version >= 17:
+    if version >= 12:
         for _ in range(count):
             entry = new(FetchPartition)
             entry.replica_directory_id = ZERO_UUID
@@ -683,26 +685,6 @@ def _read_fetch_partition(
             pos += 33
             if tags:
                 pos = _read_fetch_partition_tags(entry, data, pos - 1, version)
-            else:
-                entry._unknown_tags = None
-            entries.append(entry)
-    elif version >= 12:
-        for _ in range(count):
-            entry = new(FetchPartition)
-            entry.replica_directory_id = ZERO_UUID
-            entry.high_watermark = 9223372036854775807
-            (
-                entry.partition,
-                entry.current_leader_epoch,
-                entry.fetch_offset,
-                entry.last_fetched_epoch,
-                entry.log_start_offset,
-                entry.partition_max_bytes,
-                tags,
-            ) = _INT32X2_INT64_INT32_INT64_INT32_UINT8.unpack_from(data, pos)
-            pos += 33
-            if tags:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 entry._unknown_tags = None
             entries.append(entry)
@@ -767,6 +749,8 @@ def _read_fetch_partition_tags(entry: FetchPartition, data: bytes, pos: int, ver
         elif tag == 1 and version == 18:
             (entry.high_watermark,) = _INT64.unpack_from(data, pos)
             pos += 8
+        elif tag in (0, 1):  # in other versions only
+            raise WireFault
         else:
             unknown.append(RawTaggedField(tag, data[pos:stop]))
             continue
@@ -776,9 +760,11 @@ def _read_fetch_partition_tags(entry: FetchPartition, data: bytes, pos: int, ver
     return end
 
 
-def _write_fetch_partition(append: Append, entries: Iterable[FetchPartition], version: int) -> None:
-    if version >= 17:
-        for entry in entries:
+def _write_fetch_partition(
+    append: Append, entries: Collection[FetchPartition], version: int
+) -> None:
+    if version >= 12:
+        for entry in elements(entries):
             append(
                 _INT32X2_INT64_INT32_INT64_INT32.pack(
                     entry.partition,
@@ -790,24 +776,8 @@ def _write_fetch_partition(append: Append, entries: Iterable[FetchPartition], ve
                 )
             )
             _write_fetch_partition_tags(append, entry, version)
-    elif version >= 12:
-        for entry in entries:
-            append(
-                _INT32X2_INT64_INT32_INT64_INT32.pack(
-                    entry.partition,
-                    entry.current_leader_epoch,
-                    entry.fetch_offset,
-                    entry.last_fetched_epoch,
-                    entry.log_start_offset,
-                    entry.partition_max_bytes,
-                )
-            )
-            if entry._unknown_tags:
-                write_tags(append, (), entry._unknown_tags)
-            else:
-                append(b"\0")
     elif version >= 9:
-        for entry in entries:
+        for entry in elements(entries):
             if entry.last_fetched_epoch != -1:
                 raise WireFault
             append(
@@ -822,7 +792,7 @@ def _write_fetch_partition(append: Append, entries: Iterable[FetchPartition], ve
             if entry._unknown_tags:
                 raise WireFault
     elif version >= 5:
-        for entry in entries:
+        for entry in elements(entries):
             if entry.last_fetched_epoch != -1:
                 raise WireFault
             append(
@@ -836,7 +806,7 @@ def _write_fetch_partition(append: Append, entries: Iterable[FetchPartition], ve
             if entry._unknown_tags:
                 raise WireFault
     else:
-        for entry in entries:
+        for entry in elements(entries):
             if entry.last_fetched_epoch != -1:
                 raise WireFault
             append(
@@ -853,21 +823,14 @@ def _write_fetch_partition_tags(out: Append, entry: FetchPartition, version: int
     if version >= 17 and entry.replica_directory_id != ZERO_UUID:
         pieces: list[bytes] = []
         append = pieces.append
-        if len(entry.replica_directory_id) != 16:
-            raise WireFault
-        append(entry.replica_directory_id)
+        append(uuid_bytes(entry.replica_directory_id))
         tagged.append(RawTaggedField(0, b"".join(pieces)))
     if version == 18 and entry.high_watermark != 9223372036854775807:
         pieces = []
         append = pieces.append
         append(_INT64.pack(entry.high_watermark))
         tagged.append(RawTaggedField(1, b"".join(pieces)))
-    known: tuple[int, ...]
-    if version >= 18:
-        known = (0, 1)
-    else:
-        known = (0,)
-    write_tags(out, tagged, entry._unknown_tags, known)
+    write_tags(out, tagged, entry._unknown_tags, (0, 1))
 
 
 def _read_fetch_topic(
@@ -942,12 +905,10 @@ def _read_fetch_topic(
     return entries, pos
 
 
-def _write_fetch_topic(append: Append, entries: Iterable[FetchTopic], version: int) -> None:
+def _write_fetch_topic(append: Append, entries: Collection[FetchTopic], version: int) -> None:
     if version >= 13:
-        for entry in entries:
-            if len(entry.topic_id) != 16:
-                raise WireFault
-            append(entry.topic_id)
+        for entry in elements(entries):
+            append(uuid_bytes(entry.topic_id))
             count = len(entry.partitions)
             append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_fetch_partition(append, entry.partitions, version)
@@ -956,7 +917,7 @@ def _write_fetch_topic(append: Append, entries: Iterable[FetchTopic], version: i
             else:
                 append(b"\0")
     elif version >= 12:
-        for entry in entries:
+        for entry in elements(entries):
             text = entry.topic.encode()
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
@@ -969,7 +930,7 @@ def _write_fetch_topic(append: Append, entries: Iterable[FetchTopic], version: i
             else:
                 append(b"\0")
     else:
-        for entry in entries:
+        for entry in elements(entries):
             text = entry.topic.encode()
             append(_INT16.pack(len(text)))
             append(text)
@@ -1065,17 +1026,17 @@ def _read_forgotten_topic(
     return entries, pos
 
 
-def _write_forgotten_topic(append: Append, entries: Iterable[ForgottenTopic], version: int) -> None:
+def _write_forgotten_topic(
+    append: Append, entries: Collection[ForgottenTopic], version: int
+) -> None:
     if version >= 13:
-        for entry in entries:
-            if len(entry.topic_id) != 16:
-                raise WireFault
-            append(entry.topic_id)
+        for entry in elements(entries):
+            append(uuid_bytes(entry.topic_id))
             values = entry.partitions
             count = len(values)
             if 0 < count < 127:
                 append(_UINT8_AND_INT32_ARRAYS[count].pack(count + 1, *values))
-            elif not count:
+            elif not count and type(values) is list:
                 append(b"\x01")
             else:
                 write_compact_array_length(append, count)
@@ -1085,7 +1046,7 @@ def _write_forgotten_topic(append: Append, entries: Iterable[ForgottenTopic], ve
             else:
                 append(b"\0")
     elif version >= 12:
-        for entry in entries:
+        for entry in elements(entries):
             text = entry.topic.encode()
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
@@ -1094,7 +1055,7 @@ def _write_forgotten_topic(append: Append, entries: Iterable[ForgottenTopic], ve
             count = len(values)
             if 0 < count < 127:
                 append(_UINT8_AND_INT32_ARRAYS[count].pack(count + 1, *values))
-            elif not count:
+            elif not count and type(values) is list:
                 append(b"\x01")
             else:
                 write_compact_array_length(append, count)
@@ -1104,7 +1065,7 @@ def _write_forgotten_topic(append: Append, entries: Iterable[ForgottenTopic], ve
             else:
                 append(b"\0")
     else:
-        for entry in entries:
+        for entry in elements(entries):
             text = entry.topic.encode()
             append(_INT16.pack(len(text)))
             append(text)
@@ -1112,7 +1073,7 @@ def _write_forgotten_topic(append: Append, entries: Iterable[ForgottenTopic], ve
             count = len(values)
             if 0 < count < 127:
                 append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
-            elif not count:
+            elif not count and type(values) is list:
                 append(b"\0\0\0\0")
             else:
                 write_array_length(append, count)
@@ -1129,6 +1090,8 @@ def _read_fetch_request_tags(message: FetchRequest, data: bytes, pos: int, versi
             message.cluster_id, pos = read_compact_nullable_string(data, pos)
         elif tag == 1 and version >= 15:
             (message._replica_state,), pos = _read_replica_state(data, pos, 1, version)
+        elif tag == 1:  # in other versions only
+            raise WireFault
         else:
             unknown.append(RawTaggedField(tag, data[pos:stop]))
             continue
@@ -1154,12 +1117,7 @@ def _write_fetch_request_tags(out: Append, message: FetchRequest, version: int) 
         append = pieces.append
         _write_replica_state(append, (message._replica_state,), version)
         tagged.append(RawTaggedField(1, b"".join(pieces)))
-    known: tuple[int, ...]
-    if version >= 15:
-        known = (0, 1)
-    else:
-        known = (0,)
-    write_tags(out, tagged, message._unknown_tags, known)
+    write_tags(out, tagged, message._unknown_tags, (0, 1))
 
 
 def _is_default_replica_state(entry: ReplicaState) -> bool:

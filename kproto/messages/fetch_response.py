@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -26,6 +26,8 @@ from ..wire.writing import (
     UVARINT,
     Append,
     compact_string_length,
+    elements,
+    uuid_bytes,
     uvarint,
     write_bytes,
     write_compact_array_length,
@@ -372,7 +374,7 @@ class FetchResponse(Response):
     @classmethod
     def _read_fields(cls, data: bytes, pos: int, version: int) -> tuple[Self, int]:
         message = cls.__new__(cls)
-        if version >= 16:
+        if version >= 12:
             (
                 message.throttle_time_ms,
                 message.error_code,
@@ -390,26 +392,6 @@ class FetchResponse(Response):
             pos += 1
             if tags:
                 pos = _read_fetch_response_tags(message, data, pos - 1, version)
-            else:
-                message._unknown_tags = None
-        elif version >= 12:
-            (
-                message.throttle_time_ms,
-                message.error_code,
-                message.session_id,
-                length,
-            ) = _INT32_INT16_INT32_UINT8.unpack_from(data, pos)
-            pos += 11
-            if 0 < length < 128:
-                length -= 1
-            else:
-                length, pos = read_compact_array_length(data, pos - 1)
-            message.responses, pos = _read_fetchable_topic_response(data, pos, length, version)
-            message.node_endpoints = NodeEndpointCollection()
-            tags = data[pos]
-            pos += 1
-            if tags:
-                message._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 message._unknown_tags = None
         elif version >= 7:
@@ -462,10 +444,7 @@ class FetchResponse(Response):
             _write_fetchable_topic_response(append, self.responses, version)
             if len(self.node_endpoints) > 0:
                 raise WireFault
-            if self._unknown_tags:
-                write_tags(append, (), self._unknown_tags)
-            else:
-                append(b"\0")
+            _write_fetch_response_tags(append, self, version)
         elif version >= 7:
             append(
                 _INT32_INT16_INT32X2.pack(
@@ -515,9 +494,9 @@ def _read_epoch_end_offset(
 
 
 def _write_epoch_end_offset(
-    append: Append, entries: Iterable[EpochEndOffset], version: int
+    append: Append, entries: Collection[EpochEndOffset], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT32_INT64.pack(entry.epoch, entry.end_offset))
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)
@@ -543,9 +522,9 @@ def _read_leader_id_and_epoch(
 
 
 def _write_leader_id_and_epoch(
-    append: Append, entries: Iterable[LeaderIdAndEpoch], version: int
+    append: Append, entries: Collection[LeaderIdAndEpoch], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT32X2.pack(entry.leader_id, entry.leader_epoch))
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)
@@ -570,8 +549,8 @@ def _read_snapshot_id(
     return entries, pos
 
 
-def _write_snapshot_id(append: Append, entries: Iterable[SnapshotId], version: int) -> None:
-    for entry in entries:
+def _write_snapshot_id(append: Append, entries: Collection[SnapshotId], version: int) -> None:
+    for entry in elements(entries):
         append(_INT64_INT32.pack(entry.end_offset, entry.epoch))
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)
@@ -605,17 +584,17 @@ def _read_aborted_transaction(
 
 
 def _write_aborted_transaction(
-    append: Append, entries: Iterable[AbortedTransaction], version: int
+    append: Append, entries: Collection[AbortedTransaction], version: int
 ) -> None:
     if version >= 12:
-        for entry in entries:
+        for entry in elements(entries):
             append(_INT64X2.pack(entry.producer_id, entry.first_offset))
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)
             else:
                 append(b"\0")
     else:
-        for entry in entries:
+        for entry in elements(entries):
             append(_INT64X2.pack(entry.producer_id, entry.first_offset))
             if entry._unknown_tags:
                 raise WireFault
@@ -817,9 +796,9 @@ def _read_partition_data_tags(entry: PartitionData, data: bytes, pos: int, versi
     return end
 
 
-def _write_partition_data(append: Append, entries: Iterable[PartitionData], version: int) -> None:
+def _write_partition_data(append: Append, entries: Collection[PartitionData], version: int) -> None:
     if version >= 12:
-        for entry in entries:
+        for entry in elements(entries):
             append(
                 _INT32_INT16_INT64X3.pack(
                     entry.partition_index,
@@ -842,7 +821,7 @@ def _write_partition_data(append: Append, entries: Iterable[PartitionData], vers
                 write_compact_bytes(append, entry.records)
             _write_partition_data_tags(append, entry, version)
     elif version >= 11:
-        for entry in entries:
+        for entry in elements(entries):
             if entry._diverging_epoch is not DEFAULT and not _is_default_epoch_end_offset(
                 entry._diverging_epoch
             ):
@@ -875,7 +854,7 @@ def _write_partition_data(append: Append, entries: Iterable[PartitionData], vers
             if entry._unknown_tags:
                 raise WireFault
     elif version >= 5:
-        for entry in entries:
+        for entry in elements(entries):
             if entry._diverging_epoch is not DEFAULT and not _is_default_epoch_end_offset(
                 entry._diverging_epoch
             ):
@@ -909,7 +888,7 @@ def _write_partition_data(append: Append, entries: Iterable[PartitionData], vers
             if entry._unknown_tags:
                 raise WireFault
     elif version >= 4:
-        for entry in entries:
+        for entry in elements(entries):
             if entry._diverging_epoch is not DEFAULT and not _is_default_epoch_end_offset(
                 entry._diverging_epoch
             ):
@@ -942,7 +921,7 @@ def _write_partition_data(append: Append, entries: Iterable[PartitionData], vers
             if entry._unknown_tags:
                 raise WireFault
     else:
-        for entry in entries:
+        for entry in elements(entries):
             if entry._diverging_epoch is not DEFAULT and not _is_default_epoch_end_offset(
                 entry._diverging_epoch
             ):
@@ -1067,13 +1046,11 @@ def _read_fetchable_topic_response(
 
 
 def _write_fetchable_topic_response(
-    append: Append, entries: Iterable[FetchableTopicResponse], version: int
+    append: Append, entries: Collection[FetchableTopicResponse], version: int
 ) -> None:
     if version >= 13:
-        for entry in entries:
-            if len(entry.topic_id) != 16:
-                raise WireFault
-            append(entry.topic_id)
+        for entry in elements(entries):
+            append(uuid_bytes(entry.topic_id))
             count = len(entry.partitions)
             append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_partition_data(append, entry.partitions, version)
@@ -1082,7 +1059,7 @@ def _write_fetchable_topic_response(
             else:
                 append(b"\0")
     elif version >= 12:
-        for entry in entries:
+        for entry in elements(entries):
             text = entry.topic.encode()
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
@@ -1095,7 +1072,7 @@ def _write_fetchable_topic_response(
             else:
                 append(b"\0")
     else:
-        for entry in entries:
+        for entry in elements(entries):
             text = entry.topic.encode()
             append(_INT16.pack(len(text)))
             append(text)
@@ -1140,8 +1117,8 @@ def _read_node_endpoint(
     return entries, pos
 
 
-def _write_node_endpoint(append: Append, entries: Iterable[NodeEndpoint], version: int) -> None:
-    for entry in entries:
+def _write_node_endpoint(append: Append, entries: Collection[NodeEndpoint], version: int) -> None:
+    for entry in elements(entries):
         append(_INT32.pack(entry.node_id))
         text = entry.host.encode()
         size = len(text)
@@ -1168,6 +1145,8 @@ def _read_fetch_response_tags(message: FetchResponse, data: bytes, pos: int, ver
         if tag == 0 and version >= 16:
             length, pos = read_compact_array_length(data, pos)
             message.node_endpoints, pos = _read_node_endpoint(data, pos, length, version)
+        elif tag == 0:  # in other versions only
+            raise WireFault
         else:
             unknown.append(RawTaggedField(tag, data[pos:stop]))
             continue

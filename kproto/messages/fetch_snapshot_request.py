@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -20,6 +20,8 @@ from ..wire.tags import RawTaggedField
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
     Append,
+    elements,
+    uuid_bytes,
     write_compact_array_length,
     write_compact_nullable_string,
     write_compact_string,
@@ -197,8 +199,8 @@ def _read_snapshot_id(
     return entries, pos
 
 
-def _write_snapshot_id(append: Append, entries: Iterable[SnapshotId], version: int) -> None:
-    for entry in entries:
+def _write_snapshot_id(append: Append, entries: Collection[SnapshotId], version: int) -> None:
+    for entry in elements(entries):
         append(_INT64_INT32.pack(entry.end_offset, entry.epoch))
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)
@@ -218,20 +220,12 @@ def _read_partition_snapshot(
         (entry.snapshot_id,), pos = _read_snapshot_id(data, pos, 1, version)
         (entry.position,) = _INT64.unpack_from(data, pos)
         pos += 8
-        if version >= 1:
-            entry.replica_directory_id = ZERO_UUID
-            if data[pos]:
-                pos = _read_partition_snapshot_tags(entry, data, pos, version)
-            else:
-                entry._unknown_tags = None
-                pos += 1
+        entry.replica_directory_id = ZERO_UUID
+        if data[pos]:
+            pos = _read_partition_snapshot_tags(entry, data, pos, version)
         else:
-            entry.replica_directory_id = ZERO_UUID
-            if data[pos]:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos)
-            else:
-                entry._unknown_tags = None
-                pos += 1
+            entry._unknown_tags = None
+            pos += 1
         entries.append(entry)
     return entries, pos
 
@@ -245,6 +239,8 @@ def _read_partition_snapshot_tags(
         if tag == 0 and version == 1:
             entry.replica_directory_id = Uuid(data[pos : pos + 16])
             pos += 16
+        elif tag == 0:  # in other versions only
+            raise WireFault
         else:
             unknown.append(RawTaggedField(tag, data[pos:stop]))
             continue
@@ -255,19 +251,13 @@ def _read_partition_snapshot_tags(
 
 
 def _write_partition_snapshot(
-    append: Append, entries: Iterable[PartitionSnapshot], version: int
+    append: Append, entries: Collection[PartitionSnapshot], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT32X2.pack(entry.partition, entry.current_leader_epoch))
         _write_snapshot_id(append, (entry.snapshot_id,), version)
         append(_INT64.pack(entry.position))
-        if version >= 1:
-            _write_partition_snapshot_tags(append, entry, version)
-        else:
-            if entry._unknown_tags:
-                write_tags(append, (), entry._unknown_tags)
-            else:
-                append(b"\0")
+        _write_partition_snapshot_tags(append, entry, version)
 
 
 def _write_partition_snapshot_tags(out: Append, entry: PartitionSnapshot, version: int) -> None:
@@ -275,9 +265,7 @@ def _write_partition_snapshot_tags(out: Append, entry: PartitionSnapshot, versio
     if version == 1 and entry.replica_directory_id != ZERO_UUID:
         pieces: list[bytes] = []
         append = pieces.append
-        if len(entry.replica_directory_id) != 16:
-            raise WireFault
-        append(entry.replica_directory_id)
+        append(uuid_bytes(entry.replica_directory_id))
         tagged.append(RawTaggedField(0, b"".join(pieces)))
     write_tags(out, tagged, entry._unknown_tags, (0,))
 
@@ -301,8 +289,8 @@ def _read_topic_snapshot(
     return entries, pos
 
 
-def _write_topic_snapshot(append: Append, entries: Iterable[TopicSnapshot], version: int) -> None:
-    for entry in entries:
+def _write_topic_snapshot(append: Append, entries: Collection[TopicSnapshot], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.name)
         write_compact_array_length(append, len(entry.partitions))
         _write_partition_snapshot(append, entry.partitions, version)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -19,6 +19,7 @@ from ..wire.reading import (
 from ..wire.tags import RawTaggedField
 from ..wire.writing import (
     Append,
+    elements,
     write_compact_array_length,
     write_compact_bytes,
     write_compact_string,
@@ -251,35 +252,22 @@ class FetchSnapshotResponse(Response):
         pos += 6
         length, pos = read_compact_array_length(data, pos)
         message.topics, pos = _read_topic_snapshot(data, pos, length, version)
-        if version >= 1:
-            message.node_endpoints = NodeEndpointCollection()
-            if data[pos]:
-                pos = _read_fetch_snapshot_response_tags(message, data, pos, version)
-            else:
-                message._unknown_tags = None
-                pos += 1
+        message.node_endpoints = NodeEndpointCollection()
+        if data[pos]:
+            pos = _read_fetch_snapshot_response_tags(message, data, pos, version)
         else:
-            message.node_endpoints = NodeEndpointCollection()
-            if data[pos]:
-                message._unknown_tags, pos = read_unknown_tags(data, pos)
-            else:
-                message._unknown_tags = None
-                pos += 1
+            message._unknown_tags = None
+            pos += 1
         return message, pos
 
     def _write_fields(self, append: Append, version: int) -> None:
         append(_INT32_INT16.pack(self.throttle_time_ms, self.error_code))
         write_compact_array_length(append, len(self.topics))
         _write_topic_snapshot(append, self.topics, version)
-        if version >= 1:
-            _write_fetch_snapshot_response_tags(append, self, version)
-        else:
+        if version == 0:
             if len(self.node_endpoints) > 0:
                 raise WireFault
-            if self._unknown_tags:
-                write_tags(append, (), self._unknown_tags)
-            else:
-                append(b"\0")
+        _write_fetch_snapshot_response_tags(append, self, version)
 
 
 def _read_snapshot_id(
@@ -300,8 +288,8 @@ def _read_snapshot_id(
     return entries, pos
 
 
-def _write_snapshot_id(append: Append, entries: Iterable[SnapshotId], version: int) -> None:
-    for entry in entries:
+def _write_snapshot_id(append: Append, entries: Collection[SnapshotId], version: int) -> None:
+    for entry in elements(entries):
         append(_INT64_INT32.pack(entry.end_offset, entry.epoch))
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)
@@ -328,9 +316,9 @@ def _read_leader_id_and_epoch(
 
 
 def _write_leader_id_and_epoch(
-    append: Append, entries: Iterable[LeaderIdAndEpoch], version: int
+    append: Append, entries: Collection[LeaderIdAndEpoch], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT32X2.pack(entry.leader_id, entry.leader_epoch))
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)
@@ -379,9 +367,9 @@ def _read_partition_snapshot_tags(
 
 
 def _write_partition_snapshot(
-    append: Append, entries: Iterable[PartitionSnapshot], version: int
+    append: Append, entries: Collection[PartitionSnapshot], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT32_INT16.pack(entry.index, entry.error_code))
         _write_snapshot_id(append, (entry.snapshot_id,), version)
         append(_INT64X2.pack(entry.size, entry.position))
@@ -420,8 +408,8 @@ def _read_topic_snapshot(
     return entries, pos
 
 
-def _write_topic_snapshot(append: Append, entries: Iterable[TopicSnapshot], version: int) -> None:
-    for entry in entries:
+def _write_topic_snapshot(append: Append, entries: Collection[TopicSnapshot], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.name)
         write_compact_array_length(append, len(entry.partitions))
         _write_partition_snapshot(append, entry.partitions, version)
@@ -452,8 +440,8 @@ def _read_node_endpoint(
     return entries, pos
 
 
-def _write_node_endpoint(append: Append, entries: Iterable[NodeEndpoint], version: int) -> None:
-    for entry in entries:
+def _write_node_endpoint(append: Append, entries: Collection[NodeEndpoint], version: int) -> None:
+    for entry in elements(entries):
         append(_INT32.pack(entry.node_id))
         write_compact_string(append, entry.host)
         append(_UINT16.pack(entry.port))
@@ -472,6 +460,8 @@ def _read_fetch_snapshot_response_tags(
         if tag == 0 and version == 1:
             length, pos = read_compact_array_length(data, pos)
             message.node_endpoints, pos = _read_node_endpoint(data, pos, length, version)
+        elif tag == 0:  # in other versions only
+            raise WireFault
         else:
             unknown.append(RawTaggedField(tag, data[pos:stop]))
             continue

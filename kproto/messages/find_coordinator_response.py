@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -19,6 +19,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_compact_array_length,
     write_compact_nullable_string,
     write_compact_string,
@@ -239,8 +240,8 @@ def _read_coordinator(
     return entries, pos
 
 
-def _write_coordinator(append: Append, entries: Iterable[Coordinator], version: int) -> None:
-    for entry in entries:
+def _write_coordinator(append: Append, entries: Collection[Coordinator], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.key)
         append(_INT32.pack(entry.node_id))
         write_compact_string(append, entry.host)

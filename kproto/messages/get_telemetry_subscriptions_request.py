@@ -6,10 +6,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from ..wire.faults import WireFault
 from ..wire.reading import read_unknown_tags
 from ..wire.uuid import ZERO_UUID, Uuid
-from ..wire.writing import Append, write_tags
+from ..wire.writing import Append, uuid_bytes, write_tags
 from .base import Request
 
 if TYPE_CHECKING:
@@ -57,9 +56,7 @@ class GetTelemetrySubscriptionsRequest(Request["GetTelemetrySubscriptionsRespons
         return message, pos
 
     def _write_fields(self, append: Append, version: int) -> None:
-        if len(self.client_instance_id) != 16:
-            raise WireFault
-        append(self.client_instance_id)
+        append(uuid_bytes(self.client_instance_id))
         if self._unknown_tags:
             write_tags(append, (), self._unknown_tags)
         else:

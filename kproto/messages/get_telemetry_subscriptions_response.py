@@ -8,7 +8,6 @@ import struct
 from collections.abc import Iterable
 from typing import Self
 
-from ..wire.faults import WireFault
 from ..wire.reading import (
     read_compact_array_length,
     read_compact_strings,
@@ -17,7 +16,9 @@ from ..wire.reading import (
 )
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
+    BOOLS,
     Append,
+    uuid_bytes,
     write_compact_array_length,
     write_compact_strings,
     write_numbers,
@@ -31,7 +32,6 @@ __all__ = [
 
 _INT32 = struct.Struct(">i")
 _INT32X2_BOOL = struct.Struct(">ii?")
-_INT32X2_UINT8 = struct.Struct(">iiB")
 _INT32_INT16 = struct.Struct(">ih")
 
 
@@ -122,15 +122,13 @@ class GetTelemetrySubscriptionsResponse(Response):
 
     def _write_fields(self, append: Append, version: int) -> None:
         append(_INT32_INT16.pack(self.throttle_time_ms, self.error_code))
-        if len(self.client_instance_id) != 16:
-            raise WireFault
-        append(self.client_instance_id)
+        append(uuid_bytes(self.client_instance_id))
         append(_INT32.pack(self.subscription_id))
         write_compact_array_length(append, len(self.accepted_compression_types))
         write_numbers(append, self.accepted_compression_types, "b")
         append(
-            _INT32X2_UINT8.pack(
-                self.push_interval_ms, self.telemetry_max_bytes, self.delta_temporality
+            _INT32X2_BOOL.pack(
+                self.push_interval_ms, self.telemetry_max_bytes, BOOLS[self.delta_temporality]
             )
         )
         write_compact_array_length(append, len(self.requested_metrics))

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -22,6 +22,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_array_length,
     write_bytes,
     write_compact_array_length,
@@ -249,8 +250,10 @@ def _read_member_metadata(
     return entries, pos
 
 
-def _write_member_metadata(append: Append, entries: Iterable[MemberMetadata], version: int) -> None:
-    for entry in entries:
+def _write_member_metadata(
+    append: Append, entries: Collection[MemberMetadata], version: int
+) -> None:
+    for entry in elements(entries):
         if version >= 4:
             write_compact_string(append, entry.member_id)
         else:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -19,7 +19,9 @@ from ..wire.reading import (
     read_unknown_tags,
 )
 from ..wire.writing import (
+    BOOLS,
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_nullable_string,
@@ -41,8 +43,8 @@ __all__ = [
     "IncrementalAlterConfigsRequest",
 ]
 
+_BOOL = struct.Struct(">?")
 _INT8 = struct.Struct(">b")
-_UINT8 = struct.Struct(">B")
 
 
 class AlterableConfig(Struct):
@@ -189,7 +191,7 @@ class IncrementalAlterConfigsRequest(Request["IncrementalAlterConfigsResponse"])
         else:
             write_array_length(append, len(self.resources))
             _write_alter_configs_resource(append, self.resources, version)
-        append(_UINT8.pack(self.validate_only))
+        append(_BOOL.pack(BOOLS[self.validate_only]))
         if version >= 1:
             if self._unknown_tags:
                 write_tags(append, (), self._unknown_tags)
@@ -228,9 +230,9 @@ def _read_alterable_config(
 
 
 def _write_alterable_config(
-    append: Append, entries: Iterable[AlterableConfig], version: int
+    append: Append, entries: Collection[AlterableConfig], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 1:
             write_compact_string(append, entry.name)
         else:
@@ -276,9 +278,9 @@ def _read_alter_configs_resource(
 
 
 def _write_alter_configs_resource(
-    append: Append, entries: Iterable[AlterConfigsResource], version: int
+    append: Append, entries: Collection[AlterConfigsResource], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT8.pack(entry.resource_type))
         if version >= 1:
             write_compact_string(append, entry.resource_name)

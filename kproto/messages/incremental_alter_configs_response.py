@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -20,6 +20,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_nullable_string,
@@ -165,9 +166,9 @@ def _read_alter_configs_resource_response(
 
 
 def _write_alter_configs_resource_response(
-    append: Append, entries: Iterable[AlterConfigsResourceResponse], version: int
+    append: Append, entries: Collection[AlterConfigsResourceResponse], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT16.pack(entry.error_code))
         if version >= 1:
             write_compact_nullable_string(append, entry.error_message)

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
 from ..wire.reading import read_compact_nullable_string, read_nullable_string, read_unknown_tags
-from ..wire.writing import Append, write_compact_nullable_string, write_nullable_string, write_tags
+from ..wire.writing import (
+    BOOLS,
+    Append,
+    write_compact_nullable_string,
+    write_nullable_string,
+    write_tags,
+)
 from .base import Request
 
 if TYPE_CHECKING:
@@ -22,7 +28,6 @@ __all__ = [
 _BOOLX2 = struct.Struct(">??")
 _INT32 = struct.Struct(">i")
 _INT64_INT16 = struct.Struct(">qh")
-_UINT8X2 = struct.Struct(">BB")
 
 
 class InitProducerIdRequest(Request["InitProducerIdResponse"]):
@@ -118,7 +123,7 @@ class InitProducerIdRequest(Request["InitProducerIdResponse"]):
             if self.producer_epoch != -1:
                 raise WireFault
         if version >= 6:
-            append(_UINT8X2.pack(self.enable_2pc, self.keep_prepared_txn))
+            append(_BOOLX2.pack(BOOLS[self.enable_2pc], BOOLS[self.keep_prepared_txn]))
         else:
             if self.enable_2pc is not False:
                 raise WireFault

@@ -5,10 +5,9 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
-from ..wire.faults import WireFault
 from ..wire.reading import (
     read_compact_array_length,
     read_compact_nullable_string,
@@ -17,6 +16,8 @@ from ..wire.reading import (
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
     Append,
+    elements,
+    uuid_bytes,
     write_compact_array_length,
     write_compact_nullable_string,
     write_tags,
@@ -143,9 +144,9 @@ def _read_partition_result(
 
 
 def _write_partition_result(
-    append: Append, entries: Iterable[PartitionResult], version: int
+    append: Append, entries: Collection[PartitionResult], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT32_INT16.pack(entry.partition, entry.error_code))
         write_compact_nullable_string(append, entry.error_message)
         if entry._unknown_tags:
@@ -175,12 +176,10 @@ def _read_initialize_state_result(
 
 
 def _write_initialize_state_result(
-    append: Append, entries: Iterable[InitializeStateResult], version: int
+    append: Append, entries: Collection[InitializeStateResult], version: int
 ) -> None:
-    for entry in entries:
-        if len(entry.topic_id) != 16:
-            raise WireFault
-        append(entry.topic_id)
+    for entry in elements(entries):
+        append(uuid_bytes(entry.topic_id))
         write_compact_array_length(append, len(entry.partitions))
         _write_partition_result(append, entry.partitions, version)
         if entry._unknown_tags:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -22,6 +22,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_array_length,
     write_bytes,
     write_compact_array_length,
@@ -250,9 +251,9 @@ def _read_join_group_request_protocol(
 
 
 def _write_join_group_request_protocol(
-    append: Append, entries: Iterable[JoinGroupRequestProtocol], version: int
+    append: Append, entries: Collection[JoinGroupRequestProtocol], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 6:
             write_compact_string(append, entry.name)
             write_compact_bytes(append, entry.metadata)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -18,9 +18,11 @@ from ..wire.reading import (
     read_unknown_tags,
 )
 from ..wire.writing import (
+    BOOLS,
     UVARINT,
     Append,
     compact_string_length,
+    elements,
     uvarint,
     write_bytes,
     write_compact_bytes,
@@ -34,6 +36,7 @@ __all__ = [
     "JoinGroupResponseMember",
 ]
 
+_BOOL = struct.Struct(">?")
 _BOOL_UINT8 = struct.Struct(">?B")
 _INT16 = struct.Struct(">h")
 _INT16_INT32_INT16 = struct.Struct(">hih")
@@ -41,7 +44,6 @@ _INT32 = struct.Struct(">i")
 _INT32_INT16_INT32 = struct.Struct(">ihi")
 _INT32_INT16_INT32_INT16 = struct.Struct(">ihih")
 _INT32_INT16_INT32_UINT8 = struct.Struct(">ihiB")
-_UINT8 = struct.Struct(">B")
 
 
 class JoinGroupResponseMember(Struct):
@@ -391,7 +393,7 @@ class JoinGroupResponse(Response):
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
             append(text)
-            append(_UINT8.pack(self.skip_assignment))
+            append(_BOOL.pack(BOOLS[self.skip_assignment]))
             text = self.member_id.encode()
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
@@ -605,10 +607,10 @@ def _read_join_group_response_member(
 
 
 def _write_join_group_response_member(
-    append: Append, entries: Iterable[JoinGroupResponseMember], version: int
+    append: Append, entries: Collection[JoinGroupResponseMember], version: int
 ) -> None:
     if version >= 6:
-        for entry in entries:
+        for entry in elements(entries):
             text = entry.member_id.encode()
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
@@ -626,7 +628,7 @@ def _write_join_group_response_member(
             else:
                 append(b"\0")
     elif version >= 5:
-        for entry in entries:
+        for entry in elements(entries):
             text = entry.member_id.encode()
             append(_INT16.pack(len(text)))
             append(text)
@@ -638,7 +640,7 @@ def _write_join_group_response_member(
             if entry._unknown_tags:
                 raise WireFault
     else:
-        for entry in entries:
+        for entry in elements(entries):
             text = entry.member_id.encode()
             append(_INT16.pack(len(text)))
             append(text)

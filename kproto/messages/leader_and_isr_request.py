@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -19,7 +19,10 @@ from ..wire.reading import (
 )
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
+    BOOLS,
     Append,
+    elements,
+    uuid_bytes,
     write_array_length,
     write_compact_array_length,
     write_compact_string,
@@ -39,11 +42,11 @@ __all__ = [
     "LeaderAndIsrTopicState",
 ]
 
+_BOOL = struct.Struct(">?")
 _INT32 = struct.Struct(">i")
 _INT32X4 = struct.Struct(">iiii")
 _INT64 = struct.Struct(">q")
 _INT8 = struct.Struct(">b")
-_UINT8 = struct.Struct(">B")
 
 
 class LeaderAndIsrPartitionState(Struct):
@@ -273,7 +276,7 @@ class LeaderAndIsrRequest(Request["LeaderAndIsrResponse"]):
     def _write_fields(self, append: Append, version: int) -> None:
         append(_INT32.pack(self.controller_id))
         if version >= 7:
-            append(_UINT8.pack(self.is_kraft_controller))
+            append(_BOOL.pack(BOOLS[self.is_kraft_controller]))
         else:
             if self.is_kraft_controller is not False:
                 raise WireFault
@@ -382,9 +385,9 @@ def _read_leader_and_isr_partition_state(
 
 
 def _write_leader_and_isr_partition_state(
-    append: Append, entries: Iterable[LeaderAndIsrPartitionState], version: int
+    append: Append, entries: Collection[LeaderAndIsrPartitionState], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version <= 1:
             write_string(append, entry.topic_name)
         append(
@@ -416,7 +419,7 @@ def _write_leader_and_isr_partition_state(
             write_array_length(append, len(entry.removing_replicas))
             write_numbers(append, entry.removing_replicas, "i")
         if version >= 1:
-            append(_UINT8.pack(entry.is_new))
+            append(_BOOL.pack(BOOLS[entry.is_new]))
         if version >= 6:
             append(_INT8.pack(entry.leader_recovery_state))
         else:
@@ -469,17 +472,15 @@ def _read_leader_and_isr_topic_state(
 
 
 def _write_leader_and_isr_topic_state(
-    append: Append, entries: Iterable[LeaderAndIsrTopicState], version: int
+    append: Append, entries: Collection[LeaderAndIsrTopicState], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 4:
             write_compact_string(append, entry.topic_name)
         else:
             write_string(append, entry.topic_name)
         if version >= 5:
-            if len(entry.topic_id) != 16:
-                raise WireFault
-            append(entry.topic_id)
+            append(uuid_bytes(entry.topic_id))
         if version >= 4:
             write_compact_array_length(append, len(entry.partition_states))
             _write_leader_and_isr_partition_state(append, entry.partition_states, version)
@@ -522,9 +523,9 @@ def _read_leader_and_isr_live_leader(
 
 
 def _write_leader_and_isr_live_leader(
-    append: Append, entries: Iterable[LeaderAndIsrLiveLeader], version: int
+    append: Append, entries: Collection[LeaderAndIsrLiveLeader], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT32.pack(entry.broker_id))
         if version >= 4:
             write_compact_string(append, entry.host_name)

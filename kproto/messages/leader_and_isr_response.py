@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -19,6 +19,8 @@ from ..wire.reading import (
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
     Append,
+    elements,
+    uuid_bytes,
     write_array_length,
     write_compact_array_length,
     write_compact_string,
@@ -217,9 +219,9 @@ def _read_leader_and_isr_partition_error(
 
 
 def _write_leader_and_isr_partition_error(
-    append: Append, entries: Iterable[LeaderAndIsrPartitionError], version: int
+    append: Append, entries: Collection[LeaderAndIsrPartitionError], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version == 4:
             write_compact_string(append, entry.topic_name)
         elif version <= 3:
@@ -258,12 +260,10 @@ def _read_leader_and_isr_topic_error(
 
 
 def _write_leader_and_isr_topic_error(
-    append: Append, entries: Iterable[LeaderAndIsrTopicError], version: int
+    append: Append, entries: Collection[LeaderAndIsrTopicError], version: int
 ) -> None:
-    for entry in entries:
-        if len(entry.topic_id) != 16:
-            raise WireFault
-        append(entry.topic_id)
+    for entry in elements(entries):
+        append(uuid_bytes(entry.topic_id))
         write_compact_array_length(append, len(entry.partition_errors))
         _write_leader_and_isr_partition_error(append, entry.partition_errors, version)
         if entry._unknown_tags:

@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
 from ..wire.reading import read_compact_array_length, read_unknown_tags
 from ..wire.uuid import ZERO_UUID, Uuid
-from ..wire.writing import Append, write_compact_array_length, write_tags
+from ..wire.writing import Append, elements, uuid_bytes, write_compact_array_length, write_tags
 from .base import Message, Struct
 
 __all__ = [
@@ -125,13 +125,11 @@ def _read_voter(data: bytes, pos: int, count: int, version: int) -> tuple[list[V
     return entries, pos
 
 
-def _write_voter(append: Append, entries: Iterable[Voter], version: int) -> None:
-    for entry in entries:
+def _write_voter(append: Append, entries: Collection[Voter], version: int) -> None:
+    for entry in elements(entries):
         append(_INT32.pack(entry.voter_id))
         if version >= 1:
-            if len(entry.voter_directory_id) != 16:
-                raise WireFault
-            append(entry.voter_directory_id)
+            append(uuid_bytes(entry.voter_directory_id))
         else:
             if entry.voter_directory_id != ZERO_UUID:
                 raise WireFault

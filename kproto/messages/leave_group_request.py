@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -19,6 +19,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_nullable_string,
@@ -180,8 +181,10 @@ def _read_member_identity(
     return entries, pos
 
 
-def _write_member_identity(append: Append, entries: Iterable[MemberIdentity], version: int) -> None:
-    for entry in entries:
+def _write_member_identity(
+    append: Append, entries: Collection[MemberIdentity], version: int
+) -> None:
+    for entry in elements(entries):
         if version >= 4:
             write_compact_string(append, entry.member_id)
             write_compact_nullable_string(append, entry.group_instance_id)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -20,6 +20,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_nullable_string,
@@ -172,8 +173,10 @@ def _read_member_response(
     return entries, pos
 
 
-def _write_member_response(append: Append, entries: Iterable[MemberResponse], version: int) -> None:
-    for entry in entries:
+def _write_member_response(
+    append: Append, entries: Collection[MemberResponse], version: int
+) -> None:
+    for entry in elements(entries):
         if version >= 4:
             write_compact_string(append, entry.member_id)
             write_compact_nullable_string(append, entry.group_instance_id)

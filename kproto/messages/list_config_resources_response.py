@@ -5,11 +5,17 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.reading import read_compact_array_length, read_compact_string, read_unknown_tags
-from ..wire.writing import Append, write_compact_array_length, write_compact_string, write_tags
+from ..wire.writing import (
+    Append,
+    elements,
+    write_compact_array_length,
+    write_compact_string,
+    write_tags,
+)
 from .base import Response, Struct
 
 __all__ = [
@@ -120,8 +126,10 @@ def _read_config_resource(
     return entries, pos
 
 
-def _write_config_resource(append: Append, entries: Iterable[ConfigResource], version: int) -> None:
-    for entry in entries:
+def _write_config_resource(
+    append: Append, entries: Collection[ConfigResource], version: int
+) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.resource_name)
         if version == 1:
             append(_INT8.pack(entry.resource_type))

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -18,6 +18,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_string,
@@ -169,8 +170,8 @@ def _read_listed_group(
     return entries, pos
 
 
-def _write_listed_group(append: Append, entries: Iterable[ListedGroup], version: int) -> None:
-    for entry in entries:
+def _write_listed_group(append: Append, entries: Collection[ListedGroup], version: int) -> None:
+    for entry in elements(entries):
         if version >= 3:
             write_compact_string(append, entry.group_id)
             write_compact_string(append, entry.protocol_type)

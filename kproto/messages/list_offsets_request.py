@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -15,7 +15,7 @@ from ..wire.reading import (
     read_compact_string,
     read_unknown_tags,
 )
-from ..wire.writing import UVARINT, Append, compact_string_length, uvarint, write_tags
+from ..wire.writing import UVARINT, Append, compact_string_length, elements, uvarint, write_tags
 from .base import Request, Struct
 
 if TYPE_CHECKING:
@@ -282,10 +282,10 @@ def _read_list_offsets_partition(
 
 
 def _write_list_offsets_partition(
-    append: Append, entries: Iterable[ListOffsetsPartition], version: int
+    append: Append, entries: Collection[ListOffsetsPartition], version: int
 ) -> None:
     if version >= 6:
-        for entry in entries:
+        for entry in elements(entries):
             if entry.max_num_offsets != 1:
                 raise WireFault
             append(
@@ -298,7 +298,7 @@ def _write_list_offsets_partition(
             else:
                 append(b"\0")
     elif version >= 4:
-        for entry in entries:
+        for entry in elements(entries):
             if entry.max_num_offsets != 1:
                 raise WireFault
             append(
@@ -309,14 +309,14 @@ def _write_list_offsets_partition(
             if entry._unknown_tags:
                 raise WireFault
     elif version >= 1:
-        for entry in entries:
+        for entry in elements(entries):
             if entry.max_num_offsets != 1:
                 raise WireFault
             append(_INT32_INT64.pack(entry.partition_index, entry.timestamp))
             if entry._unknown_tags:
                 raise WireFault
     else:
-        for entry in entries:
+        for entry in elements(entries):
             append(
                 _INT32_INT64_INT32.pack(
                     entry.partition_index, entry.timestamp, entry.max_num_offsets
@@ -378,10 +378,10 @@ def _read_list_offsets_topic(
 
 
 def _write_list_offsets_topic(
-    append: Append, entries: Iterable[ListOffsetsTopic], version: int
+    append: Append, entries: Collection[ListOffsetsTopic], version: int
 ) -> None:
     if version >= 6:
-        for entry in entries:
+        for entry in elements(entries):
             text = entry.name.encode()
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
@@ -394,7 +394,7 @@ def _write_list_offsets_topic(
             else:
                 append(b"\0")
     else:
-        for entry in entries:
+        for entry in elements(entries):
             text = entry.name.encode()
             append(_INT16.pack(len(text)))
             append(text)

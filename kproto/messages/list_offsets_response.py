@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -22,6 +22,7 @@ from ..wire.writing import (
     UVARINT,
     Append,
     compact_string_length,
+    elements,
     uvarint,
     write_array_length,
     write_numbers,
@@ -274,10 +275,10 @@ def _read_list_offsets_partition_response(
 
 
 def _write_list_offsets_partition_response(
-    append: Append, entries: Iterable[ListOffsetsPartitionResponse], version: int
+    append: Append, entries: Collection[ListOffsetsPartitionResponse], version: int
 ) -> None:
     if version >= 6:
-        for entry in entries:
+        for entry in elements(entries):
             if len(entry.old_style_offsets) > 0:
                 raise WireFault
             append(
@@ -294,7 +295,7 @@ def _write_list_offsets_partition_response(
             else:
                 append(b"\0")
     elif version >= 4:
-        for entry in entries:
+        for entry in elements(entries):
             if len(entry.old_style_offsets) > 0:
                 raise WireFault
             append(
@@ -309,7 +310,7 @@ def _write_list_offsets_partition_response(
             if entry._unknown_tags:
                 raise WireFault
     elif version >= 1:
-        for entry in entries:
+        for entry in elements(entries):
             if len(entry.old_style_offsets) > 0:
                 raise WireFault
             if entry.leader_epoch != -1:
@@ -322,13 +323,13 @@ def _write_list_offsets_partition_response(
             if entry._unknown_tags:
                 raise WireFault
     else:
-        for entry in entries:
+        for entry in elements(entries):
             append(_INT32_INT16.pack(entry.partition_index, entry.error_code))
             values = entry.old_style_offsets
             count = len(values)
             if 0 < count < 127:
                 append(_INT32_AND_INT64_ARRAYS[count].pack(count, *values))
-            elif not count:
+            elif not count and type(values) is list:
                 append(b"\0\0\0\0")
             else:
                 write_array_length(append, count)
@@ -399,10 +400,10 @@ def _read_list_offsets_topic_response(
 
 
 def _write_list_offsets_topic_response(
-    append: Append, entries: Iterable[ListOffsetsTopicResponse], version: int
+    append: Append, entries: Collection[ListOffsetsTopicResponse], version: int
 ) -> None:
     if version >= 6:
-        for entry in entries:
+        for entry in elements(entries):
             text = entry.name.encode()
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
@@ -415,7 +416,7 @@ def _write_list_offsets_topic_response(
             else:
                 append(b"\0")
     else:
-        for entry in entries:
+        for entry in elements(entries):
             text = entry.name.encode()
             append(_INT16.pack(len(text)))
             append(text)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.reading import (
@@ -17,6 +17,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_compact_array_length,
     write_compact_string,
     write_numbers,
@@ -136,9 +137,9 @@ def _read_list_partition_reassignments_topics(
 
 
 def _write_list_partition_reassignments_topics(
-    append: Append, entries: Iterable[ListPartitionReassignmentsTopics], version: int
+    append: Append, entries: Collection[ListPartitionReassignmentsTopics], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_compact_string(append, entry.name)
         write_compact_array_length(append, len(entry.partition_indexes))
         write_numbers(append, entry.partition_indexes, "i")

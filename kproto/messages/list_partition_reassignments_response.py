@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.reading import (
@@ -17,6 +17,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_compact_array_length,
     write_compact_nullable_string,
     write_compact_string,
@@ -169,9 +170,9 @@ def _read_ongoing_partition_reassignment(
 
 
 def _write_ongoing_partition_reassignment(
-    append: Append, entries: Iterable[OngoingPartitionReassignment], version: int
+    append: Append, entries: Collection[OngoingPartitionReassignment], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT32.pack(entry.partition_index))
         write_compact_array_length(append, len(entry.replicas))
         write_numbers(append, entry.replicas, "i")
@@ -205,9 +206,9 @@ def _read_ongoing_topic_reassignment(
 
 
 def _write_ongoing_topic_reassignment(
-    append: Append, entries: Iterable[OngoingTopicReassignment], version: int
+    append: Append, entries: Collection[OngoingTopicReassignment], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_compact_string(append, entry.name)
         write_compact_array_length(append, len(entry.partitions))
         _write_ongoing_partition_reassignment(append, entry.partitions, version)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.reading import (
@@ -16,6 +16,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_compact_array_length,
     write_compact_string,
     write_compact_strings,
@@ -139,9 +140,9 @@ def _read_transaction_state(
 
 
 def _write_transaction_state(
-    append: Append, entries: Iterable[TransactionState], version: int
+    append: Append, entries: Collection[TransactionState], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_compact_string(append, entry.transactional_id)
         append(_INT64.pack(entry.producer_id))
         write_compact_string(append, entry.transaction_state)

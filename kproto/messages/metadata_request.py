@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -20,7 +20,10 @@ from ..wire.reading import (
 )
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
+    BOOLS,
     Append,
+    elements,
+    uuid_bytes,
     write_array_length,
     write_compact_array_length,
     write_compact_nullable_string,
@@ -38,7 +41,7 @@ __all__ = [
     "MetadataRequestTopic",
 ]
 
-_UINT8 = struct.Struct(">B")
+_BOOL = struct.Struct(">?")
 
 
 class MetadataRequestTopic(Struct):
@@ -169,7 +172,7 @@ class MetadataRequest(Request["MetadataResponse"]):
             write_array_length(append, len(self.topics))
             _write_metadata_request_topic(append, self.topics, version)
         if version >= 4:
-            append(_UINT8.pack(self.allow_auto_topic_creation))
+            append(_BOOL.pack(BOOLS[self.allow_auto_topic_creation]))
         else:
             if self.allow_auto_topic_creation is not True:
                 raise WireFault
@@ -177,12 +180,12 @@ class MetadataRequest(Request["MetadataResponse"]):
             if self.include_cluster_authorized_operations is not False:
                 raise WireFault
         elif version >= 8:
-            append(_UINT8.pack(self.include_cluster_authorized_operations))
+            append(_BOOL.pack(BOOLS[self.include_cluster_authorized_operations]))
         else:
             if self.include_cluster_authorized_operations is not False:
                 raise WireFault
         if version >= 8:
-            append(_UINT8.pack(self.include_topic_authorized_operations))
+            append(_BOOL.pack(BOOLS[self.include_topic_authorized_operations]))
         else:
             if self.include_topic_authorized_operations is not False:
                 raise WireFault
@@ -227,13 +230,11 @@ def _read_metadata_request_topic(
 
 
 def _write_metadata_request_topic(
-    append: Append, entries: Iterable[MetadataRequestTopic], version: int
+    append: Append, entries: Collection[MetadataRequestTopic], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 10:
-            if len(entry.topic_id) != 16:
-                raise WireFault
-            append(entry.topic_id)
+            append(uuid_bytes(entry.topic_id))
         if version >= 10:
             write_compact_nullable_string(append, entry.name)
         elif version >= 9:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -20,10 +20,13 @@ from ..wire.reading import (
 )
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
+    BOOLS,
     COUNTED_ARRAY_STRUCTS,
     UVARINT,
     Append,
     compact_string_length,
+    elements,
+    uuid_bytes,
     uvarint,
     write_array_length,
     write_compact_array_length,
@@ -42,6 +45,7 @@ __all__ = [
     "MetadataResponseTopicCollection",
 ]
 
+_BOOL = struct.Struct(">?")
 _BOOL_INT32 = struct.Struct(">?i")
 _BOOL_UINT8 = struct.Struct(">?B")
 _INT16 = struct.Struct(">h")
@@ -57,9 +61,8 @@ _INT32_AND_INT32_ARRAYS = COUNTED_ARRAY_STRUCTS["ii"]
 _INT32_ARRAYS = ARRAY_STRUCTS["i"]
 _INT32_INT16 = struct.Struct(">ih")
 _INT32_UINT8 = struct.Struct(">iB")
-_UINT8 = struct.Struct(">B")
 _UINT8_AND_INT32_ARRAYS = COUNTED_ARRAY_STRUCTS["Bi"]
-_UINT8_INT32 = struct.Struct(">Bi")
+_UUID_BOOL = struct.Struct(">16s?")
 _UUID_BOOL_UINT8 = struct.Struct(">16s?B")
 
 
@@ -676,10 +679,10 @@ def _read_metadata_response_broker(
 
 
 def _write_metadata_response_broker(
-    append: Append, entries: Iterable[MetadataResponseBroker], version: int
+    append: Append, entries: Collection[MetadataResponseBroker], version: int
 ) -> None:
     if version >= 9:
-        for entry in entries:
+        for entry in elements(entries):
             append(_INT32.pack(entry.node_id))
             text = entry.host.encode()
             size = len(text)
@@ -698,7 +701,7 @@ def _write_metadata_response_broker(
             else:
                 append(b"\0")
     elif version >= 1:
-        for entry in entries:
+        for entry in elements(entries):
             text = entry.host.encode()
             append(_INT32_INT16.pack(entry.node_id, len(text)))
             append(text)
@@ -710,7 +713,7 @@ def _write_metadata_response_broker(
             if entry._unknown_tags:
                 raise WireFault
     else:
-        for entry in entries:
+        for entry in elements(entries):
             text = entry.host.encode()
             append(_INT32_INT16.pack(entry.node_id, len(text)))
             append(text)
@@ -899,10 +902,10 @@ def _read_metadata_response_partition(
 
 
 def _write_metadata_response_partition(
-    append: Append, entries: Iterable[MetadataResponsePartition], version: int
+    append: Append, entries: Collection[MetadataResponsePartition], version: int
 ) -> None:
     if version >= 9:
-        for entry in entries:
+        for entry in elements(entries):
             append(
                 _INT16_INT32X3.pack(
                     entry.error_code, entry.partition_index, entry.leader_id, entry.leader_epoch
@@ -912,7 +915,7 @@ def _write_metadata_response_partition(
             count = len(values)
             if 0 < count < 127:
                 append(_UINT8_AND_INT32_ARRAYS[count].pack(count + 1, *values))
-            elif not count:
+            elif not count and type(values) is list:
                 append(b"\x01")
             else:
                 write_compact_array_length(append, count)
@@ -921,7 +924,7 @@ def _write_metadata_response_partition(
             count = len(values)
             if 0 < count < 127:
                 append(_UINT8_AND_INT32_ARRAYS[count].pack(count + 1, *values))
-            elif not count:
+            elif not count and type(values) is list:
                 append(b"\x01")
             else:
                 write_compact_array_length(append, count)
@@ -930,7 +933,7 @@ def _write_metadata_response_partition(
             count = len(values)
             if 0 < count < 127:
                 append(_UINT8_AND_INT32_ARRAYS[count].pack(count + 1, *values))
-            elif not count:
+            elif not count and type(values) is list:
                 append(b"\x01")
             else:
                 write_compact_array_length(append, count)
@@ -940,7 +943,7 @@ def _write_metadata_response_partition(
             else:
                 append(b"\0")
     elif version >= 7:
-        for entry in entries:
+        for entry in elements(entries):
             append(
                 _INT16_INT32X3.pack(
                     entry.error_code, entry.partition_index, entry.leader_id, entry.leader_epoch
@@ -950,7 +953,7 @@ def _write_metadata_response_partition(
             count = len(values)
             if 0 < count < 127:
                 append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
-            elif not count:
+            elif not count and type(values) is list:
                 append(b"\0\0\0\0")
             else:
                 write_array_length(append, count)
@@ -959,7 +962,7 @@ def _write_metadata_response_partition(
             count = len(values)
             if 0 < count < 127:
                 append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
-            elif not count:
+            elif not count and type(values) is list:
                 append(b"\0\0\0\0")
             else:
                 write_array_length(append, count)
@@ -968,7 +971,7 @@ def _write_metadata_response_partition(
             count = len(values)
             if 0 < count < 127:
                 append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
-            elif not count:
+            elif not count and type(values) is list:
                 append(b"\0\0\0\0")
             else:
                 write_array_length(append, count)
@@ -976,13 +979,13 @@ def _write_metadata_response_partition(
             if entry._unknown_tags:
                 raise WireFault
     elif version >= 5:
-        for entry in entries:
+        for entry in elements(entries):
             append(_INT16_INT32X2.pack(entry.error_code, entry.partition_index, entry.leader_id))
             values = entry.replica_nodes
             count = len(values)
             if 0 < count < 127:
                 append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
-            elif not count:
+            elif not count and type(values) is list:
                 append(b"\0\0\0\0")
             else:
                 write_array_length(append, count)
@@ -991,7 +994,7 @@ def _write_metadata_response_partition(
             count = len(values)
             if 0 < count < 127:
                 append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
-            elif not count:
+            elif not count and type(values) is list:
                 append(b"\0\0\0\0")
             else:
                 write_array_length(append, count)
@@ -1000,7 +1003,7 @@ def _write_metadata_response_partition(
             count = len(values)
             if 0 < count < 127:
                 append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
-            elif not count:
+            elif not count and type(values) is list:
                 append(b"\0\0\0\0")
             else:
                 write_array_length(append, count)
@@ -1008,13 +1011,13 @@ def _write_metadata_response_partition(
             if entry._unknown_tags:
                 raise WireFault
     else:
-        for entry in entries:
+        for entry in elements(entries):
             append(_INT16_INT32X2.pack(entry.error_code, entry.partition_index, entry.leader_id))
             values = entry.replica_nodes
             count = len(values)
             if 0 < count < 127:
                 append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
-            elif not count:
+            elif not count and type(values) is list:
                 append(b"\0\0\0\0")
             else:
                 write_array_length(append, count)
@@ -1023,7 +1026,7 @@ def _write_metadata_response_partition(
             count = len(values)
             if 0 < count < 127:
                 append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
-            elif not count:
+            elif not count and type(values) is list:
                 append(b"\0\0\0\0")
             else:
                 write_array_length(append, count)
@@ -1183,10 +1186,10 @@ def _read_metadata_response_topic(
 
 
 def _write_metadata_response_topic(
-    append: Append, entries: Iterable[MetadataResponseTopic], version: int
+    append: Append, entries: Collection[MetadataResponseTopic], version: int
 ) -> None:
     if version >= 12:
-        for entry in entries:
+        for entry in elements(entries):
             append(_INT16.pack(entry.error_code))
             if entry.name is None:
                 append(b"\0")
@@ -1195,10 +1198,7 @@ def _write_metadata_response_topic(
                 size = len(text)
                 append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
                 append(text)
-            if len(entry.topic_id) != 16:
-                raise WireFault
-            append(entry.topic_id)
-            append(_UINT8.pack(entry.is_internal))
+            append(_UUID_BOOL.pack(uuid_bytes(entry.topic_id), BOOLS[entry.is_internal]))
             count = len(entry.partitions)
             append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_metadata_response_partition(append, entry.partitions, version)
@@ -1208,7 +1208,7 @@ def _write_metadata_response_topic(
             else:
                 append(b"\0")
     elif version >= 10:
-        for entry in entries:
+        for entry in elements(entries):
             if entry.name is None:
                 raise WireFault
             append(_INT16.pack(entry.error_code))
@@ -1216,10 +1216,7 @@ def _write_metadata_response_topic(
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
             append(text)
-            if len(entry.topic_id) != 16:
-                raise WireFault
-            append(entry.topic_id)
-            append(_UINT8.pack(entry.is_internal))
+            append(_UUID_BOOL.pack(uuid_bytes(entry.topic_id), BOOLS[entry.is_internal]))
             count = len(entry.partitions)
             append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_metadata_response_partition(append, entry.partitions, version)
@@ -1229,7 +1226,7 @@ def _write_metadata_response_topic(
             else:
                 append(b"\0")
     elif version >= 9:
-        for entry in entries:
+        for entry in elements(entries):
             if entry.name is None:
                 raise WireFault
             append(_INT16.pack(entry.error_code))
@@ -1237,7 +1234,7 @@ def _write_metadata_response_topic(
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
             append(text)
-            append(_UINT8.pack(entry.is_internal))
+            append(_BOOL.pack(BOOLS[entry.is_internal]))
             count = len(entry.partitions)
             append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_metadata_response_partition(append, entry.partitions, version)
@@ -1247,32 +1244,32 @@ def _write_metadata_response_topic(
             else:
                 append(b"\0")
     elif version >= 8:
-        for entry in entries:
+        for entry in elements(entries):
             if entry.name is None:
                 raise WireFault
             text = entry.name.encode()
             append(_INT16X2.pack(entry.error_code, len(text)))
             append(text)
-            append(_UINT8_INT32.pack(entry.is_internal, len(entry.partitions)))
+            append(_BOOL_INT32.pack(BOOLS[entry.is_internal], len(entry.partitions)))
             _write_metadata_response_partition(append, entry.partitions, version)
             append(_INT32.pack(entry.topic_authorized_operations))
             if entry._unknown_tags:
                 raise WireFault
     elif version >= 1:
-        for entry in entries:
+        for entry in elements(entries):
             if entry.name is None:
                 raise WireFault
             text = entry.name.encode()
             append(_INT16X2.pack(entry.error_code, len(text)))
             append(text)
-            append(_UINT8_INT32.pack(entry.is_internal, len(entry.partitions)))
+            append(_BOOL_INT32.pack(BOOLS[entry.is_internal], len(entry.partitions)))
             _write_metadata_response_partition(append, entry.partitions, version)
             if entry.topic_authorized_operations != -2147483648:
                 raise WireFault
             if entry._unknown_tags:
                 raise WireFault
     else:
-        for entry in entries:
+        for entry in elements(entries):
             if entry.name is None:
                 raise WireFault
             text = entry.name.encode()

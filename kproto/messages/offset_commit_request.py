@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -17,7 +17,16 @@ from ..wire.reading import (
     read_unknown_tags,
 )
 from ..wire.uuid import ZERO_UUID, Uuid
-from ..wire.writing import UVARINT, Append, compact_string_length, uvarint, write_string, write_tags
+from ..wire.writing import (
+    UVARINT,
+    Append,
+    compact_string_length,
+    elements,
+    uuid_bytes,
+    uvarint,
+    write_string,
+    write_tags,
+)
 from .base import Request, Struct
 
 if TYPE_CHECKING:
@@ -541,10 +550,10 @@ def _read_offset_commit_request_partition(
 
 
 def _write_offset_commit_request_partition(
-    append: Append, entries: Iterable[OffsetCommitRequestPartition], version: int
+    append: Append, entries: Collection[OffsetCommitRequestPartition], version: int
 ) -> None:
     if version >= 8:
-        for entry in entries:
+        for entry in elements(entries):
             if entry.commit_timestamp != -1:
                 raise WireFault
             append(
@@ -564,7 +573,7 @@ def _write_offset_commit_request_partition(
             else:
                 append(b"\0")
     elif version >= 6:
-        for entry in entries:
+        for entry in elements(entries):
             if entry.commit_timestamp != -1:
                 raise WireFault
             append(
@@ -579,7 +588,7 @@ def _write_offset_commit_request_partition(
             if entry._unknown_tags:
                 raise WireFault
     elif version >= 2:
-        for entry in entries:
+        for entry in elements(entries):
             if entry.commit_timestamp != -1:
                 raise WireFault
             append(_INT32_INT64.pack(entry.partition_index, entry.committed_offset))
@@ -590,7 +599,7 @@ def _write_offset_commit_request_partition(
             if entry._unknown_tags:
                 raise WireFault
     elif version >= 1:
-        for entry in entries:
+        for entry in elements(entries):
             append(
                 _INT32_INT64X2.pack(
                     entry.partition_index, entry.committed_offset, entry.commit_timestamp
@@ -603,7 +612,7 @@ def _write_offset_commit_request_partition(
             if entry._unknown_tags:
                 raise WireFault
     else:
-        for entry in entries:
+        for entry in elements(entries):
             if entry.commit_timestamp != -1:
                 raise WireFault
             append(_INT32_INT64.pack(entry.partition_index, entry.committed_offset))
@@ -694,13 +703,11 @@ def _read_offset_commit_request_topic(
 
 
 def _write_offset_commit_request_topic(
-    append: Append, entries: Iterable[OffsetCommitRequestTopic], version: int
+    append: Append, entries: Collection[OffsetCommitRequestTopic], version: int
 ) -> None:
     if version >= 10:
-        for entry in entries:
-            if len(entry.topic_id) != 16:
-                raise WireFault
-            append(entry.topic_id)
+        for entry in elements(entries):
+            append(uuid_bytes(entry.topic_id))
             count = len(entry.partitions)
             append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_offset_commit_request_partition(append, entry.partitions, version)
@@ -709,7 +716,7 @@ def _write_offset_commit_request_topic(
             else:
                 append(b"\0")
     elif version >= 8:
-        for entry in entries:
+        for entry in elements(entries):
             text = entry.name.encode()
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
@@ -722,7 +729,7 @@ def _write_offset_commit_request_topic(
             else:
                 append(b"\0")
     else:
-        for entry in entries:
+        for entry in elements(entries):
             text = entry.name.encode()
             append(_INT16.pack(len(text)))
             append(text)

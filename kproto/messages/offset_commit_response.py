@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -16,7 +16,15 @@ from ..wire.reading import (
     read_unknown_tags,
 )
 from ..wire.uuid import ZERO_UUID, Uuid
-from ..wire.writing import UVARINT, Append, compact_string_length, uvarint, write_tags
+from ..wire.writing import (
+    UVARINT,
+    Append,
+    compact_string_length,
+    elements,
+    uuid_bytes,
+    uvarint,
+    write_tags,
+)
 from .base import Response, Struct
 
 __all__ = [
@@ -194,17 +202,17 @@ def _read_offset_commit_response_partition(
 
 
 def _write_offset_commit_response_partition(
-    append: Append, entries: Iterable[OffsetCommitResponsePartition], version: int
+    append: Append, entries: Collection[OffsetCommitResponsePartition], version: int
 ) -> None:
     if version >= 8:
-        for entry in entries:
+        for entry in elements(entries):
             append(_INT32_INT16.pack(entry.partition_index, entry.error_code))
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)
             else:
                 append(b"\0")
     else:
-        for entry in entries:
+        for entry in elements(entries):
             append(_INT32_INT16.pack(entry.partition_index, entry.error_code))
             if entry._unknown_tags:
                 raise WireFault
@@ -289,13 +297,11 @@ def _read_offset_commit_response_topic(
 
 
 def _write_offset_commit_response_topic(
-    append: Append, entries: Iterable[OffsetCommitResponseTopic], version: int
+    append: Append, entries: Collection[OffsetCommitResponseTopic], version: int
 ) -> None:
     if version >= 10:
-        for entry in entries:
-            if len(entry.topic_id) != 16:
-                raise WireFault
-            append(entry.topic_id)
+        for entry in elements(entries):
+            append(uuid_bytes(entry.topic_id))
             count = len(entry.partitions)
             append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_offset_commit_response_partition(append, entry.partitions, version)
@@ -304,7 +310,7 @@ def _write_offset_commit_response_topic(
             else:
                 append(b"\0")
     elif version >= 8:
-        for entry in entries:
+        for entry in elements(entries):
             text = entry.name.encode()
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
@@ -317,7 +323,7 @@ def _write_offset_commit_response_topic(
             else:
                 append(b"\0")
     else:
-        for entry in entries:
+        for entry in elements(entries):
             text = entry.name.encode()
             append(_INT16.pack(len(text)))
             append(text)

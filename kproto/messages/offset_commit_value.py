@@ -11,7 +11,7 @@ from ..wire.faults import WireFault
 from ..wire.reading import read_compact_string, read_string, read_tags
 from ..wire.tags import RawTaggedField
 from ..wire.uuid import ZERO_UUID, Uuid
-from ..wire.writing import Append, write_compact_string, write_string, write_tags
+from ..wire.writing import Append, uuid_bytes, write_compact_string, write_string, write_tags
 from .base import Message
 
 __all__ = [
@@ -146,8 +146,6 @@ def _write_offset_commit_value_tags(out: Append, message: OffsetCommitValue, ver
     if message.topic_id != ZERO_UUID:
         pieces: list[bytes] = []
         append = pieces.append
-        if len(message.topic_id) != 16:
-            raise WireFault
-        append(message.topic_id)
+        append(uuid_bytes(message.topic_id))
         tagged.append(RawTaggedField(0, b"".join(pieces)))
     write_tags(out, tagged, message._unknown_tags, (0,))

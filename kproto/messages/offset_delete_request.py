@@ -5,12 +5,12 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
 from ..wire.reading import read_array_length, read_string
-from ..wire.writing import Append, write_array_length, write_string
+from ..wire.writing import Append, elements, write_array_length, write_string
 from .base import KeyedList, Request, Struct
 
 if TYPE_CHECKING:
@@ -142,9 +142,9 @@ def _read_offset_delete_request_partition(
 
 
 def _write_offset_delete_request_partition(
-    append: Append, entries: Iterable[OffsetDeleteRequestPartition], version: int
+    append: Append, entries: Collection[OffsetDeleteRequestPartition], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT32.pack(entry.partition_index))
         if entry._unknown_tags:
             raise WireFault
@@ -166,9 +166,9 @@ def _read_offset_delete_request_topic(
 
 
 def _write_offset_delete_request_topic(
-    append: Append, entries: Iterable[OffsetDeleteRequestTopic], version: int
+    append: Append, entries: Collection[OffsetDeleteRequestTopic], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_string(append, entry.name)
         write_array_length(append, len(entry.partitions))
         _write_offset_delete_request_partition(append, entry.partitions, version)

@@ -5,12 +5,12 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
 from ..wire.reading import read_array_length, read_string
-from ..wire.writing import Append, write_array_length, write_string
+from ..wire.writing import Append, elements, write_array_length, write_string
 from .base import KeyedList, Response, Struct
 
 __all__ = [
@@ -164,9 +164,9 @@ def _read_offset_delete_response_partition(
 
 
 def _write_offset_delete_response_partition(
-    append: Append, entries: Iterable[OffsetDeleteResponsePartition], version: int
+    append: Append, entries: Collection[OffsetDeleteResponsePartition], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT32_INT16.pack(entry.partition_index, entry.error_code))
         if entry._unknown_tags:
             raise WireFault
@@ -188,9 +188,9 @@ def _read_offset_delete_response_topic(
 
 
 def _write_offset_delete_response_topic(
-    append: Append, entries: Iterable[OffsetDeleteResponseTopic], version: int
+    append: Append, entries: Collection[OffsetDeleteResponseTopic], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_string(append, entry.name)
         write_array_length(append, len(entry.partitions))
         _write_offset_delete_response_partition(append, entry.partitions, version)

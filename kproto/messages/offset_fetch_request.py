@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -22,7 +22,10 @@ from ..wire.reading import (
 )
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
+    BOOLS,
     Append,
+    elements,
+    uuid_bytes,
     write_array_length,
     write_compact_array_length,
     write_compact_nullable_string,
@@ -43,8 +46,8 @@ __all__ = [
     "OffsetFetchRequestTopics",
 ]
 
+_BOOL = struct.Struct(">?")
 _INT32 = struct.Struct(">i")
-_UINT8 = struct.Struct(">B")
 
 
 class OffsetFetchRequestTopic(Struct):
@@ -240,7 +243,7 @@ class OffsetFetchRequest(Request["OffsetFetchResponse"]):
             if len(self.groups) > 0:
                 raise WireFault
         if version >= 7:
-            append(_UINT8.pack(self.require_stable))
+            append(_BOOL.pack(BOOLS[self.require_stable]))
         else:
             if self.require_stable is not False:
                 raise WireFault
@@ -280,9 +283,9 @@ def _read_offset_fetch_request_topic(
 
 
 def _write_offset_fetch_request_topic(
-    append: Append, entries: Iterable[OffsetFetchRequestTopic], version: int
+    append: Append, entries: Collection[OffsetFetchRequestTopic], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 6:
             write_compact_string(append, entry.name)
             write_compact_array_length(append, len(entry.partition_indexes))
@@ -325,13 +328,11 @@ def _read_offset_fetch_request_topics(
 
 
 def _write_offset_fetch_request_topics(
-    append: Append, entries: Iterable[OffsetFetchRequestTopics], version: int
+    append: Append, entries: Collection[OffsetFetchRequestTopics], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 10:
-            if len(entry.topic_id) != 16:
-                raise WireFault
-            append(entry.topic_id)
+            append(uuid_bytes(entry.topic_id))
         else:
             write_compact_string(append, entry.name)
         write_compact_array_length(append, len(entry.partition_indexes))
@@ -372,9 +373,9 @@ def _read_offset_fetch_request_group(
 
 
 def _write_offset_fetch_request_group(
-    append: Append, entries: Iterable[OffsetFetchRequestGroup], version: int
+    append: Append, entries: Collection[OffsetFetchRequestGroup], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_compact_string(append, entry.group_id)
         if version >= 9:
             write_compact_nullable_string(append, entry.member_id)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -17,7 +17,16 @@ from ..wire.reading import (
     read_unknown_tags,
 )
 from ..wire.uuid import ZERO_UUID, Uuid
-from ..wire.writing import UVARINT, Append, compact_string_length, uvarint, write_string, write_tags
+from ..wire.writing import (
+    UVARINT,
+    Append,
+    compact_string_length,
+    elements,
+    uuid_bytes,
+    uvarint,
+    write_string,
+    write_tags,
+)
 from .base import Response, Struct
 
 __all__ = [
@@ -416,10 +425,10 @@ def _read_offset_fetch_response_partition(
 
 
 def _write_offset_fetch_response_partition(
-    append: Append, entries: Iterable[OffsetFetchResponsePartition], version: int
+    append: Append, entries: Collection[OffsetFetchResponsePartition], version: int
 ) -> None:
     if version >= 6:
-        for entry in entries:
+        for entry in elements(entries):
             append(
                 _INT32_INT64_INT32.pack(
                     entry.partition_index, entry.committed_offset, entry.committed_leader_epoch
@@ -438,7 +447,7 @@ def _write_offset_fetch_response_partition(
             else:
                 append(b"\0")
     elif version >= 5:
-        for entry in entries:
+        for entry in elements(entries):
             append(
                 _INT32_INT64_INT32.pack(
                     entry.partition_index, entry.committed_offset, entry.committed_leader_epoch
@@ -452,7 +461,7 @@ def _write_offset_fetch_response_partition(
             if entry._unknown_tags:
                 raise WireFault
     else:
-        for entry in entries:
+        for entry in elements(entries):
             append(_INT32_INT64.pack(entry.partition_index, entry.committed_offset))
             if entry.metadata is None:
                 append(b"\xff\xff")
@@ -519,10 +528,10 @@ def _read_offset_fetch_response_topic(
 
 
 def _write_offset_fetch_response_topic(
-    append: Append, entries: Iterable[OffsetFetchResponseTopic], version: int
+    append: Append, entries: Collection[OffsetFetchResponseTopic], version: int
 ) -> None:
     if version >= 6:
-        for entry in entries:
+        for entry in elements(entries):
             text = entry.name.encode()
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
@@ -535,7 +544,7 @@ def _write_offset_fetch_response_topic(
             else:
                 append(b"\0")
     else:
-        for entry in entries:
+        for entry in elements(entries):
             text = entry.name.encode()
             append(_INT16.pack(len(text)))
             append(text)
@@ -578,9 +587,9 @@ def _read_offset_fetch_response_partitions(
 
 
 def _write_offset_fetch_response_partitions(
-    append: Append, entries: Iterable[OffsetFetchResponsePartitions], version: int
+    append: Append, entries: Collection[OffsetFetchResponsePartitions], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(
             _INT32_INT64_INT32.pack(
                 entry.partition_index, entry.committed_offset, entry.committed_leader_epoch
@@ -658,13 +667,11 @@ def _read_offset_fetch_response_topics(
 
 
 def _write_offset_fetch_response_topics(
-    append: Append, entries: Iterable[OffsetFetchResponseTopics], version: int
+    append: Append, entries: Collection[OffsetFetchResponseTopics], version: int
 ) -> None:
     if version >= 10:
-        for entry in entries:
-            if len(entry.topic_id) != 16:
-                raise WireFault
-            append(entry.topic_id)
+        for entry in elements(entries):
+            append(uuid_bytes(entry.topic_id))
             count = len(entry.partitions)
             append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_offset_fetch_response_partitions(append, entry.partitions, version)
@@ -673,7 +680,7 @@ def _write_offset_fetch_response_topics(
             else:
                 append(b"\0")
     else:
-        for entry in entries:
+        for entry in elements(entries):
             text = entry.name.encode()
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
@@ -720,9 +727,9 @@ def _read_offset_fetch_response_group(
 
 
 def _write_offset_fetch_response_group(
-    append: Append, entries: Iterable[OffsetFetchResponseGroup], version: int
+    append: Append, entries: Collection[OffsetFetchResponseGroup], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         text = entry.group_id.encode()
         size = len(text)
         append(UVARINT[size + 1] if size < 127 else compact_string_length(size))

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -18,6 +18,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_string,
@@ -199,9 +200,9 @@ def _read_offset_for_leader_partition(
 
 
 def _write_offset_for_leader_partition(
-    append: Append, entries: Iterable[OffsetForLeaderPartition], version: int
+    append: Append, entries: Collection[OffsetForLeaderPartition], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT32.pack(entry.partition))
         if version >= 2:
             append(_INT32.pack(entry.current_leader_epoch))
@@ -242,9 +243,9 @@ def _read_offset_for_leader_topic(
 
 
 def _write_offset_for_leader_topic(
-    append: Append, entries: Iterable[OffsetForLeaderTopic], version: int
+    append: Append, entries: Collection[OffsetForLeaderTopic], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 4:
             write_compact_string(append, entry.topic)
             write_compact_array_length(append, len(entry.partitions))

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -18,6 +18,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_string,
@@ -200,9 +201,9 @@ def _read_epoch_end_offset(
 
 
 def _write_epoch_end_offset(
-    append: Append, entries: Iterable[EpochEndOffset], version: int
+    append: Append, entries: Collection[EpochEndOffset], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT16_INT32.pack(entry.error_code, entry.partition))
         if version >= 1:
             append(_INT32.pack(entry.leader_epoch))
@@ -243,9 +244,9 @@ def _read_offset_for_leader_topic_result(
 
 
 def _write_offset_for_leader_topic_result(
-    append: Append, entries: Iterable[OffsetForLeaderTopicResult], version: int
+    append: Append, entries: Collection[OffsetForLeaderTopicResult], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 4:
             write_compact_string(append, entry.topic)
             write_compact_array_length(append, len(entry.partitions))

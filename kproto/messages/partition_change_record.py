@@ -14,6 +14,7 @@ from ..wire.tags import RawTaggedField
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
     Append,
+    uuid_bytes,
     write_compact_array_length,
     write_numbers,
     write_tags,
@@ -128,9 +129,7 @@ class PartitionChangeRecord(Message):
 
     def _write_fields(self, append: Append, version: int) -> None:
         append(_INT32.pack(self.partition_id))
-        if len(self.topic_id) != 16:
-            raise WireFault
-        append(self.topic_id)
+        append(uuid_bytes(self.topic_id))
         if version == 0:
             if self.directories is not None:
                 raise WireFault
@@ -196,6 +195,8 @@ def _read_partition_change_record_tags(
                 message.directories = None
             else:
                 message.directories, pos = read_uuids(data, pos, length)
+        elif tag in (6, 7, 8):  # in other versions only
+            raise WireFault
         else:
             unknown.append(RawTaggedField(tag, data[pos:stop]))
             continue
@@ -261,11 +262,4 @@ def _write_partition_change_record_tags(
         write_compact_array_length(append, len(message.directories))
         write_uuids(append, message.directories)
         tagged.append(RawTaggedField(8, b"".join(pieces)))
-    known: tuple[int, ...]
-    if version >= 2:
-        known = (0, 1, 2, 3, 4, 5, 6, 7, 8)
-    elif version >= 1:
-        known = (0, 1, 2, 3, 4, 5, 8)
-    else:
-        known = (0, 1, 2, 3, 4, 5)
-    write_tags(out, tagged, message._unknown_tags, known)
+    write_tags(out, tagged, message._unknown_tags, (0, 1, 2, 3, 4, 5, 6, 7, 8))

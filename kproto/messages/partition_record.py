@@ -20,6 +20,7 @@ from ..wire.tags import RawTaggedField
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
     Append,
+    uuid_bytes,
     write_compact_array_length,
     write_numbers,
     write_tags,
@@ -151,9 +152,7 @@ class PartitionRecord(Message):
 
     def _write_fields(self, append: Append, version: int) -> None:
         append(_INT32.pack(self.partition_id))
-        if len(self.topic_id) != 16:
-            raise WireFault
-        append(self.topic_id)
+        append(uuid_bytes(self.topic_id))
         write_compact_array_length(append, len(self.replicas))
         write_numbers(append, self.replicas, "i")
         write_compact_array_length(append, len(self.isr))
@@ -169,14 +168,12 @@ class PartitionRecord(Message):
         else:
             if len(self.directories) > 0:
                 raise WireFault
-        if version >= 2:
-            _write_partition_record_tags(append, self, version)
-        else:
+        if version <= 1:
             if self.eligible_leader_replicas is not None:
                 raise WireFault
             if self.last_known_elr is not None:
                 raise WireFault
-            _write_partition_record_tags(append, self, version)
+        _write_partition_record_tags(append, self, version)
 
 
 def _read_partition_record_tags(
@@ -200,6 +197,8 @@ def _read_partition_record_tags(
                 message.last_known_elr = None
             else:
                 message.last_known_elr, pos = read_numbers(data, pos, length, "i")
+        elif tag in (1, 2):  # in other versions only
+            raise WireFault
         else:
             unknown.append(RawTaggedField(tag, data[pos:stop]))
             continue
@@ -228,9 +227,4 @@ def _write_partition_record_tags(out: Append, message: PartitionRecord, version:
         write_compact_array_length(append, len(message.last_known_elr))
         write_numbers(append, message.last_known_elr, "i")
         tagged.append(RawTaggedField(2, b"".join(pieces)))
-    known: tuple[int, ...]
-    if version >= 2:
-        known = (0, 1, 2)
-    else:
-        known = (0,)
-    write_tags(out, tagged, message._unknown_tags, known)
+    write_tags(out, tagged, message._unknown_tags, (0, 1, 2))

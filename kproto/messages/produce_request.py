@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -22,6 +22,8 @@ from ..wire.writing import (
     UVARINT,
     Append,
     compact_string_length,
+    elements,
+    uuid_bytes,
     uvarint,
     write_bytes,
     write_compact_bytes,
@@ -273,10 +275,10 @@ def _read_partition_produce_data(
 
 
 def _write_partition_produce_data(
-    append: Append, entries: Iterable[PartitionProduceData], version: int
+    append: Append, entries: Collection[PartitionProduceData], version: int
 ) -> None:
     if version >= 9:
-        for entry in entries:
+        for entry in elements(entries):
             append(_INT32.pack(entry.index))
             if entry.records is None:
                 append(b"\0")
@@ -287,7 +289,7 @@ def _write_partition_produce_data(
             else:
                 append(b"\0")
     else:
-        for entry in entries:
+        for entry in elements(entries):
             append(_INT32.pack(entry.index))
             if entry.records is None:
                 append(b"\xff\xff\xff\xff")
@@ -370,13 +372,11 @@ def _read_topic_produce_data(
 
 
 def _write_topic_produce_data(
-    append: Append, entries: Iterable[TopicProduceData], version: int
+    append: Append, entries: Collection[TopicProduceData], version: int
 ) -> None:
     if version >= 13:
-        for entry in entries:
-            if len(entry.topic_id) != 16:
-                raise WireFault
-            append(entry.topic_id)
+        for entry in elements(entries):
+            append(uuid_bytes(entry.topic_id))
             count = len(entry.partition_data)
             append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_partition_produce_data(append, entry.partition_data, version)
@@ -385,7 +385,7 @@ def _write_topic_produce_data(
             else:
                 append(b"\0")
     elif version >= 9:
-        for entry in entries:
+        for entry in elements(entries):
             text = entry.name.encode()
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
@@ -398,7 +398,7 @@ def _write_topic_produce_data(
             else:
                 append(b"\0")
     else:
-        for entry in entries:
+        for entry in elements(entries):
             text = entry.name.encode()
             append(_INT16.pack(len(text)))
             append(text)

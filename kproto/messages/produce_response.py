@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -23,6 +23,8 @@ from ..wire.writing import (
     UVARINT,
     Append,
     compact_string_length,
+    elements,
+    uuid_bytes,
     uvarint,
     write_compact_array_length,
     write_string,
@@ -283,7 +285,7 @@ class ProduceResponse(Response):
     @classmethod
     def _read_fields(cls, data: bytes, pos: int, version: int) -> tuple[Self, int]:
         message = cls.__new__(cls)
-        if version >= 10:
+        if version >= 9:
             length = data[pos]
             pos += 1
             if 0 < length < 128:
@@ -296,21 +298,6 @@ class ProduceResponse(Response):
             pos += 5
             if tags:
                 pos = _read_produce_response_tags(message, data, pos - 1, version)
-            else:
-                message._unknown_tags = None
-        elif version >= 9:
-            length = data[pos]
-            pos += 1
-            if 0 < length < 128:
-                length -= 1
-            else:
-                length, pos = read_compact_array_length(data, pos - 1)
-            message.responses, pos = _read_topic_produce_response(data, pos, length, version)
-            message.node_endpoints = NodeEndpointCollection()
-            message.throttle_time_ms, tags = _INT32_UINT8.unpack_from(data, pos)
-            pos += 5
-            if tags:
-                message._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 message._unknown_tags = None
         elif version >= 1:
@@ -348,10 +335,7 @@ class ProduceResponse(Response):
             if len(self.node_endpoints) > 0:
                 raise WireFault
             append(_INT32.pack(self.throttle_time_ms))
-            if self._unknown_tags:
-                write_tags(append, (), self._unknown_tags)
-            else:
-                append(b"\0")
+            _write_produce_response_tags(append, self, version)
         elif version >= 1:
             append(_INT32.pack(len(self.responses)))
             _write_topic_produce_response(append, self.responses, version)
@@ -413,10 +397,10 @@ def _read_batch_index_and_error_message(
 
 
 def _write_batch_index_and_error_message(
-    append: Append, entries: Iterable[BatchIndexAndErrorMessage], version: int
+    append: Append, entries: Collection[BatchIndexAndErrorMessage], version: int
 ) -> None:
     if version >= 9:
-        for entry in entries:
+        for entry in elements(entries):
             append(_INT32.pack(entry.batch_index))
             if entry.batch_index_error_message is None:
                 append(b"\0")
@@ -430,7 +414,7 @@ def _write_batch_index_and_error_message(
             else:
                 append(b"\0")
     else:
-        for entry in entries:
+        for entry in elements(entries):
             append(_INT32.pack(entry.batch_index))
             if entry.batch_index_error_message is None:
                 append(b"\xff\xff")
@@ -458,9 +442,9 @@ def _read_leader_id_and_epoch(
 
 
 def _write_leader_id_and_epoch(
-    append: Append, entries: Iterable[LeaderIdAndEpoch], version: int
+    append: Append, entries: Collection[LeaderIdAndEpoch], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT32X2.pack(entry.leader_id, entry.leader_epoch))
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)
@@ -473,7 +457,7 @@ def _read_partition_produce_response(
 ) -> tuple[list[PartitionProduceResponse], int]:
     entries: list[PartitionProduceResponse] = []
     new = PartitionProduceResponse.__new__
-    if version >= 10:
+    if version >= 9:
         for _ in range(count):
             entry = new(PartitionProduceResponse)
             (
@@ -507,43 +491,6 @@ def _read_partition_produce_response(
             pos += 1
             if tags:
                 pos = _read_partition_produce_response_tags(entry, data, pos - 1, version)
-            else:
-                entry._unknown_tags = None
-            entries.append(entry)
-    elif version >= 9:
-        for _ in range(count):
-            entry = new(PartitionProduceResponse)
-            (
-                entry.index,
-                entry.error_code,
-                entry.base_offset,
-                entry.log_append_time_ms,
-                entry.log_start_offset,
-                length,
-            ) = _INT32_INT16_INT64X3_UINT8.unpack_from(data, pos)
-            pos += 31
-            if 0 < length < 128:
-                length -= 1
-            else:
-                length, pos = read_compact_array_length(data, pos - 1)
-            entry.record_errors, pos = _read_batch_index_and_error_message(
-                data, pos, length, version
-            )
-            size = data[pos]
-            pos += 1
-            if 0 < size < 128:
-                end = pos + size - 1
-                entry.error_message = data[pos:end].decode()
-                pos = end
-            elif not size:
-                entry.error_message = None
-            else:
-                entry.error_message, pos = read_compact_nullable_string(data, pos - 1)
-            entry._current_leader = DEFAULT
-            tags = data[pos]
-            pos += 1
-            if tags:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
             else:
                 entry._unknown_tags = None
             entries.append(entry)
@@ -636,6 +583,8 @@ def _read_partition_produce_response_tags(
     for tag, pos, stop in tags:
         if tag == 0 and version >= 10:
             (entry._current_leader,), pos = _read_leader_id_and_epoch(data, pos, 1, version)
+        elif tag == 0:  # in other versions only
+            raise WireFault
         else:
             unknown.append(RawTaggedField(tag, data[pos:stop]))
             continue
@@ -646,10 +595,10 @@ def _read_partition_produce_response_tags(
 
 
 def _write_partition_produce_response(
-    append: Append, entries: Iterable[PartitionProduceResponse], version: int
+    append: Append, entries: Collection[PartitionProduceResponse], version: int
 ) -> None:
     if version >= 10:
-        for entry in entries:
+        for entry in elements(entries):
             append(
                 _INT32_INT16_INT64X3.pack(
                     entry.index,
@@ -671,7 +620,7 @@ def _write_partition_produce_response(
                 append(text)
             _write_partition_produce_response_tags(append, entry, version)
     elif version >= 9:
-        for entry in entries:
+        for entry in elements(entries):
             append(
                 _INT32_INT16_INT64X3.pack(
                     entry.index,
@@ -695,12 +644,9 @@ def _write_partition_produce_response(
                 entry._current_leader
             ):
                 raise WireFault
-            if entry._unknown_tags:
-                write_tags(append, (), entry._unknown_tags)
-            else:
-                append(b"\0")
+            _write_partition_produce_response_tags(append, entry, version)
     elif version >= 8:
-        for entry in entries:
+        for entry in elements(entries):
             append(
                 _INT32_INT16_INT64X3_INT32.pack(
                     entry.index,
@@ -723,7 +669,7 @@ def _write_partition_produce_response(
             if entry._unknown_tags:
                 raise WireFault
     elif version >= 5:
-        for entry in entries:
+        for entry in elements(entries):
             if entry._current_leader is not DEFAULT and not _is_default_leader_id_and_epoch(
                 entry._current_leader
             ):
@@ -740,7 +686,7 @@ def _write_partition_produce_response(
             if entry._unknown_tags:
                 raise WireFault
     elif version >= 2:
-        for entry in entries:
+        for entry in elements(entries):
             if entry._current_leader is not DEFAULT and not _is_default_leader_id_and_epoch(
                 entry._current_leader
             ):
@@ -753,7 +699,7 @@ def _write_partition_produce_response(
             if entry._unknown_tags:
                 raise WireFault
     else:
-        for entry in entries:
+        for entry in elements(entries):
             if entry._current_leader is not DEFAULT and not _is_default_leader_id_and_epoch(
                 entry._current_leader
             ):
@@ -858,13 +804,11 @@ def _read_topic_produce_response(
 
 
 def _write_topic_produce_response(
-    append: Append, entries: Iterable[TopicProduceResponse], version: int
+    append: Append, entries: Collection[TopicProduceResponse], version: int
 ) -> None:
     if version >= 13:
-        for entry in entries:
-            if len(entry.topic_id) != 16:
-                raise WireFault
-            append(entry.topic_id)
+        for entry in elements(entries):
+            append(uuid_bytes(entry.topic_id))
             count = len(entry.partition_responses)
             append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_partition_produce_response(append, entry.partition_responses, version)
@@ -873,7 +817,7 @@ def _write_topic_produce_response(
             else:
                 append(b"\0")
     elif version >= 9:
-        for entry in entries:
+        for entry in elements(entries):
             text = entry.name.encode()
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
@@ -886,7 +830,7 @@ def _write_topic_produce_response(
             else:
                 append(b"\0")
     else:
-        for entry in entries:
+        for entry in elements(entries):
             text = entry.name.encode()
             append(_INT16.pack(len(text)))
             append(text)
@@ -931,8 +875,8 @@ def _read_node_endpoint(
     return entries, pos
 
 
-def _write_node_endpoint(append: Append, entries: Iterable[NodeEndpoint], version: int) -> None:
-    for entry in entries:
+def _write_node_endpoint(append: Append, entries: Collection[NodeEndpoint], version: int) -> None:
+    for entry in elements(entries):
         append(_INT32.pack(entry.node_id))
         text = entry.host.encode()
         size = len(text)
@@ -961,6 +905,8 @@ def _read_produce_response_tags(
         if tag == 0 and version >= 10:
             length, pos = read_compact_array_length(data, pos)
             message.node_endpoints, pos = _read_node_endpoint(data, pos, length, version)
+        elif tag == 0:  # in other versions only
+            raise WireFault
         else:
             unknown.append(RawTaggedField(tag, data[pos:stop]))
             continue

@@ -5,12 +5,12 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
 from ..wire.reading import read_array_length
-from ..wire.writing import Append, write_array_length
+from ..wire.writing import Append, elements, write_array_length
 from .base import Message, Struct
 
 __all__ = [
@@ -138,8 +138,8 @@ def _read_producer_entry(
     return entries, pos
 
 
-def _write_producer_entry(append: Append, entries: Iterable[ProducerEntry], version: int) -> None:
-    for entry in entries:
+def _write_producer_entry(append: Append, entries: Collection[ProducerEntry], version: int) -> None:
+    for entry in elements(entries):
         append(
             _INT64_INT16_INT32_INT64_INT32_INT64_INT32_INT64.pack(
                 entry.producer_id,

@@ -7,10 +7,9 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Self
 
-from ..wire.faults import WireFault
 from ..wire.reading import read_compact_bytes, read_unknown_tags
 from ..wire.uuid import ZERO_UUID, Uuid
-from ..wire.writing import Append, write_compact_bytes, write_tags
+from ..wire.writing import BOOLS, Append, uuid_bytes, write_compact_bytes, write_tags
 from .base import Request
 
 if TYPE_CHECKING:
@@ -21,7 +20,6 @@ __all__ = [
 ]
 
 _INT32_BOOL_INT8 = struct.Struct(">i?b")
-_INT32_UINT8_INT8 = struct.Struct(">iBb")
 
 
 class PushTelemetryRequest(Request["PushTelemetryResponse"]):
@@ -87,11 +85,11 @@ class PushTelemetryRequest(Request["PushTelemetryResponse"]):
         return message, pos
 
     def _write_fields(self, append: Append, version: int) -> None:
-        if len(self.client_instance_id) != 16:
-            raise WireFault
-        append(self.client_instance_id)
+        append(uuid_bytes(self.client_instance_id))
         append(
-            _INT32_UINT8_INT8.pack(self.subscription_id, self.terminating, self.compression_type)
+            _INT32_BOOL_INT8.pack(
+                self.subscription_id, BOOLS[self.terminating], self.compression_type
+            )
         )
         write_compact_bytes(append, self.metrics)
         if self._unknown_tags:

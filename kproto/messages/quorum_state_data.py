@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -15,7 +15,14 @@ from ..wire.reading import (
     read_unknown_tags,
 )
 from ..wire.uuid import ZERO_UUID, Uuid
-from ..wire.writing import Append, write_compact_array_length, write_compact_string, write_tags
+from ..wire.writing import (
+    Append,
+    elements,
+    uuid_bytes,
+    write_compact_array_length,
+    write_compact_string,
+    write_tags,
+)
 from .base import Message, Struct
 
 __all__ = [
@@ -134,9 +141,7 @@ class QuorumStateData(Message):
             write_compact_string(append, self.cluster_id)
         append(_INT32X3.pack(self.leader_id, self.leader_epoch, self.voted_id))
         if version >= 1:
-            if len(self.voted_directory_id) != 16:
-                raise WireFault
-            append(self.voted_directory_id)
+            append(uuid_bytes(self.voted_directory_id))
             if self.applied_offset != 0:
                 raise WireFault
             if self.current_voters is None or len(self.current_voters) > 0:
@@ -172,8 +177,8 @@ def _read_voter(data: bytes, pos: int, count: int, version: int) -> tuple[list[V
     return entries, pos
 
 
-def _write_voter(append: Append, entries: Iterable[Voter], version: int) -> None:
-    for entry in entries:
+def _write_voter(append: Append, entries: Collection[Voter], version: int) -> None:
+    for entry in elements(entries):
         append(_INT32.pack(entry.voter_id))
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)

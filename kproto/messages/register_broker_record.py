@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -21,7 +21,10 @@ from ..wire.reading import (
 from ..wire.tags import RawTaggedField
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
+    BOOLS,
     Append,
+    elements,
+    uuid_bytes,
     write_compact_array_length,
     write_compact_nullable_string,
     write_compact_string,
@@ -38,11 +41,11 @@ __all__ = [
     "RegisterBrokerRecord",
 ]
 
+_BOOL = struct.Struct(">?")
 _INT16X2 = struct.Struct(">hh")
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
 _UINT16_INT16 = struct.Struct(">Hh")
-_UINT8 = struct.Struct(">B")
 
 
 class BrokerEndpoint(Struct):
@@ -226,39 +229,30 @@ class RegisterBrokerRecord(Message):
             message.in_controlled_shutdown = False
         message.log_dirs = []
         message.cordoned_log_dirs = None
-        if version >= 3:
-            if data[pos]:
-                pos = _read_register_broker_record_tags(message, data, pos, version)
-            else:
-                message._unknown_tags = None
-                pos += 1
+        if data[pos]:
+            pos = _read_register_broker_record_tags(message, data, pos, version)
         else:
-            if data[pos]:
-                message._unknown_tags, pos = read_unknown_tags(data, pos)
-            else:
-                message._unknown_tags = None
-                pos += 1
+            message._unknown_tags = None
+            pos += 1
         return message, pos
 
     def _write_fields(self, append: Append, version: int) -> None:
         append(_INT32.pack(self.broker_id))
         if version >= 2:
-            append(_UINT8.pack(self.is_migrating_zk_broker))
+            append(_BOOL.pack(BOOLS[self.is_migrating_zk_broker]))
         else:
             if self.is_migrating_zk_broker is not False:
                 raise WireFault
-        if len(self.incarnation_id) != 16:
-            raise WireFault
-        append(self.incarnation_id)
+        append(uuid_bytes(self.incarnation_id))
         append(_INT64.pack(self.broker_epoch))
         write_compact_array_length(append, len(self.end_points))
         _write_broker_endpoint(append, self.end_points, version)
         write_compact_array_length(append, len(self.features))
         _write_broker_feature(append, self.features, version)
         write_compact_nullable_string(append, self.rack)
-        append(_UINT8.pack(self.fenced))
+        append(_BOOL.pack(BOOLS[self.fenced]))
         if version >= 1:
-            append(_UINT8.pack(self.in_controlled_shutdown))
+            append(_BOOL.pack(BOOLS[self.in_controlled_shutdown]))
         else:
             if self.in_controlled_shutdown is not False:
                 raise WireFault
@@ -268,13 +262,7 @@ class RegisterBrokerRecord(Message):
         if version <= 3:
             if self.cordoned_log_dirs is not None:
                 raise WireFault
-        if version >= 3:
-            _write_register_broker_record_tags(append, self, version)
-        else:
-            if self._unknown_tags:
-                write_tags(append, (), self._unknown_tags)
-            else:
-                append(b"\0")
+        _write_register_broker_record_tags(append, self, version)
 
 
 def _read_broker_endpoint(
@@ -297,8 +285,10 @@ def _read_broker_endpoint(
     return entries, pos
 
 
-def _write_broker_endpoint(append: Append, entries: Iterable[BrokerEndpoint], version: int) -> None:
-    for entry in entries:
+def _write_broker_endpoint(
+    append: Append, entries: Collection[BrokerEndpoint], version: int
+) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.name)
         write_compact_string(append, entry.host)
         append(_UINT16_INT16.pack(entry.port, entry.security_protocol))
@@ -327,8 +317,8 @@ def _read_broker_feature(
     return entries, pos
 
 
-def _write_broker_feature(append: Append, entries: Iterable[BrokerFeature], version: int) -> None:
-    for entry in entries:
+def _write_broker_feature(append: Append, entries: Collection[BrokerFeature], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.name)
         append(_INT16X2.pack(entry.min_supported_version, entry.max_supported_version))
         if entry._unknown_tags:
@@ -352,6 +342,8 @@ def _read_register_broker_record_tags(
                 message.cordoned_log_dirs = None
             else:
                 message.cordoned_log_dirs, pos = read_uuids(data, pos, length)
+        elif tag in (0, 1):  # in other versions only
+            raise WireFault
         else:
             unknown.append(RawTaggedField(tag, data[pos:stop]))
             continue
@@ -377,9 +369,4 @@ def _write_register_broker_record_tags(
         write_compact_array_length(append, len(message.cordoned_log_dirs))
         write_uuids(append, message.cordoned_log_dirs)
         tagged.append(RawTaggedField(1, b"".join(pieces)))
-    known: tuple[int, ...]
-    if version >= 4:
-        known = (0, 1)
-    else:
-        known = (0,)
-    write_tags(out, tagged, message._unknown_tags, known)
+    write_tags(out, tagged, message._unknown_tags, (0, 1))

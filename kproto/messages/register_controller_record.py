@@ -5,13 +5,20 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
-from ..wire.faults import WireFault
 from ..wire.reading import read_compact_array_length, read_compact_string, read_unknown_tags
 from ..wire.uuid import ZERO_UUID, Uuid
-from ..wire.writing import Append, write_compact_array_length, write_compact_string, write_tags
+from ..wire.writing import (
+    BOOLS,
+    Append,
+    elements,
+    uuid_bytes,
+    write_compact_array_length,
+    write_compact_string,
+    write_tags,
+)
 from .base import KeyedList, Message, Struct
 
 __all__ = [
@@ -22,10 +29,10 @@ __all__ = [
     "RegisterControllerRecord",
 ]
 
+_BOOL = struct.Struct(">?")
 _INT16X2 = struct.Struct(">hh")
 _INT32 = struct.Struct(">i")
 _UINT16_INT16 = struct.Struct(">Hh")
-_UINT8 = struct.Struct(">B")
 
 
 class ControllerEndpoint(Struct):
@@ -170,10 +177,8 @@ class RegisterControllerRecord(Message):
 
     def _write_fields(self, append: Append, version: int) -> None:
         append(_INT32.pack(self.controller_id))
-        if len(self.incarnation_id) != 16:
-            raise WireFault
-        append(self.incarnation_id)
-        append(_UINT8.pack(self.zk_migration_ready))
+        append(uuid_bytes(self.incarnation_id))
+        append(_BOOL.pack(BOOLS[self.zk_migration_ready]))
         write_compact_array_length(append, len(self.end_points))
         _write_controller_endpoint(append, self.end_points, version)
         write_compact_array_length(append, len(self.features))
@@ -205,9 +210,9 @@ def _read_controller_endpoint(
 
 
 def _write_controller_endpoint(
-    append: Append, entries: Iterable[ControllerEndpoint], version: int
+    append: Append, entries: Collection[ControllerEndpoint], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_compact_string(append, entry.name)
         write_compact_string(append, entry.host)
         append(_UINT16_INT16.pack(entry.port, entry.security_protocol))
@@ -237,9 +242,9 @@ def _read_controller_feature(
 
 
 def _write_controller_feature(
-    append: Append, entries: Iterable[ControllerFeature], version: int
+    append: Append, entries: Collection[ControllerFeature], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_compact_string(append, entry.name)
         append(_INT16X2.pack(entry.min_supported_version, entry.max_supported_version))
         if entry._unknown_tags:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -19,7 +19,10 @@ from ..wire.reading import (
 from ..wire.tags import RawTaggedField
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
+    BOOLS,
     Append,
+    elements,
+    uuid_bytes,
     write_compact_array_length,
     write_compact_nullable_bytes,
     write_compact_string,
@@ -39,7 +42,6 @@ _INT32 = struct.Struct(">i")
 _INT32_INT64 = struct.Struct(">iq")
 _INT64X2_INT32_INT64X2 = struct.Struct(">qqiqq")
 _INT8 = struct.Struct(">b")
-_UINT8 = struct.Struct(">B")
 
 
 class TopicIdPartitionEntry(Struct):
@@ -254,13 +256,11 @@ def _read_topic_id_partition_entry(
 
 
 def _write_topic_id_partition_entry(
-    append: Append, entries: Iterable[TopicIdPartitionEntry], version: int
+    append: Append, entries: Collection[TopicIdPartitionEntry], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_compact_string(append, entry.name)
-        if len(entry.id) != 16:
-            raise WireFault
-        append(entry.id)
+        append(uuid_bytes(entry.id))
         append(_INT32.pack(entry.partition))
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)
@@ -288,13 +288,11 @@ def _read_remote_log_segment_id_entry(
 
 
 def _write_remote_log_segment_id_entry(
-    append: Append, entries: Iterable[RemoteLogSegmentIdEntry], version: int
+    append: Append, entries: Collection[RemoteLogSegmentIdEntry], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         _write_topic_id_partition_entry(append, (entry.topic_id_partition,), version)
-        if len(entry.id) != 16:
-            raise WireFault
-        append(entry.id)
+        append(uuid_bytes(entry.id))
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)
         else:
@@ -320,9 +318,9 @@ def _read_segment_leader_epoch_entry(
 
 
 def _write_segment_leader_epoch_entry(
-    append: Append, entries: Iterable[SegmentLeaderEpochEntry], version: int
+    append: Append, entries: Collection[SegmentLeaderEpochEntry], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT32_INT64.pack(entry.leader_epoch, entry.offset))
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)
@@ -355,6 +353,6 @@ def _write_remote_log_segment_metadata_record_tags(
     if message.txn_index_empty is not False:
         pieces: list[bytes] = []
         append = pieces.append
-        append(_UINT8.pack(message.txn_index_empty))
+        append(_BOOL.pack(BOOLS[message.txn_index_empty]))
         tagged.append(RawTaggedField(0, b"".join(pieces)))
     write_tags(out, tagged, message._unknown_tags, (0,))

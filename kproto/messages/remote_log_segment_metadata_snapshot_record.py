@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -18,7 +18,10 @@ from ..wire.reading import (
 from ..wire.tags import RawTaggedField
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
+    BOOLS,
     Append,
+    elements,
+    uuid_bytes,
     write_compact_array_length,
     write_compact_nullable_bytes,
     write_tags,
@@ -35,7 +38,6 @@ _INT32 = struct.Struct(">i")
 _INT32_INT64 = struct.Struct(">iq")
 _INT64X2_INT32_INT64X2 = struct.Struct(">qqiqq")
 _INT8 = struct.Struct(">b")
-_UINT8 = struct.Struct(">B")
 
 
 class SegmentLeaderEpochEntry(Struct):
@@ -160,9 +162,7 @@ class RemoteLogSegmentMetadataSnapshotRecord(Message):
         return message, pos
 
     def _write_fields(self, append: Append, version: int) -> None:
-        if len(self.segment_id) != 16:
-            raise WireFault
-        append(self.segment_id)
+        append(uuid_bytes(self.segment_id))
         append(
             _INT64X2_INT32_INT64X2.pack(
                 self.start_offset,
@@ -199,9 +199,9 @@ def _read_segment_leader_epoch_entry(
 
 
 def _write_segment_leader_epoch_entry(
-    append: Append, entries: Iterable[SegmentLeaderEpochEntry], version: int
+    append: Append, entries: Collection[SegmentLeaderEpochEntry], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT32_INT64.pack(entry.leader_epoch, entry.offset))
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)
@@ -234,6 +234,6 @@ def _write_remote_log_segment_metadata_snapshot_record_tags(
     if message.txn_index_empty is not False:
         pieces: list[bytes] = []
         append = pieces.append
-        append(_UINT8.pack(message.txn_index_empty))
+        append(_BOOL.pack(BOOLS[message.txn_index_empty]))
         tagged.append(RawTaggedField(0, b"".join(pieces)))
     write_tags(out, tagged, message._unknown_tags, (0,))

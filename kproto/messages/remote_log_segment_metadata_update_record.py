@@ -5,13 +5,19 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Self
 
-from ..wire.faults import WireFault
 from ..wire.reading import read_compact_nullable_bytes, read_compact_string, read_unknown_tags
 from ..wire.uuid import ZERO_UUID, Uuid
-from ..wire.writing import Append, write_compact_nullable_bytes, write_compact_string, write_tags
+from ..wire.writing import (
+    Append,
+    elements,
+    uuid_bytes,
+    write_compact_nullable_bytes,
+    write_compact_string,
+    write_tags,
+)
 from .base import Message, Struct
 
 __all__ = [
@@ -170,13 +176,11 @@ def _read_topic_id_partition_entry(
 
 
 def _write_topic_id_partition_entry(
-    append: Append, entries: Iterable[TopicIdPartitionEntry], version: int
+    append: Append, entries: Collection[TopicIdPartitionEntry], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_compact_string(append, entry.name)
-        if len(entry.id) != 16:
-            raise WireFault
-        append(entry.id)
+        append(uuid_bytes(entry.id))
         append(_INT32.pack(entry.partition))
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)
@@ -204,13 +208,11 @@ def _read_remote_log_segment_id_entry(
 
 
 def _write_remote_log_segment_id_entry(
-    append: Append, entries: Iterable[RemoteLogSegmentIdEntry], version: int
+    append: Append, entries: Collection[RemoteLogSegmentIdEntry], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         _write_topic_id_partition_entry(append, (entry.topic_id_partition,), version)
-        if len(entry.id) != 16:
-            raise WireFault
-        append(entry.id)
+        append(uuid_bytes(entry.id))
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)
         else:

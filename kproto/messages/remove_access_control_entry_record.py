@@ -6,10 +6,9 @@ from __future__ import annotations
 
 from typing import Self
 
-from ..wire.faults import WireFault
 from ..wire.reading import read_unknown_tags
 from ..wire.uuid import ZERO_UUID, Uuid
-from ..wire.writing import Append, write_tags
+from ..wire.writing import Append, uuid_bytes, write_tags
 from .base import Message
 
 __all__ = [
@@ -53,9 +52,7 @@ class RemoveAccessControlEntryRecord(Message):
         return message, pos
 
     def _write_fields(self, append: Append, version: int) -> None:
-        if len(self.id) != 16:
-            raise WireFault
-        append(self.id)
+        append(uuid_bytes(self.id))
         if self._unknown_tags:
             write_tags(append, (), self._unknown_tags)
         else:

@@ -7,10 +7,9 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Self
 
-from ..wire.faults import WireFault
 from ..wire.reading import read_compact_nullable_string, read_unknown_tags
 from ..wire.uuid import ZERO_UUID, Uuid
-from ..wire.writing import Append, write_compact_nullable_string, write_tags
+from ..wire.writing import Append, uuid_bytes, write_compact_nullable_string, write_tags
 from .base import Request
 
 if TYPE_CHECKING:
@@ -71,9 +70,7 @@ class RemoveRaftVoterRequest(Request["RemoveRaftVoterResponse"]):
     def _write_fields(self, append: Append, version: int) -> None:
         write_compact_nullable_string(append, self.cluster_id)
         append(_INT32.pack(self.voter_id))
-        if len(self.voter_directory_id) != 16:
-            raise WireFault
-        append(self.voter_directory_id)
+        append(uuid_bytes(self.voter_directory_id))
         if self._unknown_tags:
             write_tags(append, (), self._unknown_tags)
         else:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -17,7 +17,10 @@ from ..wire.reading import (
 )
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
+    BOOLS,
     Append,
+    elements,
+    uuid_bytes,
     write_compact_array_length,
     write_compact_nullable_string,
     write_numbers,
@@ -37,9 +40,9 @@ __all__ = [
     "ShareAcknowledgeRequest",
 ]
 
+_BOOL = struct.Struct(">?")
 _INT32 = struct.Struct(">i")
 _INT64X2 = struct.Struct(">qq")
-_UINT8 = struct.Struct(">B")
 
 
 class AcknowledgementBatch(Struct):
@@ -207,7 +210,7 @@ class ShareAcknowledgeRequest(Request["ShareAcknowledgeResponse"]):
         write_compact_nullable_string(append, self.member_id)
         append(_INT32.pack(self.share_session_epoch))
         if version >= 2:
-            append(_UINT8.pack(self.is_renew_ack))
+            append(_BOOL.pack(BOOLS[self.is_renew_ack]))
         else:
             if self.is_renew_ack is not False:
                 raise WireFault
@@ -240,9 +243,9 @@ def _read_acknowledgement_batch(
 
 
 def _write_acknowledgement_batch(
-    append: Append, entries: Iterable[AcknowledgementBatch], version: int
+    append: Append, entries: Collection[AcknowledgementBatch], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT64X2.pack(entry.first_offset, entry.last_offset))
         write_compact_array_length(append, len(entry.acknowledge_types))
         write_numbers(append, entry.acknowledge_types, "b")
@@ -273,9 +276,9 @@ def _read_acknowledge_partition(
 
 
 def _write_acknowledge_partition(
-    append: Append, entries: Iterable[AcknowledgePartition], version: int
+    append: Append, entries: Collection[AcknowledgePartition], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT32.pack(entry.partition_index))
         write_compact_array_length(append, len(entry.acknowledgement_batches))
         _write_acknowledgement_batch(append, entry.acknowledgement_batches, version)
@@ -306,12 +309,10 @@ def _read_acknowledge_topic(
 
 
 def _write_acknowledge_topic(
-    append: Append, entries: Iterable[AcknowledgeTopic], version: int
+    append: Append, entries: Collection[AcknowledgeTopic], version: int
 ) -> None:
-    for entry in entries:
-        if len(entry.topic_id) != 16:
-            raise WireFault
-        append(entry.topic_id)
+    for entry in elements(entries):
+        append(uuid_bytes(entry.topic_id))
         write_compact_array_length(append, len(entry.partitions))
         _write_acknowledge_partition(append, entry.partitions, version)
         if entry._unknown_tags:

@@ -5,10 +5,9 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
-from ..wire.faults import WireFault
 from ..wire.reading import (
     read_compact_array_length,
     read_compact_nullable_string,
@@ -18,6 +17,8 @@ from ..wire.reading import (
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
     Append,
+    elements,
+    uuid_bytes,
     write_compact_array_length,
     write_compact_nullable_string,
     write_compact_string,
@@ -275,9 +276,9 @@ def _read_leader_id_and_epoch(
 
 
 def _write_leader_id_and_epoch(
-    append: Append, entries: Iterable[LeaderIdAndEpoch], version: int
+    append: Append, entries: Collection[LeaderIdAndEpoch], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT32X2.pack(entry.leader_id, entry.leader_epoch))
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)
@@ -305,8 +306,8 @@ def _read_partition_data(
     return entries, pos
 
 
-def _write_partition_data(append: Append, entries: Iterable[PartitionData], version: int) -> None:
-    for entry in entries:
+def _write_partition_data(append: Append, entries: Collection[PartitionData], version: int) -> None:
+    for entry in elements(entries):
         append(_INT32_INT16.pack(entry.partition_index, entry.error_code))
         write_compact_nullable_string(append, entry.error_message)
         _write_leader_id_and_epoch(append, (entry.current_leader,), version)
@@ -337,12 +338,10 @@ def _read_share_acknowledge_topic_response(
 
 
 def _write_share_acknowledge_topic_response(
-    append: Append, entries: Iterable[ShareAcknowledgeTopicResponse], version: int
+    append: Append, entries: Collection[ShareAcknowledgeTopicResponse], version: int
 ) -> None:
-    for entry in entries:
-        if len(entry.topic_id) != 16:
-            raise WireFault
-        append(entry.topic_id)
+    for entry in elements(entries):
+        append(uuid_bytes(entry.topic_id))
         write_compact_array_length(append, len(entry.partitions))
         _write_partition_data(append, entry.partitions, version)
         if entry._unknown_tags:
@@ -373,8 +372,8 @@ def _read_node_endpoint(
     return entries, pos
 
 
-def _write_node_endpoint(append: Append, entries: Iterable[NodeEndpoint], version: int) -> None:
-    for entry in entries:
+def _write_node_endpoint(append: Append, entries: Collection[NodeEndpoint], version: int) -> None:
+    for entry in elements(entries):
         append(_INT32.pack(entry.node_id))
         write_compact_string(append, entry.host)
         append(_INT32.pack(entry.port))

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -17,7 +17,10 @@ from ..wire.reading import (
 )
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
+    BOOLS,
     Append,
+    elements,
+    uuid_bytes,
     write_compact_array_length,
     write_compact_nullable_string,
     write_numbers,
@@ -43,7 +46,6 @@ _INT32X2 = struct.Struct(">ii")
 _INT32X4 = struct.Struct(">iiii")
 _INT64X2 = struct.Struct(">qq")
 _INT8_BOOL = struct.Struct(">b?")
-_INT8_UINT8 = struct.Struct(">bB")
 
 
 class AcknowledgementBatch(Struct):
@@ -299,7 +301,7 @@ class ShareFetchRequest(Request["ShareFetchResponse"]):
             if self.batch_size != 0:
                 raise WireFault
         if version >= 2:
-            append(_INT8_UINT8.pack(self.share_acquire_mode, self.is_renew_ack))
+            append(_INT8_BOOL.pack(self.share_acquire_mode, BOOLS[self.is_renew_ack]))
         else:
             if self.is_renew_ack is not False:
                 raise WireFault
@@ -334,9 +336,9 @@ def _read_acknowledgement_batch(
 
 
 def _write_acknowledgement_batch(
-    append: Append, entries: Iterable[AcknowledgementBatch], version: int
+    append: Append, entries: Collection[AcknowledgementBatch], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT64X2.pack(entry.first_offset, entry.last_offset))
         write_compact_array_length(append, len(entry.acknowledge_types))
         write_numbers(append, entry.acknowledge_types, "b")
@@ -371,8 +373,10 @@ def _read_fetch_partition(
     return entries, pos
 
 
-def _write_fetch_partition(append: Append, entries: Iterable[FetchPartition], version: int) -> None:
-    for entry in entries:
+def _write_fetch_partition(
+    append: Append, entries: Collection[FetchPartition], version: int
+) -> None:
+    for entry in elements(entries):
         append(_INT32.pack(entry.partition_index))
         if version >= 1:
             if entry.partition_max_bytes != 0:
@@ -407,11 +411,9 @@ def _read_fetch_topic(
     return entries, pos
 
 
-def _write_fetch_topic(append: Append, entries: Iterable[FetchTopic], version: int) -> None:
-    for entry in entries:
-        if len(entry.topic_id) != 16:
-            raise WireFault
-        append(entry.topic_id)
+def _write_fetch_topic(append: Append, entries: Collection[FetchTopic], version: int) -> None:
+    for entry in elements(entries):
+        append(uuid_bytes(entry.topic_id))
         write_compact_array_length(append, len(entry.partitions))
         _write_fetch_partition(append, entry.partitions, version)
         if entry._unknown_tags:
@@ -440,11 +442,11 @@ def _read_forgotten_topic(
     return entries, pos
 
 
-def _write_forgotten_topic(append: Append, entries: Iterable[ForgottenTopic], version: int) -> None:
-    for entry in entries:
-        if len(entry.topic_id) != 16:
-            raise WireFault
-        append(entry.topic_id)
+def _write_forgotten_topic(
+    append: Append, entries: Collection[ForgottenTopic], version: int
+) -> None:
+    for entry in elements(entries):
+        append(uuid_bytes(entry.topic_id))
         write_compact_array_length(append, len(entry.partitions))
         write_numbers(append, entry.partitions, "i")
         if entry._unknown_tags:

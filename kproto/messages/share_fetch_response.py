@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -20,6 +20,8 @@ from ..wire.reading import (
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
     Append,
+    elements,
+    uuid_bytes,
     write_compact_array_length,
     write_compact_bytes,
     write_compact_nullable_bytes,
@@ -333,9 +335,9 @@ def _read_leader_id_and_epoch(
 
 
 def _write_leader_id_and_epoch(
-    append: Append, entries: Iterable[LeaderIdAndEpoch], version: int
+    append: Append, entries: Collection[LeaderIdAndEpoch], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT32X2.pack(entry.leader_id, entry.leader_epoch))
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)
@@ -366,9 +368,9 @@ def _read_acquired_records(
 
 
 def _write_acquired_records(
-    append: Append, entries: Iterable[AcquiredRecords], version: int
+    append: Append, entries: Collection[AcquiredRecords], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT64X2_INT16.pack(entry.first_offset, entry.last_offset, entry.delivery_count))
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)
@@ -405,8 +407,8 @@ def _read_partition_data(
     return entries, pos
 
 
-def _write_partition_data(append: Append, entries: Iterable[PartitionData], version: int) -> None:
-    for entry in entries:
+def _write_partition_data(append: Append, entries: Collection[PartitionData], version: int) -> None:
+    for entry in elements(entries):
         append(_INT32_INT16.pack(entry.partition_index, entry.error_code))
         write_compact_nullable_string(append, entry.error_message)
         append(_INT16.pack(entry.acknowledge_error_code))
@@ -447,12 +449,10 @@ def _read_share_fetchable_topic_response(
 
 
 def _write_share_fetchable_topic_response(
-    append: Append, entries: Iterable[ShareFetchableTopicResponse], version: int
+    append: Append, entries: Collection[ShareFetchableTopicResponse], version: int
 ) -> None:
-    for entry in entries:
-        if len(entry.topic_id) != 16:
-            raise WireFault
-        append(entry.topic_id)
+    for entry in elements(entries):
+        append(uuid_bytes(entry.topic_id))
         write_compact_array_length(append, len(entry.partitions))
         _write_partition_data(append, entry.partitions, version)
         if entry._unknown_tags:
@@ -483,8 +483,8 @@ def _read_node_endpoint(
     return entries, pos
 
 
-def _write_node_endpoint(append: Append, entries: Iterable[NodeEndpoint], version: int) -> None:
-    for entry in entries:
+def _write_node_endpoint(append: Append, entries: Collection[NodeEndpoint], version: int) -> None:
+    for entry in elements(entries):
         append(_INT32.pack(entry.node_id))
         write_compact_string(append, entry.host)
         append(_INT32.pack(entry.port))

@@ -5,13 +5,19 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
-from ..wire.faults import WireFault
 from ..wire.reading import read_compact_array_length, read_numbers, read_unknown_tags
 from ..wire.uuid import ZERO_UUID, Uuid
-from ..wire.writing import Append, write_compact_array_length, write_numbers, write_tags
+from ..wire.writing import (
+    Append,
+    elements,
+    uuid_bytes,
+    write_compact_array_length,
+    write_numbers,
+    write_tags,
+)
 from .base import Message, Struct
 
 __all__ = [
@@ -128,12 +134,10 @@ def _read_topic_partitions(
 
 
 def _write_topic_partitions(
-    append: Append, entries: Iterable[TopicPartitions], version: int
+    append: Append, entries: Collection[TopicPartitions], version: int
 ) -> None:
-    for entry in entries:
-        if len(entry.topic_id) != 16:
-            raise WireFault
-        append(entry.topic_id)
+    for entry in elements(entries):
+        append(uuid_bytes(entry.topic_id))
         write_compact_array_length(append, len(entry.partitions))
         write_numbers(append, entry.partitions, "i")
         if entry._unknown_tags:

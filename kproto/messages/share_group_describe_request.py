@@ -9,7 +9,13 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.reading import read_compact_array_length, read_compact_strings, read_unknown_tags
-from ..wire.writing import Append, write_compact_array_length, write_compact_strings, write_tags
+from ..wire.writing import (
+    BOOLS,
+    Append,
+    write_compact_array_length,
+    write_compact_strings,
+    write_tags,
+)
 from .base import Request, string_list
 
 if TYPE_CHECKING:
@@ -19,7 +25,7 @@ __all__ = [
     "ShareGroupDescribeRequest",
 ]
 
-_UINT8 = struct.Struct(">B")
+_BOOL = struct.Struct(">?")
 
 
 class ShareGroupDescribeRequest(Request["ShareGroupDescribeResponse"]):
@@ -66,7 +72,7 @@ class ShareGroupDescribeRequest(Request["ShareGroupDescribeResponse"]):
     def _write_fields(self, append: Append, version: int) -> None:
         write_compact_array_length(append, len(self.group_ids))
         write_compact_strings(append, self.group_ids)
-        append(_UINT8.pack(self.include_authorized_operations))
+        append(_BOOL.pack(BOOLS[self.include_authorized_operations]))
         if self._unknown_tags:
             write_tags(append, (), self._unknown_tags)
         else:

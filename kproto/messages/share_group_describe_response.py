@@ -5,10 +5,9 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
-from ..wire.faults import WireFault
 from ..wire.reading import (
     read_compact_array_length,
     read_compact_nullable_string,
@@ -20,6 +19,8 @@ from ..wire.reading import (
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
     Append,
+    elements,
+    uuid_bytes,
     write_compact_array_length,
     write_compact_nullable_string,
     write_compact_string,
@@ -259,12 +260,10 @@ def _read_topic_partitions(
 
 
 def _write_topic_partitions(
-    append: Append, entries: Iterable[TopicPartitions], version: int
+    append: Append, entries: Collection[TopicPartitions], version: int
 ) -> None:
-    for entry in entries:
-        if len(entry.topic_id) != 16:
-            raise WireFault
-        append(entry.topic_id)
+    for entry in elements(entries):
+        append(uuid_bytes(entry.topic_id))
         write_compact_string(append, entry.topic_name)
         write_compact_array_length(append, len(entry.partitions))
         write_numbers(append, entry.partitions, "i")
@@ -292,8 +291,8 @@ def _read_assignment(
     return entries, pos
 
 
-def _write_assignment(append: Append, entries: Iterable[Assignment], version: int) -> None:
-    for entry in entries:
+def _write_assignment(append: Append, entries: Collection[Assignment], version: int) -> None:
+    for entry in elements(entries):
         write_compact_array_length(append, len(entry.topic_partitions))
         _write_topic_partitions(append, entry.topic_partitions, version)
         if entry._unknown_tags:
@@ -325,8 +324,8 @@ def _read_member(data: bytes, pos: int, count: int, version: int) -> tuple[list[
     return entries, pos
 
 
-def _write_member(append: Append, entries: Iterable[Member], version: int) -> None:
-    for entry in entries:
+def _write_member(append: Append, entries: Collection[Member], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.member_id)
         write_compact_nullable_string(append, entry.rack_id)
         append(_INT32.pack(entry.member_epoch))
@@ -369,8 +368,10 @@ def _read_described_group(
     return entries, pos
 
 
-def _write_described_group(append: Append, entries: Iterable[DescribedGroup], version: int) -> None:
-    for entry in entries:
+def _write_described_group(
+    append: Append, entries: Collection[DescribedGroup], version: int
+) -> None:
+    for entry in elements(entries):
         append(_INT16.pack(entry.error_code))
         write_compact_nullable_string(append, entry.error_message)
         write_compact_string(append, entry.group_id)

@@ -5,10 +5,9 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
-from ..wire.faults import WireFault
 from ..wire.reading import (
     read_compact_array_length,
     read_compact_nullable_string,
@@ -18,6 +17,8 @@ from ..wire.reading import (
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
     Append,
+    elements,
+    uuid_bytes,
     write_compact_array_length,
     write_compact_nullable_string,
     write_numbers,
@@ -184,12 +185,10 @@ def _read_topic_partitions(
 
 
 def _write_topic_partitions(
-    append: Append, entries: Iterable[TopicPartitions], version: int
+    append: Append, entries: Collection[TopicPartitions], version: int
 ) -> None:
-    for entry in entries:
-        if len(entry.topic_id) != 16:
-            raise WireFault
-        append(entry.topic_id)
+    for entry in elements(entries):
+        append(uuid_bytes(entry.topic_id))
         write_compact_array_length(append, len(entry.partitions))
         write_numbers(append, entry.partitions, "i")
         if entry._unknown_tags:
@@ -216,8 +215,8 @@ def _read_assignment(
     return entries, pos
 
 
-def _write_assignment(append: Append, entries: Iterable[Assignment], version: int) -> None:
-    for entry in entries:
+def _write_assignment(append: Append, entries: Collection[Assignment], version: int) -> None:
+    for entry in elements(entries):
         write_compact_array_length(append, len(entry.topic_partitions))
         _write_topic_partitions(append, entry.topic_partitions, version)
         if entry._unknown_tags:

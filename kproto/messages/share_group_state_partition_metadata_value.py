@@ -4,10 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
-from ..wire.faults import WireFault
 from ..wire.reading import (
     read_compact_array_length,
     read_compact_string,
@@ -17,6 +16,8 @@ from ..wire.reading import (
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
     Append,
+    elements,
+    uuid_bytes,
     write_compact_array_length,
     write_compact_string,
     write_numbers,
@@ -158,12 +159,10 @@ def _read_topic_partitions_info(
 
 
 def _write_topic_partitions_info(
-    append: Append, entries: Iterable[TopicPartitionsInfo], version: int
+    append: Append, entries: Collection[TopicPartitionsInfo], version: int
 ) -> None:
-    for entry in entries:
-        if len(entry.topic_id) != 16:
-            raise WireFault
-        append(entry.topic_id)
+    for entry in elements(entries):
+        append(uuid_bytes(entry.topic_id))
         write_compact_string(append, entry.topic_name)
         write_compact_array_length(append, len(entry.partitions))
         write_numbers(append, entry.partitions, "i")
@@ -192,11 +191,9 @@ def _read_topic_info(
     return entries, pos
 
 
-def _write_topic_info(append: Append, entries: Iterable[TopicInfo], version: int) -> None:
-    for entry in entries:
-        if len(entry.topic_id) != 16:
-            raise WireFault
-        append(entry.topic_id)
+def _write_topic_info(append: Append, entries: Collection[TopicInfo], version: int) -> None:
+    for entry in elements(entries):
+        append(uuid_bytes(entry.topic_id))
         write_compact_string(append, entry.topic_name)
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)

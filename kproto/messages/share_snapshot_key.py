@@ -10,7 +10,7 @@ from typing import Self
 from ..wire.faults import WireFault
 from ..wire.reading import read_string
 from ..wire.uuid import ZERO_UUID, Uuid
-from ..wire.writing import Append, write_string
+from ..wire.writing import Append, uuid_bytes, write_string
 from .base import Message
 
 __all__ = [
@@ -62,9 +62,7 @@ class ShareSnapshotKey(Message):
 
     def _write_fields(self, append: Append, version: int) -> None:
         write_string(append, self.group_id)
-        if len(self.topic_id) != 16:
-            raise WireFault
-        append(self.topic_id)
+        append(uuid_bytes(self.topic_id))
         append(_INT32.pack(self.partition))
         if self._unknown_tags:
             raise WireFault

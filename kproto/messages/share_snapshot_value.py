@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
 from ..wire.reading import read_compact_array_length, read_tags, read_unknown_tags
 from ..wire.tags import RawTaggedField
-from ..wire.writing import Append, write_compact_array_length, write_tags
+from ..wire.writing import Append, elements, write_compact_array_length, write_tags
 from .base import Message, Struct
 
 __all__ = [
@@ -167,8 +167,8 @@ def _read_state_batch(
     return entries, pos
 
 
-def _write_state_batch(append: Append, entries: Iterable[StateBatch], version: int) -> None:
-    for entry in entries:
+def _write_state_batch(append: Append, entries: Collection[StateBatch], version: int) -> None:
+    for entry in elements(entries):
         append(
             _INT64X2_INT8_INT16.pack(
                 entry.first_offset, entry.last_offset, entry.delivery_state, entry.delivery_count

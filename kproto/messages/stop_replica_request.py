@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -18,7 +18,9 @@ from ..wire.reading import (
     read_unknown_tags,
 )
 from ..wire.writing import (
+    BOOLS,
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_string,
@@ -39,11 +41,10 @@ __all__ = [
     "StopReplicaTopicV1",
 ]
 
+_BOOL = struct.Struct(">?")
 _INT32 = struct.Struct(">i")
 _INT32X2_BOOL = struct.Struct(">ii?")
-_INT32X2_UINT8 = struct.Struct(">iiB")
 _INT64 = struct.Struct(">q")
-_UINT8 = struct.Struct(">B")
 
 
 class StopReplicaPartitionV0(Struct):
@@ -251,7 +252,7 @@ class StopReplicaRequest(Request["StopReplicaResponse"]):
     def _write_fields(self, append: Append, version: int) -> None:
         append(_INT32.pack(self.controller_id))
         if version >= 4:
-            append(_UINT8.pack(self.is_kraft_controller))
+            append(_BOOL.pack(BOOLS[self.is_kraft_controller]))
         else:
             if self.is_kraft_controller is not False:
                 raise WireFault
@@ -262,7 +263,7 @@ class StopReplicaRequest(Request["StopReplicaResponse"]):
             if self.delete_partitions is not False:
                 raise WireFault
         else:
-            append(_UINT8.pack(self.delete_partitions))
+            append(_BOOL.pack(BOOLS[self.delete_partitions]))
         if version >= 1:
             if len(self.ungrouped_partitions) > 0:
                 raise WireFault
@@ -313,9 +314,9 @@ def _read_stop_replica_partition_v0(
 
 
 def _write_stop_replica_partition_v0(
-    append: Append, entries: Iterable[StopReplicaPartitionV0], version: int
+    append: Append, entries: Collection[StopReplicaPartitionV0], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_string(append, entry.topic_name)
         append(_INT32.pack(entry.partition_index))
         if entry._unknown_tags:
@@ -348,9 +349,9 @@ def _read_stop_replica_topic_v1(
 
 
 def _write_stop_replica_topic_v1(
-    append: Append, entries: Iterable[StopReplicaTopicV1], version: int
+    append: Append, entries: Collection[StopReplicaTopicV1], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 2:
             write_compact_string(append, entry.name)
             write_compact_array_length(append, len(entry.partition_indexes))
@@ -390,11 +391,13 @@ def _read_stop_replica_partition_state(
 
 
 def _write_stop_replica_partition_state(
-    append: Append, entries: Iterable[StopReplicaPartitionState], version: int
+    append: Append, entries: Collection[StopReplicaPartitionState], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(
-            _INT32X2_UINT8.pack(entry.partition_index, entry.leader_epoch, entry.delete_partition)
+            _INT32X2_BOOL.pack(
+                entry.partition_index, entry.leader_epoch, BOOLS[entry.delete_partition]
+            )
         )
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)
@@ -422,9 +425,9 @@ def _read_stop_replica_topic_state(
 
 
 def _write_stop_replica_topic_state(
-    append: Append, entries: Iterable[StopReplicaTopicState], version: int
+    append: Append, entries: Collection[StopReplicaTopicState], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_compact_string(append, entry.topic_name)
         write_compact_array_length(append, len(entry.partition_states))
         _write_stop_replica_partition_state(append, entry.partition_states, version)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -18,6 +18,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_string,
@@ -151,9 +152,9 @@ def _read_stop_replica_partition_error(
 
 
 def _write_stop_replica_partition_error(
-    append: Append, entries: Iterable[StopReplicaPartitionError], version: int
+    append: Append, entries: Collection[StopReplicaPartitionError], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 2:
             write_compact_string(append, entry.topic_name)
         else:

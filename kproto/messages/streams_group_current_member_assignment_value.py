@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -20,6 +20,7 @@ from ..wire.reading import (
 from ..wire.tags import RawTaggedField
 from ..wire.writing import (
     Append,
+    elements,
     write_compact_array_length,
     write_compact_string,
     write_numbers,
@@ -207,8 +208,8 @@ def _read_task_ids_tags(entry: TaskIds, data: bytes, pos: int, version: int) -> 
     return end
 
 
-def _write_task_ids(append: Append, entries: Iterable[TaskIds], version: int) -> None:
-    for entry in entries:
+def _write_task_ids(append: Append, entries: Collection[TaskIds], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.subtopology_id)
         write_compact_array_length(append, len(entry.partitions))
         write_numbers(append, entry.partitions, "i")

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
 from ..wire.reading import read_compact_array_length, read_compact_strings, read_unknown_tags
-from ..wire.writing import Append, write_compact_array_length, write_compact_strings, write_tags
+from ..wire.writing import (
+    BOOLS,
+    Append,
+    write_compact_array_length,
+    write_compact_strings,
+    write_tags,
+)
 from .base import Request, string_list
 
 if TYPE_CHECKING:
@@ -20,7 +26,7 @@ __all__ = [
     "StreamsGroupDescribeRequest",
 ]
 
-_UINT8 = struct.Struct(">B")
+_BOOL = struct.Struct(">?")
 
 
 class StreamsGroupDescribeRequest(Request["StreamsGroupDescribeResponse"]):
@@ -76,9 +82,9 @@ class StreamsGroupDescribeRequest(Request["StreamsGroupDescribeResponse"]):
     def _write_fields(self, append: Append, version: int) -> None:
         write_compact_array_length(append, len(self.group_ids))
         write_compact_strings(append, self.group_ids)
-        append(_UINT8.pack(self.include_authorized_operations))
+        append(_BOOL.pack(BOOLS[self.include_authorized_operations]))
         if version >= 1:
-            append(_UINT8.pack(self.include_topology_description))
+            append(_BOOL.pack(BOOLS[self.include_topology_description]))
         else:
             if self.include_topology_description is not False:
                 raise WireFault

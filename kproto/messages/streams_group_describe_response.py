@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -19,7 +19,9 @@ from ..wire.reading import (
     read_unknown_tags,
 )
 from ..wire.writing import (
+    BOOLS,
     Append,
+    elements,
     write_compact_array_length,
     write_compact_nullable_string,
     write_compact_string,
@@ -47,6 +49,7 @@ __all__ = [
     "TopologyDescriptionSubtopology",
 ]
 
+_BOOL = struct.Struct(">?")
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT32X2 = struct.Struct(">ii")
@@ -54,7 +57,6 @@ _INT32_INT16 = struct.Struct(">ih")
 _INT32_INT64 = struct.Struct(">iq")
 _INT8 = struct.Struct(">b")
 _UINT16 = struct.Struct(">H")
-_UINT8 = struct.Struct(">B")
 
 
 class KeyValue(Struct):
@@ -579,8 +581,8 @@ def _read_key_value(data: bytes, pos: int, count: int, version: int) -> tuple[li
     return entries, pos
 
 
-def _write_key_value(append: Append, entries: Iterable[KeyValue], version: int) -> None:
-    for entry in entries:
+def _write_key_value(append: Append, entries: Collection[KeyValue], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.key)
         write_compact_string(append, entry.value)
         if entry._unknown_tags:
@@ -610,8 +612,8 @@ def _read_topic_info(
     return entries, pos
 
 
-def _write_topic_info(append: Append, entries: Iterable[TopicInfo], version: int) -> None:
-    for entry in entries:
+def _write_topic_info(append: Append, entries: Collection[TopicInfo], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.name)
         append(_INT32_INT16.pack(entry.partitions, entry.replication_factor))
         write_compact_array_length(append, len(entry.topic_configs))
@@ -647,8 +649,8 @@ def _read_subtopology(
     return entries, pos
 
 
-def _write_subtopology(append: Append, entries: Iterable[Subtopology], version: int) -> None:
-    for entry in entries:
+def _write_subtopology(append: Append, entries: Collection[Subtopology], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.subtopology_id)
         write_compact_array_length(append, len(entry.source_topics))
         write_compact_strings(append, entry.source_topics)
@@ -685,8 +687,8 @@ def _read_topology(data: bytes, pos: int, count: int, version: int) -> tuple[lis
     return entries, pos
 
 
-def _write_topology(append: Append, entries: Iterable[Topology], version: int) -> None:
-    for entry in entries:
+def _write_topology(append: Append, entries: Collection[Topology], version: int) -> None:
+    for entry in elements(entries):
         append(_INT32.pack(entry.epoch))
         if entry.subtopologies is None:
             append(b"\0")
@@ -716,8 +718,8 @@ def _read_endpoint(data: bytes, pos: int, count: int, version: int) -> tuple[lis
     return entries, pos
 
 
-def _write_endpoint(append: Append, entries: Iterable[Endpoint], version: int) -> None:
-    for entry in entries:
+def _write_endpoint(append: Append, entries: Collection[Endpoint], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.host)
         append(_UINT16.pack(entry.port))
         if entry._unknown_tags:
@@ -745,8 +747,8 @@ def _read_task_offset(
     return entries, pos
 
 
-def _write_task_offset(append: Append, entries: Iterable[TaskOffset], version: int) -> None:
-    for entry in entries:
+def _write_task_offset(append: Append, entries: Collection[TaskOffset], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.subtopology_id)
         append(_INT32_INT64.pack(entry.partition, entry.offset))
         if entry._unknown_tags:
@@ -772,8 +774,8 @@ def _read_task_ids(data: bytes, pos: int, count: int, version: int) -> tuple[lis
     return entries, pos
 
 
-def _write_task_ids(append: Append, entries: Iterable[TaskIds], version: int) -> None:
-    for entry in entries:
+def _write_task_ids(append: Append, entries: Collection[TaskIds], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.subtopology_id)
         write_compact_array_length(append, len(entry.partitions))
         write_numbers(append, entry.partitions, "i")
@@ -805,8 +807,8 @@ def _read_assignment(
     return entries, pos
 
 
-def _write_assignment(append: Append, entries: Iterable[Assignment], version: int) -> None:
-    for entry in entries:
+def _write_assignment(append: Append, entries: Collection[Assignment], version: int) -> None:
+    for entry in elements(entries):
         write_compact_array_length(append, len(entry.active_tasks))
         _write_task_ids(append, entry.active_tasks, version)
         write_compact_array_length(append, len(entry.standby_tasks))
@@ -858,8 +860,8 @@ def _read_member(data: bytes, pos: int, count: int, version: int) -> tuple[list[
     return entries, pos
 
 
-def _write_member(append: Append, entries: Iterable[Member], version: int) -> None:
-    for entry in entries:
+def _write_member(append: Append, entries: Collection[Member], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.member_id)
         append(_INT32.pack(entry.member_epoch))
         write_compact_nullable_string(append, entry.instance_id)
@@ -881,7 +883,7 @@ def _write_member(append: Append, entries: Iterable[Member], version: int) -> No
         _write_task_offset(append, entry.task_end_offsets, version)
         _write_assignment(append, (entry.assignment,), version)
         _write_assignment(append, (entry.target_assignment,), version)
-        append(_UINT8.pack(entry.is_classic))
+        append(_BOOL.pack(BOOLS[entry.is_classic]))
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)
         else:
@@ -915,9 +917,9 @@ def _read_topology_description_node(
 
 
 def _write_topology_description_node(
-    append: Append, entries: Iterable[TopologyDescriptionNode], version: int
+    append: Append, entries: Collection[TopologyDescriptionNode], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_compact_string(append, entry.name)
         append(_INT8.pack(entry.node_type))
         write_compact_array_length(append, len(entry.source_topics))
@@ -953,9 +955,9 @@ def _read_topology_description_subtopology(
 
 
 def _write_topology_description_subtopology(
-    append: Append, entries: Iterable[TopologyDescriptionSubtopology], version: int
+    append: Append, entries: Collection[TopologyDescriptionSubtopology], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_compact_string(append, entry.subtopology_id)
         write_compact_array_length(append, len(entry.nodes))
         _write_topology_description_node(append, entry.nodes, version)
@@ -984,9 +986,9 @@ def _read_topology_description_global_store(
 
 
 def _write_topology_description_global_store(
-    append: Append, entries: Iterable[TopologyDescriptionGlobalStore], version: int
+    append: Append, entries: Collection[TopologyDescriptionGlobalStore], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         _write_topology_description_node(append, (entry.source,), version)
         _write_topology_description_node(append, (entry.processor,), version)
         if entry._unknown_tags:
@@ -1020,9 +1022,9 @@ def _read_topology_description(
 
 
 def _write_topology_description(
-    append: Append, entries: Iterable[TopologyDescription], version: int
+    append: Append, entries: Collection[TopologyDescription], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_compact_array_length(append, len(entry.subtopologies))
         _write_topology_description_subtopology(append, entry.subtopologies, version)
         write_compact_array_length(append, len(entry.global_stores))
@@ -1080,8 +1082,10 @@ def _read_described_group(
     return entries, pos
 
 
-def _write_described_group(append: Append, entries: Iterable[DescribedGroup], version: int) -> None:
-    for entry in entries:
+def _write_described_group(
+    append: Append, entries: Collection[DescribedGroup], version: int
+) -> None:
+    for entry in elements(entries):
         append(_INT16.pack(entry.error_code))
         write_compact_nullable_string(append, entry.error_message)
         write_compact_string(append, entry.group_id)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.reading import (
@@ -18,7 +18,9 @@ from ..wire.reading import (
     read_unknown_tags,
 )
 from ..wire.writing import (
+    BOOLS,
     Append,
+    elements,
     write_compact_array_length,
     write_compact_nullable_string,
     write_compact_string,
@@ -43,12 +45,12 @@ __all__ = [
     "Topology",
 ]
 
+_BOOL = struct.Struct(">?")
 _INT32 = struct.Struct(">i")
 _INT32X2 = struct.Struct(">ii")
 _INT32_INT16 = struct.Struct(">ih")
 _INT32_INT64 = struct.Struct(">iq")
 _UINT16 = struct.Struct(">H")
-_UINT8 = struct.Struct(">B")
 
 
 class KeyValue(Struct):
@@ -469,7 +471,7 @@ class StreamsGroupHeartbeatRequest(Request["StreamsGroupHeartbeatResponse"]):
         else:
             write_compact_array_length(append, len(self.task_end_offsets))
             _write_task_offset(append, self.task_end_offsets, version)
-        append(_UINT8.pack(self.shutdown_application))
+        append(_BOOL.pack(BOOLS[self.shutdown_application]))
         if self._unknown_tags:
             write_tags(append, (), self._unknown_tags)
         else:
@@ -492,8 +494,8 @@ def _read_key_value(data: bytes, pos: int, count: int, version: int) -> tuple[li
     return entries, pos
 
 
-def _write_key_value(append: Append, entries: Iterable[KeyValue], version: int) -> None:
-    for entry in entries:
+def _write_key_value(append: Append, entries: Collection[KeyValue], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.key)
         write_compact_string(append, entry.value)
         if entry._unknown_tags:
@@ -523,8 +525,8 @@ def _read_topic_info(
     return entries, pos
 
 
-def _write_topic_info(append: Append, entries: Iterable[TopicInfo], version: int) -> None:
-    for entry in entries:
+def _write_topic_info(append: Append, entries: Collection[TopicInfo], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.name)
         append(_INT32_INT16.pack(entry.partitions, entry.replication_factor))
         write_compact_array_length(append, len(entry.topic_configs))
@@ -558,9 +560,9 @@ def _read_copartition_group(
 
 
 def _write_copartition_group(
-    append: Append, entries: Iterable[CopartitionGroup], version: int
+    append: Append, entries: Collection[CopartitionGroup], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_compact_array_length(append, len(entry.source_topics))
         write_numbers(append, entry.source_topics, "h")
         write_compact_array_length(append, len(entry.source_topic_regex))
@@ -602,8 +604,8 @@ def _read_subtopology(
     return entries, pos
 
 
-def _write_subtopology(append: Append, entries: Iterable[Subtopology], version: int) -> None:
-    for entry in entries:
+def _write_subtopology(append: Append, entries: Collection[Subtopology], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.subtopology_id)
         write_compact_array_length(append, len(entry.source_topics))
         write_compact_strings(append, entry.source_topics)
@@ -641,8 +643,8 @@ def _read_topology(data: bytes, pos: int, count: int, version: int) -> tuple[lis
     return entries, pos
 
 
-def _write_topology(append: Append, entries: Iterable[Topology], version: int) -> None:
-    for entry in entries:
+def _write_topology(append: Append, entries: Collection[Topology], version: int) -> None:
+    for entry in elements(entries):
         append(_INT32.pack(entry.epoch))
         write_compact_array_length(append, len(entry.subtopologies))
         _write_subtopology(append, entry.subtopologies, version)
@@ -669,8 +671,8 @@ def _read_task_ids(data: bytes, pos: int, count: int, version: int) -> tuple[lis
     return entries, pos
 
 
-def _write_task_ids(append: Append, entries: Iterable[TaskIds], version: int) -> None:
-    for entry in entries:
+def _write_task_ids(append: Append, entries: Collection[TaskIds], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.subtopology_id)
         write_compact_array_length(append, len(entry.partitions))
         write_numbers(append, entry.partitions, "i")
@@ -697,8 +699,8 @@ def _read_endpoint(data: bytes, pos: int, count: int, version: int) -> tuple[lis
     return entries, pos
 
 
-def _write_endpoint(append: Append, entries: Iterable[Endpoint], version: int) -> None:
-    for entry in entries:
+def _write_endpoint(append: Append, entries: Collection[Endpoint], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.host)
         append(_UINT16.pack(entry.port))
         if entry._unknown_tags:
@@ -726,8 +728,8 @@ def _read_task_offset(
     return entries, pos
 
 
-def _write_task_offset(append: Append, entries: Iterable[TaskOffset], version: int) -> None:
-    for entry in entries:
+def _write_task_offset(append: Append, entries: Collection[TaskOffset], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.subtopology_id)
         append(_INT32_INT64.pack(entry.partition, entry.offset))
         if entry._unknown_tags:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -18,7 +18,9 @@ from ..wire.reading import (
     read_unknown_tags,
 )
 from ..wire.writing import (
+    BOOLS,
     Append,
+    elements,
     write_compact_array_length,
     write_compact_nullable_string,
     write_compact_string,
@@ -36,13 +38,13 @@ __all__ = [
     "TopicPartition",
 ]
 
+_BOOL = struct.Struct(">?")
 _INT32 = struct.Struct(">i")
 _INT32X2 = struct.Struct(">ii")
 _INT32_INT16 = struct.Struct(">ih")
 _INT64 = struct.Struct(">q")
 _INT8 = struct.Struct(">b")
 _UINT16 = struct.Struct(">H")
-_UINT8 = struct.Struct(">B")
 
 
 class Status(Struct):
@@ -348,7 +350,7 @@ class StreamsGroupHeartbeatResponse(Response):
             write_compact_array_length(append, len(self.warmup_tasks))
             _write_task_ids(append, self.warmup_tasks, version)
         if version >= 1:
-            append(_UINT8.pack(self.topology_description_required))
+            append(_BOOL.pack(BOOLS[self.topology_description_required]))
         else:
             if self.topology_description_required is not False:
                 raise WireFault
@@ -381,8 +383,8 @@ def _read_status(data: bytes, pos: int, count: int, version: int) -> tuple[list[
     return entries, pos
 
 
-def _write_status(append: Append, entries: Iterable[Status], version: int) -> None:
-    for entry in entries:
+def _write_status(append: Append, entries: Collection[Status], version: int) -> None:
+    for entry in elements(entries):
         append(_INT8.pack(entry.status_code))
         write_compact_string(append, entry.status_detail)
         if entry._unknown_tags:
@@ -408,8 +410,8 @@ def _read_task_ids(data: bytes, pos: int, count: int, version: int) -> tuple[lis
     return entries, pos
 
 
-def _write_task_ids(append: Append, entries: Iterable[TaskIds], version: int) -> None:
-    for entry in entries:
+def _write_task_ids(append: Append, entries: Collection[TaskIds], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.subtopology_id)
         write_compact_array_length(append, len(entry.partitions))
         write_numbers(append, entry.partitions, "i")
@@ -436,8 +438,8 @@ def _read_endpoint(data: bytes, pos: int, count: int, version: int) -> tuple[lis
     return entries, pos
 
 
-def _write_endpoint(append: Append, entries: Iterable[Endpoint], version: int) -> None:
-    for entry in entries:
+def _write_endpoint(append: Append, entries: Collection[Endpoint], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.host)
         append(_UINT16.pack(entry.port))
         if entry._unknown_tags:
@@ -465,8 +467,10 @@ def _read_topic_partition(
     return entries, pos
 
 
-def _write_topic_partition(append: Append, entries: Iterable[TopicPartition], version: int) -> None:
-    for entry in entries:
+def _write_topic_partition(
+    append: Append, entries: Collection[TopicPartition], version: int
+) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.topic)
         write_compact_array_length(append, len(entry.partitions))
         write_numbers(append, entry.partitions, "i")
@@ -498,9 +502,9 @@ def _read_endpoint_to_partitions(
 
 
 def _write_endpoint_to_partitions(
-    append: Append, entries: Iterable[EndpointToPartitions], version: int
+    append: Append, entries: Collection[EndpointToPartitions], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         _write_endpoint(append, (entry.user_endpoint,), version)
         write_compact_array_length(append, len(entry.active_partitions))
         _write_topic_partition(append, entry.active_partitions, version)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.reading import (
@@ -16,6 +16,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_compact_array_length,
     write_compact_nullable_string,
     write_compact_string,
@@ -196,8 +197,8 @@ def _read_endpoint(data: bytes, pos: int, count: int, version: int) -> tuple[lis
     return entries, pos
 
 
-def _write_endpoint(append: Append, entries: Iterable[Endpoint], version: int) -> None:
-    for entry in entries:
+def _write_endpoint(append: Append, entries: Collection[Endpoint], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.host)
         append(_UINT16.pack(entry.port))
         if entry._unknown_tags:
@@ -222,8 +223,8 @@ def _read_key_value(data: bytes, pos: int, count: int, version: int) -> tuple[li
     return entries, pos
 
 
-def _write_key_value(append: Append, entries: Iterable[KeyValue], version: int) -> None:
-    for entry in entries:
+def _write_key_value(append: Append, entries: Collection[KeyValue], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.key)
         write_compact_string(append, entry.value)
         if entry._unknown_tags:

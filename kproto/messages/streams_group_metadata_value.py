@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -16,7 +16,13 @@ from ..wire.reading import (
     read_unknown_tags,
 )
 from ..wire.tags import RawTaggedField
-from ..wire.writing import Append, write_compact_array_length, write_compact_string, write_tags
+from ..wire.writing import (
+    Append,
+    elements,
+    write_compact_array_length,
+    write_compact_string,
+    write_tags,
+)
 from .base import Message, Struct
 
 __all__ = [
@@ -142,9 +148,9 @@ def _read_last_assignment_config(
 
 
 def _write_last_assignment_config(
-    append: Append, entries: Iterable[LastAssignmentConfig], version: int
+    append: Append, entries: Collection[LastAssignmentConfig], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_compact_string(append, entry.key)
         write_compact_string(append, entry.value)
         if entry._unknown_tags:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.reading import (
@@ -15,6 +15,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_compact_array_length,
     write_compact_string,
     write_numbers,
@@ -126,8 +127,8 @@ def _read_task_ids(data: bytes, pos: int, count: int, version: int) -> tuple[lis
     return entries, pos
 
 
-def _write_task_ids(append: Append, entries: Iterable[TaskIds], version: int) -> None:
-    for entry in entries:
+def _write_task_ids(append: Append, entries: Collection[TaskIds], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.subtopology_id)
         write_compact_array_length(append, len(entry.partitions))
         write_numbers(append, entry.partitions, "i")

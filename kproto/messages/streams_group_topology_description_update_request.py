@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.reading import (
@@ -17,6 +17,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_compact_array_length,
     write_compact_nullable_string,
     write_compact_string,
@@ -234,9 +235,9 @@ def _read_topology_description_node(
 
 
 def _write_topology_description_node(
-    append: Append, entries: Iterable[TopologyDescriptionNode], version: int
+    append: Append, entries: Collection[TopologyDescriptionNode], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_compact_string(append, entry.name)
         append(_INT8.pack(entry.node_type))
         write_compact_array_length(append, len(entry.source_topics))
@@ -272,9 +273,9 @@ def _read_topology_description_subtopology(
 
 
 def _write_topology_description_subtopology(
-    append: Append, entries: Iterable[TopologyDescriptionSubtopology], version: int
+    append: Append, entries: Collection[TopologyDescriptionSubtopology], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_compact_string(append, entry.subtopology_id)
         write_compact_array_length(append, len(entry.nodes))
         _write_topology_description_node(append, entry.nodes, version)
@@ -303,9 +304,9 @@ def _read_topology_description_global_store(
 
 
 def _write_topology_description_global_store(
-    append: Append, entries: Iterable[TopologyDescriptionGlobalStore], version: int
+    append: Append, entries: Collection[TopologyDescriptionGlobalStore], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         _write_topology_description_node(append, (entry.source,), version)
         _write_topology_description_node(append, (entry.processor,), version)
         if entry._unknown_tags:
@@ -339,9 +340,9 @@ def _read_topology_description(
 
 
 def _write_topology_description(
-    append: Append, entries: Iterable[TopologyDescription], version: int
+    append: Append, entries: Collection[TopologyDescription], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_compact_array_length(append, len(entry.subtopologies))
         _write_topology_description_subtopology(append, entry.subtopologies, version)
         write_compact_array_length(append, len(entry.global_stores))

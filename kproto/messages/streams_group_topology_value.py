@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.reading import (
@@ -17,6 +17,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_compact_array_length,
     write_compact_string,
     write_compact_strings,
@@ -225,8 +226,8 @@ def _read_topic_config(
     return entries, pos
 
 
-def _write_topic_config(append: Append, entries: Iterable[TopicConfig], version: int) -> None:
-    for entry in entries:
+def _write_topic_config(append: Append, entries: Collection[TopicConfig], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.key)
         write_compact_string(append, entry.value)
         if entry._unknown_tags:
@@ -256,8 +257,8 @@ def _read_topic_info(
     return entries, pos
 
 
-def _write_topic_info(append: Append, entries: Iterable[TopicInfo], version: int) -> None:
-    for entry in entries:
+def _write_topic_info(append: Append, entries: Collection[TopicInfo], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.name)
         append(_INT32_INT16.pack(entry.partitions, entry.replication_factor))
         write_compact_array_length(append, len(entry.topic_configs))
@@ -291,9 +292,9 @@ def _read_copartition_group(
 
 
 def _write_copartition_group(
-    append: Append, entries: Iterable[CopartitionGroup], version: int
+    append: Append, entries: Collection[CopartitionGroup], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_compact_array_length(append, len(entry.source_topics))
         write_numbers(append, entry.source_topics, "h")
         write_compact_array_length(append, len(entry.source_topic_regex))
@@ -335,8 +336,8 @@ def _read_subtopology(
     return entries, pos
 
 
-def _write_subtopology(append: Append, entries: Iterable[Subtopology], version: int) -> None:
-    for entry in entries:
+def _write_subtopology(append: Append, entries: Collection[Subtopology], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.subtopology_id)
         write_compact_array_length(append, len(entry.source_topics))
         write_compact_strings(append, entry.source_topics)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -22,6 +22,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_array_length,
     write_bytes,
     write_compact_array_length,
@@ -221,9 +222,9 @@ def _read_sync_group_request_assignment(
 
 
 def _write_sync_group_request_assignment(
-    append: Append, entries: Iterable[SyncGroupRequestAssignment], version: int
+    append: Append, entries: Collection[SyncGroupRequestAssignment], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 4:
             write_compact_string(append, entry.member_id)
             write_compact_bytes(append, entry.assignment)

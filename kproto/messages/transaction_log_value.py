@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -23,6 +23,7 @@ from ..wire.reading import (
 from ..wire.tags import RawTaggedField
 from ..wire.writing import (
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_string,
@@ -253,9 +254,9 @@ def _read_partitions_schema(
 
 
 def _write_partitions_schema(
-    append: Append, entries: Iterable[PartitionsSchema], version: int
+    append: Append, entries: Collection[PartitionsSchema], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 1:
             write_compact_string(append, entry.topic)
             write_compact_array_length(append, len(entry.partition_ids))

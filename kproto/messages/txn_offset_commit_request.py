@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -21,6 +21,8 @@ from ..wire.reading import (
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
     Append,
+    elements,
+    uuid_bytes,
     write_array_length,
     write_compact_array_length,
     write_compact_nullable_string,
@@ -253,9 +255,9 @@ def _read_txn_offset_commit_request_partition(
 
 
 def _write_txn_offset_commit_request_partition(
-    append: Append, entries: Iterable[TxnOffsetCommitRequestPartition], version: int
+    append: Append, entries: Collection[TxnOffsetCommitRequestPartition], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT32_INT64.pack(entry.partition_index, entry.committed_offset))
         if version >= 2:
             append(_INT32.pack(entry.committed_leader_epoch))
@@ -310,17 +312,15 @@ def _read_txn_offset_commit_request_topic(
 
 
 def _write_txn_offset_commit_request_topic(
-    append: Append, entries: Iterable[TxnOffsetCommitRequestTopic], version: int
+    append: Append, entries: Collection[TxnOffsetCommitRequestTopic], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if 3 <= version <= 5:
             write_compact_string(append, entry.name)
         elif version <= 2:
             write_string(append, entry.name)
         if version == 6:
-            if len(entry.topic_id) != 16:
-                raise WireFault
-            append(entry.topic_id)
+            append(uuid_bytes(entry.topic_id))
         if version >= 3:
             write_compact_array_length(append, len(entry.partitions))
             _write_txn_offset_commit_request_partition(append, entry.partitions, version)

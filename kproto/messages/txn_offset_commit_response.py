@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -19,6 +19,8 @@ from ..wire.reading import (
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
     Append,
+    elements,
+    uuid_bytes,
     write_array_length,
     write_compact_array_length,
     write_compact_string,
@@ -168,9 +170,9 @@ def _read_txn_offset_commit_response_partition(
 
 
 def _write_txn_offset_commit_response_partition(
-    append: Append, entries: Iterable[TxnOffsetCommitResponsePartition], version: int
+    append: Append, entries: Collection[TxnOffsetCommitResponsePartition], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT32_INT16.pack(entry.partition_index, entry.error_code))
         if version >= 3:
             if entry._unknown_tags:
@@ -221,17 +223,15 @@ def _read_txn_offset_commit_response_topic(
 
 
 def _write_txn_offset_commit_response_topic(
-    append: Append, entries: Iterable[TxnOffsetCommitResponseTopic], version: int
+    append: Append, entries: Collection[TxnOffsetCommitResponseTopic], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if 3 <= version <= 5:
             write_compact_string(append, entry.name)
         elif version <= 2:
             write_string(append, entry.name)
         if version == 6:
-            if len(entry.topic_id) != 16:
-                raise WireFault
-            append(entry.topic_id)
+            append(uuid_bytes(entry.topic_id))
         if version >= 3:
             write_compact_array_length(append, len(entry.partitions))
             _write_txn_offset_commit_response_partition(append, entry.partitions, version)

@@ -5,12 +5,19 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
 from ..wire.reading import read_compact_array_length, read_compact_string, read_unknown_tags
-from ..wire.writing import Append, write_compact_array_length, write_compact_string, write_tags
+from ..wire.writing import (
+    BOOLS,
+    Append,
+    elements,
+    write_compact_array_length,
+    write_compact_string,
+    write_tags,
+)
 from .base import KeyedList, Request, Struct
 
 if TYPE_CHECKING:
@@ -22,10 +29,10 @@ __all__ = [
     "UpdateFeaturesRequest",
 ]
 
+_BOOL = struct.Struct(">?")
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT8 = struct.Struct(">b")
-_UINT8 = struct.Struct(">B")
 
 
 class FeatureUpdateKey(Struct):
@@ -128,7 +135,7 @@ class UpdateFeaturesRequest(Request["UpdateFeaturesResponse"]):
         write_compact_array_length(append, len(self.feature_updates))
         _write_feature_update_key(append, self.feature_updates, version)
         if version >= 1:
-            append(_UINT8.pack(self.validate_only))
+            append(_BOOL.pack(BOOLS[self.validate_only]))
         else:
             if self.validate_only is not False:
                 raise WireFault
@@ -166,9 +173,9 @@ def _read_feature_update_key(
 
 
 def _write_feature_update_key(
-    append: Append, entries: Iterable[FeatureUpdateKey], version: int
+    append: Append, entries: Collection[FeatureUpdateKey], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_compact_string(append, entry.feature)
         append(_INT16.pack(entry.max_version_level))
         if version >= 1:
@@ -178,7 +185,7 @@ def _write_feature_update_key(
         else:
             if entry.upgrade_type != 1:
                 raise WireFault
-            append(_UINT8.pack(entry.allow_downgrade))
+            append(_BOOL.pack(BOOLS[entry.allow_downgrade]))
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)
         else:

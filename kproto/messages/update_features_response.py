@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.reading import (
@@ -16,6 +16,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_compact_array_length,
     write_compact_nullable_string,
     write_compact_string,
@@ -158,9 +159,9 @@ def _read_updatable_feature_result(
 
 
 def _write_updatable_feature_result(
-    append: Append, entries: Iterable[UpdatableFeatureResult], version: int
+    append: Append, entries: Collection[UpdatableFeatureResult], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         write_compact_string(append, entry.feature)
         append(_INT16.pack(entry.error_code))
         write_compact_nullable_string(append, entry.error_message)

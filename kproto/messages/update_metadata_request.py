@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -23,7 +23,10 @@ from ..wire.reading import (
 from ..wire.tags import RawTaggedField
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
+    BOOLS,
     Append,
+    elements,
+    uuid_bytes,
     write_array_length,
     write_compact_array_length,
     write_compact_nullable_string,
@@ -46,12 +49,12 @@ __all__ = [
     "UpdateMetadataTopicState",
 ]
 
+_BOOL = struct.Struct(">?")
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT32X4 = struct.Struct(">iiii")
 _INT64 = struct.Struct(">q")
 _INT8 = struct.Struct(">b")
-_UINT8 = struct.Struct(">B")
 
 
 class UpdateMetadataPartitionState(Struct):
@@ -286,29 +289,21 @@ class UpdateMetadataRequest(Request["UpdateMetadataResponse"]):
         if version >= 6:
             length, pos = read_compact_array_length(data, pos)
             message.live_brokers, pos = _read_update_metadata_broker(data, pos, length, version)
-        else:
-            length, pos = read_array_length(data, pos)
-            message.live_brokers, pos = _read_update_metadata_broker(data, pos, length, version)
-        if version >= 8:
             if data[pos]:
                 pos = _read_update_metadata_request_tags(message, data, pos, version)
             else:
                 message._unknown_tags = None
                 pos += 1
-        elif version >= 6:
-            if data[pos]:
-                message._unknown_tags, pos = read_unknown_tags(data, pos)
-            else:
-                message._unknown_tags = None
-                pos += 1
         else:
+            length, pos = read_array_length(data, pos)
+            message.live_brokers, pos = _read_update_metadata_broker(data, pos, length, version)
             message._unknown_tags = None
         return message, pos
 
     def _write_fields(self, append: Append, version: int) -> None:
         append(_INT32.pack(self.controller_id))
         if version >= 8:
-            append(_UINT8.pack(self.is_kraft_controller))
+            append(_BOOL.pack(BOOLS[self.is_kraft_controller]))
         else:
             if self.is_kraft_controller is not False:
                 raise WireFault
@@ -334,17 +329,10 @@ class UpdateMetadataRequest(Request["UpdateMetadataResponse"]):
         if version >= 6:
             write_compact_array_length(append, len(self.live_brokers))
             _write_update_metadata_broker(append, self.live_brokers, version)
+            _write_update_metadata_request_tags(append, self, version)
         else:
             write_array_length(append, len(self.live_brokers))
             _write_update_metadata_broker(append, self.live_brokers, version)
-        if version >= 8:
-            _write_update_metadata_request_tags(append, self, version)
-        elif version >= 6:
-            if self._unknown_tags:
-                write_tags(append, (), self._unknown_tags)
-            else:
-                append(b"\0")
-        else:
             if self._unknown_tags:
                 raise WireFault
 
@@ -402,9 +390,9 @@ def _read_update_metadata_partition_state(
 
 
 def _write_update_metadata_partition_state(
-    append: Append, entries: Iterable[UpdateMetadataPartitionState], version: int
+    append: Append, entries: Collection[UpdateMetadataPartitionState], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version <= 4:
             write_string(append, entry.topic_name)
         append(
@@ -478,17 +466,15 @@ def _read_update_metadata_topic_state(
 
 
 def _write_update_metadata_topic_state(
-    append: Append, entries: Iterable[UpdateMetadataTopicState], version: int
+    append: Append, entries: Collection[UpdateMetadataTopicState], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 6:
             write_compact_string(append, entry.topic_name)
         else:
             write_string(append, entry.topic_name)
         if version >= 7:
-            if len(entry.topic_id) != 16:
-                raise WireFault
-            append(entry.topic_id)
+            append(uuid_bytes(entry.topic_id))
         if version >= 6:
             write_compact_array_length(append, len(entry.partition_states))
             _write_update_metadata_partition_state(append, entry.partition_states, version)
@@ -537,9 +523,9 @@ def _read_update_metadata_endpoint(
 
 
 def _write_update_metadata_endpoint(
-    append: Append, entries: Iterable[UpdateMetadataEndpoint], version: int
+    append: Append, entries: Collection[UpdateMetadataEndpoint], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT32.pack(entry.port))
         if version >= 6:
             write_compact_string(append, entry.host)
@@ -603,9 +589,9 @@ def _read_update_metadata_broker(
 
 
 def _write_update_metadata_broker(
-    append: Append, entries: Iterable[UpdateMetadataBroker], version: int
+    append: Append, entries: Collection[UpdateMetadataBroker], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT32.pack(entry.id))
         if version == 0:
             write_string(append, entry.v0_host)
@@ -639,6 +625,8 @@ def _read_update_metadata_request_tags(
         if tag == 0 and version == 8:
             (message.type,) = _INT8.unpack_from(data, pos)
             pos += 1
+        elif tag == 0:  # in other versions only
+            raise WireFault
         else:
             unknown.append(RawTaggedField(tag, data[pos:stop]))
             continue

@@ -5,10 +5,9 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
-from ..wire.faults import WireFault
 from ..wire.reading import (
     read_compact_array_length,
     read_compact_nullable_string,
@@ -18,6 +17,8 @@ from ..wire.reading import (
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
     Append,
+    elements,
+    uuid_bytes,
     write_compact_array_length,
     write_compact_nullable_string,
     write_compact_string,
@@ -172,9 +173,7 @@ class UpdateRaftVoterRequest(Request["UpdateRaftVoterResponse"]):
     def _write_fields(self, append: Append, version: int) -> None:
         write_compact_nullable_string(append, self.cluster_id)
         append(_INT32X2.pack(self.current_leader_epoch, self.voter_id))
-        if len(self.voter_directory_id) != 16:
-            raise WireFault
-        append(self.voter_directory_id)
+        append(uuid_bytes(self.voter_directory_id))
         write_compact_array_length(append, len(self.listeners))
         _write_listener(append, self.listeners, version)
         _write_kraft_version_feature(append, (self.kraft_version_feature,), version)
@@ -204,8 +203,8 @@ def _read_listener(
     return entries, pos
 
 
-def _write_listener(append: Append, entries: Iterable[Listener], version: int) -> None:
-    for entry in entries:
+def _write_listener(append: Append, entries: Collection[Listener], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.name)
         write_compact_string(append, entry.host)
         append(_UINT16.pack(entry.port))
@@ -234,9 +233,9 @@ def _read_kraft_version_feature(
 
 
 def _write_kraft_version_feature(
-    append: Append, entries: Iterable[KRaftVersionFeature], version: int
+    append: Append, entries: Collection[KRaftVersionFeature], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT16X2.pack(entry.min_supported_version, entry.max_supported_version))
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)

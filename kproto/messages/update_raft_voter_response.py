@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Self
 
 from ..wire.faults import WireFault
 from ..wire.reading import read_compact_string, read_tags, read_unknown_tags
 from ..wire.tags import RawTaggedField
-from ..wire.writing import Append, write_compact_string, write_tags
+from ..wire.writing import Append, elements, write_compact_string, write_tags
 from .base import DEFAULT, Response, Struct
 
 __all__ = [
@@ -132,8 +132,8 @@ def _read_current_leader(
     return entries, pos
 
 
-def _write_current_leader(append: Append, entries: Iterable[CurrentLeader], version: int) -> None:
-    for entry in entries:
+def _write_current_leader(append: Append, entries: Collection[CurrentLeader], version: int) -> None:
+    for entry in elements(entries):
         append(_INT32X2.pack(entry.leader_id, entry.leader_epoch))
         write_compact_string(append, entry.host)
         append(_INT32.pack(entry.port))

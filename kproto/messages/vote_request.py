@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -17,7 +17,10 @@ from ..wire.reading import (
 )
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
+    BOOLS,
     Append,
+    elements,
+    uuid_bytes,
     write_compact_array_length,
     write_compact_nullable_string,
     write_compact_string,
@@ -34,10 +37,10 @@ __all__ = [
     "VoteRequest",
 ]
 
+_BOOL = struct.Struct(">?")
 _INT32 = struct.Struct(">i")
 _INT32X3 = struct.Struct(">iii")
 _INT32_INT64 = struct.Struct(">iq")
-_UINT8 = struct.Struct(">B")
 
 
 class PartitionData(Struct):
@@ -209,19 +212,15 @@ def _read_partition_data(
     return entries, pos
 
 
-def _write_partition_data(append: Append, entries: Iterable[PartitionData], version: int) -> None:
-    for entry in entries:
+def _write_partition_data(append: Append, entries: Collection[PartitionData], version: int) -> None:
+    for entry in elements(entries):
         append(_INT32X3.pack(entry.partition_index, entry.replica_epoch, entry.replica_id))
         if version >= 1:
-            if len(entry.replica_directory_id) != 16:
-                raise WireFault
-            append(entry.replica_directory_id)
-            if len(entry.voter_directory_id) != 16:
-                raise WireFault
-            append(entry.voter_directory_id)
+            append(uuid_bytes(entry.replica_directory_id))
+            append(uuid_bytes(entry.voter_directory_id))
         append(_INT32_INT64.pack(entry.last_offset_epoch, entry.last_offset))
         if version >= 2:
-            append(_UINT8.pack(entry.pre_vote))
+            append(_BOOL.pack(BOOLS[entry.pre_vote]))
         else:
             if entry.pre_vote is not False:
                 raise WireFault
@@ -250,8 +249,8 @@ def _read_topic_data(
     return entries, pos
 
 
-def _write_topic_data(append: Append, entries: Iterable[TopicData], version: int) -> None:
-    for entry in entries:
+def _write_topic_data(append: Append, entries: Collection[TopicData], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.topic_name)
         write_compact_array_length(append, len(entry.partitions))
         _write_partition_data(append, entry.partitions, version)

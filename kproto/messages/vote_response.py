@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -16,7 +16,14 @@ from ..wire.reading import (
     read_unknown_tags,
 )
 from ..wire.tags import RawTaggedField
-from ..wire.writing import Append, write_compact_array_length, write_compact_string, write_tags
+from ..wire.writing import (
+    BOOLS,
+    Append,
+    elements,
+    write_compact_array_length,
+    write_compact_string,
+    write_tags,
+)
 from .base import KeyedList, Response, Struct
 
 __all__ = [
@@ -30,7 +37,6 @@ __all__ = [
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT32_INT16_INT32X2_BOOL = struct.Struct(">ihii?")
-_INT32_INT16_INT32X2_UINT8 = struct.Struct(">ihiiB")
 _UINT16 = struct.Struct(">H")
 
 
@@ -164,35 +170,22 @@ class VoteResponse(Response):
         pos += 2
         length, pos = read_compact_array_length(data, pos)
         message.topics, pos = _read_topic_data(data, pos, length, version)
-        if version >= 1:
-            message.node_endpoints = NodeEndpointCollection()
-            if data[pos]:
-                pos = _read_vote_response_tags(message, data, pos, version)
-            else:
-                message._unknown_tags = None
-                pos += 1
+        message.node_endpoints = NodeEndpointCollection()
+        if data[pos]:
+            pos = _read_vote_response_tags(message, data, pos, version)
         else:
-            message.node_endpoints = NodeEndpointCollection()
-            if data[pos]:
-                message._unknown_tags, pos = read_unknown_tags(data, pos)
-            else:
-                message._unknown_tags = None
-                pos += 1
+            message._unknown_tags = None
+            pos += 1
         return message, pos
 
     def _write_fields(self, append: Append, version: int) -> None:
         append(_INT16.pack(self.error_code))
         write_compact_array_length(append, len(self.topics))
         _write_topic_data(append, self.topics, version)
-        if version >= 1:
-            _write_vote_response_tags(append, self, version)
-        else:
+        if version == 0:
             if len(self.node_endpoints) > 0:
                 raise WireFault
-            if self._unknown_tags:
-                write_tags(append, (), self._unknown_tags)
-            else:
-                append(b"\0")
+        _write_vote_response_tags(append, self, version)
 
 
 def _read_partition_data(
@@ -219,15 +212,15 @@ def _read_partition_data(
     return entries, pos
 
 
-def _write_partition_data(append: Append, entries: Iterable[PartitionData], version: int) -> None:
-    for entry in entries:
+def _write_partition_data(append: Append, entries: Collection[PartitionData], version: int) -> None:
+    for entry in elements(entries):
         append(
-            _INT32_INT16_INT32X2_UINT8.pack(
+            _INT32_INT16_INT32X2_BOOL.pack(
                 entry.partition_index,
                 entry.error_code,
                 entry.leader_id,
                 entry.leader_epoch,
-                entry.vote_granted,
+                BOOLS[entry.vote_granted],
             )
         )
         if entry._unknown_tags:
@@ -255,8 +248,8 @@ def _read_topic_data(
     return entries, pos
 
 
-def _write_topic_data(append: Append, entries: Iterable[TopicData], version: int) -> None:
-    for entry in entries:
+def _write_topic_data(append: Append, entries: Collection[TopicData], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.topic_name)
         write_compact_array_length(append, len(entry.partitions))
         _write_partition_data(append, entry.partitions, version)
@@ -287,8 +280,8 @@ def _read_node_endpoint(
     return entries, pos
 
 
-def _write_node_endpoint(append: Append, entries: Iterable[NodeEndpoint], version: int) -> None:
-    for entry in entries:
+def _write_node_endpoint(append: Append, entries: Collection[NodeEndpoint], version: int) -> None:
+    for entry in elements(entries):
         append(_INT32.pack(entry.node_id))
         write_compact_string(append, entry.host)
         append(_UINT16.pack(entry.port))
@@ -305,6 +298,8 @@ def _read_vote_response_tags(message: VoteResponse, data: bytes, pos: int, versi
         if tag == 0 and version >= 1:
             length, pos = read_compact_array_length(data, pos)
             message.node_endpoints, pos = _read_node_endpoint(data, pos, length, version)
+        elif tag == 0:  # in other versions only
+            raise WireFault
         else:
             unknown.append(RawTaggedField(tag, data[pos:stop]))
             continue

@@ -5,13 +5,19 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
-from ..wire.faults import WireFault
 from ..wire.reading import read_compact_array_length, read_compact_string, read_unknown_tags
 from ..wire.uuid import ZERO_UUID, Uuid
-from ..wire.writing import Append, write_compact_array_length, write_compact_string, write_tags
+from ..wire.writing import (
+    Append,
+    elements,
+    uuid_bytes,
+    write_compact_array_length,
+    write_compact_string,
+    write_tags,
+)
 from .base import KeyedList, Message, Struct
 
 __all__ = [
@@ -190,8 +196,8 @@ def _read_endpoint(
     return entries, pos
 
 
-def _write_endpoint(append: Append, entries: Iterable[Endpoint], version: int) -> None:
-    for entry in entries:
+def _write_endpoint(append: Append, entries: Collection[Endpoint], version: int) -> None:
+    for entry in elements(entries):
         write_compact_string(append, entry.name)
         write_compact_string(append, entry.host)
         append(_UINT16.pack(entry.port))
@@ -220,9 +226,9 @@ def _read_kraft_version_feature(
 
 
 def _write_kraft_version_feature(
-    append: Append, entries: Iterable[KRaftVersionFeature], version: int
+    append: Append, entries: Collection[KRaftVersionFeature], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT16X2.pack(entry.min_supported_version, entry.max_supported_version))
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)
@@ -251,12 +257,10 @@ def _read_voter(data: bytes, pos: int, count: int, version: int) -> tuple[list[V
     return entries, pos
 
 
-def _write_voter(append: Append, entries: Iterable[Voter], version: int) -> None:
-    for entry in entries:
+def _write_voter(append: Append, entries: Collection[Voter], version: int) -> None:
+    for entry in elements(entries):
         append(_INT32.pack(entry.voter_id))
-        if len(entry.voter_directory_id) != 16:
-            raise WireFault
-        append(entry.voter_directory_id)
+        append(uuid_bytes(entry.voter_directory_id))
         write_compact_array_length(append, len(entry.endpoints))
         _write_endpoint(append, entry.endpoints, version)
         _write_kraft_version_feature(append, (entry.kraft_version_feature,), version)

@@ -5,13 +5,19 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
-from ..wire.faults import WireFault
 from ..wire.reading import read_compact_array_length, read_compact_string, read_unknown_tags
 from ..wire.uuid import ZERO_UUID, Uuid
-from ..wire.writing import Append, write_compact_array_length, write_compact_string, write_tags
+from ..wire.writing import (
+    Append,
+    elements,
+    uuid_bytes,
+    write_compact_array_length,
+    write_compact_string,
+    write_tags,
+)
 from .base import Request, Struct
 
 if TYPE_CHECKING:
@@ -194,8 +200,8 @@ def _read_state_batch(
     return entries, pos
 
 
-def _write_state_batch(append: Append, entries: Iterable[StateBatch], version: int) -> None:
-    for entry in entries:
+def _write_state_batch(append: Append, entries: Collection[StateBatch], version: int) -> None:
+    for entry in elements(entries):
         append(
             _INT64X2_INT8_INT16.pack(
                 entry.first_offset, entry.last_offset, entry.delivery_state, entry.delivery_count
@@ -237,8 +243,8 @@ def _read_partition_data(
     return entries, pos
 
 
-def _write_partition_data(append: Append, entries: Iterable[PartitionData], version: int) -> None:
-    for entry in entries:
+def _write_partition_data(append: Append, entries: Collection[PartitionData], version: int) -> None:
+    for entry in elements(entries):
         append(
             _INT32X3_INT64.pack(
                 entry.partition, entry.state_epoch, entry.leader_epoch, entry.start_offset
@@ -275,12 +281,10 @@ def _read_write_state_data(
 
 
 def _write_write_state_data(
-    append: Append, entries: Iterable[WriteStateData], version: int
+    append: Append, entries: Collection[WriteStateData], version: int
 ) -> None:
-    for entry in entries:
-        if len(entry.topic_id) != 16:
-            raise WireFault
-        append(entry.topic_id)
+    for entry in elements(entries):
+        append(uuid_bytes(entry.topic_id))
         write_compact_array_length(append, len(entry.partitions))
         _write_partition_data(append, entry.partitions, version)
         if entry._unknown_tags:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -18,7 +18,9 @@ from ..wire.reading import (
     read_unknown_tags,
 )
 from ..wire.writing import (
+    BOOLS,
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_string,
@@ -39,7 +41,6 @@ __all__ = [
 
 _INT32 = struct.Struct(">i")
 _INT64_INT16_BOOL = struct.Struct(">qh?")
-_INT64_INT16_UINT8 = struct.Struct(">qhB")
 _INT8 = struct.Struct(">b")
 
 
@@ -189,9 +190,9 @@ def _read_writable_txn_marker_topic(
 
 
 def _write_writable_txn_marker_topic(
-    append: Append, entries: Iterable[WritableTxnMarkerTopic], version: int
+    append: Append, entries: Collection[WritableTxnMarkerTopic], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 1:
             write_compact_string(append, entry.name)
             write_compact_array_length(append, len(entry.partition_indexes))
@@ -247,12 +248,12 @@ def _read_writable_txn_marker(
 
 
 def _write_writable_txn_marker(
-    append: Append, entries: Iterable[WritableTxnMarker], version: int
+    append: Append, entries: Collection[WritableTxnMarker], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(
-            _INT64_INT16_UINT8.pack(
-                entry.producer_id, entry.producer_epoch, entry.transaction_result
+            _INT64_INT16_BOOL.pack(
+                entry.producer_id, entry.producer_epoch, BOOLS[entry.transaction_result]
             )
         )
         if version >= 1:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -18,6 +18,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_array_length,
     write_compact_array_length,
     write_compact_string,
@@ -180,9 +181,9 @@ def _read_writable_txn_marker_partition_result(
 
 
 def _write_writable_txn_marker_partition_result(
-    append: Append, entries: Iterable[WritableTxnMarkerPartitionResult], version: int
+    append: Append, entries: Collection[WritableTxnMarkerPartitionResult], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT32_INT16.pack(entry.partition_index, entry.error_code))
         if version >= 1:
             if entry._unknown_tags:
@@ -224,9 +225,9 @@ def _read_writable_txn_marker_topic_result(
 
 
 def _write_writable_txn_marker_topic_result(
-    append: Append, entries: Iterable[WritableTxnMarkerTopicResult], version: int
+    append: Append, entries: Collection[WritableTxnMarkerTopicResult], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         if version >= 1:
             write_compact_string(append, entry.name)
             write_compact_array_length(append, len(entry.partitions))
@@ -269,9 +270,9 @@ def _read_writable_txn_marker_result(
 
 
 def _write_writable_txn_marker_result(
-    append: Append, entries: Iterable[WritableTxnMarkerResult], version: int
+    append: Append, entries: Collection[WritableTxnMarkerResult], version: int
 ) -> None:
-    for entry in entries:
+    for entry in elements(entries):
         append(_INT64.pack(entry.producer_id))
         if version >= 1:
             write_compact_array_length(append, len(entry.topics))

@@ -6,6 +6,7 @@ the same bytes, or the same object, once more by the layout of the definition.
 
 from __future__ import annotations
 
+import operator
 import struct
 from collections.abc import Iterable, Iterator, Sized
 from contextlib import contextmanager
@@ -16,8 +17,10 @@ from ..wire.limits import (
     MAX_ARRAY_ELEMENTS,
     MAX_LENGTH,
     MAX_STRING_BYTES,
+    MAX_TAG,
     MAX_TAGGED_FIELDS,
 )
+from ..wire.writing import BOOLS
 from .layout import FORMATS, LayoutField, StructLayout, WireType, layout
 from .naming import attribute_name, class_name
 from .specs import FieldSpec, MessageSpec
@@ -177,6 +180,7 @@ class _Reader:
 
     def tags(self, shape: StructLayout, pos: int, path: str) -> int:
         known = {field.tag: field for field in shape.tagged}
+        elsewhere = shape.tags_of_other_versions()
         where = _join(path, "tagged fields")
         start = pos
         count, pos = self.uvarint(pos, where)
@@ -190,6 +194,12 @@ class _Reader:
             tag, pos = self.uvarint(pos, where)
             if tag <= previous:
                 raise _Fault(f"tag {tag} comes after tag {previous}", where, start)
+            if tag > MAX_TAG:
+                raise _Fault(f"tag {tag}; the highest that is read is {MAX_TAG}", where, start)
+            if tag in elsewhere:
+                raise _Fault(
+                    f"tag {tag} is a field of versions {elsewhere[tag]} only", where, start
+                )
             previous = tag
             size, pos = self.uvarint(pos, where)
             end = self.take(pos, size, _join(path, f"tag {tag}"))
@@ -259,16 +269,20 @@ def _check_unknown_tags(shape: StructLayout, unknown: Any, where: str) -> None:
         return
     if not shape.flexible:
         raise _Fault("tagged fields cannot be written: this version is not flexible", where)
+    elsewhere = shape.tags_of_other_versions()
     taken = {field.tag for field in shape.tagged}
     try:
-        numbers = [tag for tag, _ in unknown]
+        numbers = [operator.index(tag) for tag, _ in unknown]
         for _, data in unknown:
             memoryview(data)
     except (TypeError, ValueError):
         raise _Fault("a list of RawTaggedField(tag, bytes) is wanted", where) from None
     for tag in numbers:
-        if not isinstance(tag, int) or not 0 <= tag <= 0xFFFFFFFF:
-            raise _Fault(f"{tag!r} is no tag number", where)
+        if not 0 <= tag <= MAX_TAG:
+            reason = f"{_kind(tag)} is no tag number, which are from 0 to {MAX_TAG}"
+            raise _Fault(reason, where)
+        if tag in elsewhere:
+            raise _Fault(f"tag {tag} is a field of versions {elsewhere[tag]}", where)
         if tag in taken:
             raise _Fault(f"tag {tag} is a field of this version, or is there twice", where)
         taken.add(tag)
@@ -313,11 +327,13 @@ def _check_value(kind: WireType, value: object, path: str) -> None:
         case "string":
             _check_string(value, path)
         case "bytes" | "records":
-            if not isinstance(value, bytes | bytearray | memoryview):
+            if _octets(value) is None:
                 raise _Fault(f"bytes are wanted, not {_kind(value)}", path)
         case "uuid":
-            if not isinstance(value, bytes | bytearray | memoryview) or len(value) != 16:
+            if _octets(value) != 16:
                 raise _Fault(f"a Uuid of 16 bytes is wanted, not {_kind(value)}", path)
+        case "bool":
+            _check_bool(value, path)
         case fixed:
             _check_number(fixed, value, path)
 
@@ -353,9 +369,24 @@ def _check_string(value: object, path: str) -> None:
         raise _Fault(f"a str of {size} bytes; at most {MAX_STRING_BYTES} are allowed", path)
 
 
+def _octets(value: Any) -> int | None:
+    """How many bytes a buffer holds; None for what is no buffer."""
+    try:
+        return memoryview(value).nbytes
+    except TypeError:
+        return None
+
+
+def _check_bool(value: Any, path: str) -> None:
+    try:
+        BOOLS[value]
+    except (KeyError, TypeError):
+        raise _Fault(f"{_kind(value)} is no bool", path) from None
+
+
 def _check_number(kind: str, value: object, path: str) -> None:
     try:
-        struct.pack(">" + ("B" if kind == "bool" else FORMATS[kind]), value)
+        struct.pack(">" + FORMATS[kind], value)
     except (struct.error, TypeError, OverflowError):
         raise _Fault(f"{_kind(value)} is no {kind}{_range_of(kind)}", path) from None
 

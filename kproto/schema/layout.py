@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from .naming import attribute_name, class_name
 from .specs import PRIMITIVE_TYPES, DefaultValue, FieldSpec, MessageSpec, StructSpec
+from .versions import Versions
 
 __all__ = [
     "FORMATS",
@@ -121,6 +122,15 @@ class StructLayout:
     def all_fields(self) -> tuple[LayoutField, ...]:
         """Every field of the version, those in place first."""
         return self.fields + self.tagged
+
+    def tags_of_other_versions(self) -> dict[int, Versions]:
+        """The numbers of fields that other versions have in a tag, and which those are."""
+        others = (*self.absent, *(field.spec for field in self.fields))
+        return {
+            spec.tag: spec.versions.intersect(spec.tagged_versions)
+            for spec in others
+            if spec.tag is not None
+        }
 
 
 @lru_cache(maxsize=4096)

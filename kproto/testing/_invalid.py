@@ -15,7 +15,7 @@ from ..messages.base import Message
 from ..schema.layout import LayoutField, StructLayout, WireType, layout
 from ..schema.naming import attribute_name
 from ..schema.specs import FieldSpec
-from ..wire.limits import MAX_STRING_BYTES
+from ..wire.limits import MAX_STRING_BYTES, MAX_TAG
 from ..wire.tags import RawTaggedField
 from ._values import INTEGER_BOUNDS
 
@@ -161,13 +161,14 @@ _OF_ANOTHER_TYPE: Final[dict[str, list[SearchStrategy[_Wrong]]]] = {
 
 def _wrong_tags(shape: StructLayout) -> SearchStrategy[_Wrong]:
     if not shape.flexible:
-        tags = st.integers(0, 2**31 - 2).map(lambda tag: [RawTaggedField(tag, b"")])
+        tags = st.integers(0, MAX_TAG).map(lambda tag: [RawTaggedField(tag, b"")])
         return tags.map(
             lambda held: _Wrong(held, "tagged fields in a version that is not flexible")
         )
-    outside = st.one_of(st.integers(-(2**40), -1), st.integers(2**32, 2**40))
+    outside = st.one_of(st.integers(-(2**40), -1), st.integers(MAX_TAG + 1, 2**40))
     wrong = outside.map(lambda tag: _Wrong([RawTaggedField(tag, b"")], "no tag number"))
     known = [field.tag for field in shape.tagged if field.tag is not None]
+    known += shape.tags_of_other_versions()
     if not known:
         return wrong
     taken = st.sampled_from(known).map(lambda tag: [RawTaggedField(tag, b"")])

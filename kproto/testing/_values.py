@@ -12,7 +12,7 @@ import hypothesis.strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from ..records import encode_batch
-from ..wire.limits import MAX_STRING_BYTES
+from ..wire.limits import MAX_STRING_BYTES, MAX_TAG
 from ..wire.tags import RawTaggedField
 from ..wire.uuid import ZERO_UUID, Uuid
 
@@ -29,9 +29,6 @@ INTEGER_BOUNDS: Final = {
     "uint32": (0, 2**32 - 1),
     "int64": (-(2**63), 2**63 - 1),
 }
-
-#: The highest tag that Kafka's classes write: the largest int marks the end of their known ones.
-LARGEST_TAG: Final = 2**31 - 2
 
 #: Lengths in bytes around which the varint in front of compact text and bytes grows.
 EDGE_LENGTHS: Final = (126, 127, 128, 16382, 16383, 16384)
@@ -108,6 +105,6 @@ def primitive(kind: str, default: object = None) -> Values:
 
 def unknown_tags(lowest: int) -> SearchStrategy[list[RawTaggedField]]:
     """Up to two tagged fields in the order of their tags, which are at least `lowest`."""
-    tags = st.one_of(st.integers(lowest, LARGEST_TAG), st.sampled_from((lowest, LARGEST_TAG)))
+    tags = st.one_of(st.integers(lowest, MAX_TAG), st.sampled_from((lowest, MAX_TAG)))
     drawn = st.dictionaries(tags, _BYTES, max_size=2)
     return drawn.map(lambda held: [RawTaggedField(tag, held[tag]) for tag in sorted(held)])

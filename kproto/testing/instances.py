@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 
 from ..messages.base import Message
 from ..schema.layout import LayoutField, StructLayout, WireType, layout
+from ..wire.limits import MAX_TAG
 from ..wire.tags import RawTaggedField
 from ..wire.uuid import ZERO_UUID, Uuid
 
@@ -55,9 +56,6 @@ _BOUNDS: Final = {
 
 #: The first tag number of unknown fields; far above what any definition uses.
 _UNKNOWN_TAG: Final = 5000
-
-#: The highest tag that Kafka's classes write: the largest int marks the end of their known ones.
-_LARGEST_TAG: Final = 2**31 - 2
 
 
 def instances(message: type[M], version: int, *, unknown_tags: bool = True) -> list[M]:
@@ -250,7 +248,7 @@ class _Builder:
                 return [RawTaggedField(_UNKNOWN_TAG, b"unknown-%d" % self.serial)]
             case Fill.HIGH:
                 first = RawTaggedField(_UNKNOWN_TAG, b"")
-                return [first, RawTaggedField(_LARGEST_TAG, b"\x80" * 130)]
+                return [first, RawTaggedField(MAX_TAG, b"\x80" * 130)]
             case Fill.LONG:
                 return [RawTaggedField(_UNKNOWN_TAG, b"\x80" * self.long_length())]
             case _:
@@ -265,7 +263,7 @@ _TELLING_LENGTHS: Final = (63, 64, 126, 127, 128, 255, 256)
 _LONG_LENGTHS: Final = (16382, 16383, 16384)
 
 #: Tags of unknown fields whose numbers take one to five bytes.
-_UNKNOWN_TAGS: Final = (100, 127, 128, 5000, 16383, 16384, 2**21, 2**28, _LARGEST_TAG)
+_UNKNOWN_TAGS: Final = (100, 127, 128, 5000, 16383, 16384, 2**21, 2**28, MAX_TAG)
 
 _DECIMALS: Final = (0.0, -0.0, 1.0, -1.5, 0.1, 1e16, 1e-7, 2.0**53 + 2, 5e-324, -1.5e308)
 

@@ -244,7 +244,8 @@ class _Plan:
                 for forms in _common_fields(shapes)
             }
             if all(shape.flexible for shape in shapes):
-                known = [field.tag or 0 for shape in shapes for field in shape.tagged]
+                known = {field.tag or 0 for shape in shapes for field in shape.tagged}
+                known.update(*[shape.tags_of_other_versions() for shape in shapes])
                 self._tags[name] = unknown_tags(max(known, default=-1) + 1)
             self._structs[name] = self._built(name, self._fields[name])
         return self._structs[name]

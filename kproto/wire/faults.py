@@ -26,6 +26,7 @@ WRITE_FAULTS: Final = (
     WireFault,
     struct.error,
     AttributeError,
+    KeyError,
     TypeError,
     ValueError,
     OverflowError,

@@ -14,6 +14,10 @@ MAX_ARRAY_ELEMENTS: Final = 1_000_000
 #: Most tagged fields that one struct may announce. Kafka 4.4's readers refuse more.
 MAX_TAGGED_FIELDS: Final = 10_000
 
+#: The highest number of a tagged field. Kafka's writers take the largest int for the end of their
+#: known tags, and so can write neither it nor what is above it.
+MAX_TAG: Final = 0x7FFFFFFE
+
 #: Longest unsigned varint, in bytes: 32 bits, seven a byte. Longer forms are refused, as in Kafka.
 MAX_VARINT_BYTES: Final = 5
 

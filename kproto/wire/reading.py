@@ -10,7 +10,13 @@ import struct
 from typing import Any, Final
 
 from .faults import WireFault
-from .limits import MAX_ARRAY_ELEMENTS, MAX_LENGTH, MAX_STRING_BYTES, MAX_TAGGED_FIELDS
+from .limits import (
+    MAX_ARRAY_ELEMENTS,
+    MAX_LENGTH,
+    MAX_STRING_BYTES,
+    MAX_TAG,
+    MAX_TAGGED_FIELDS,
+)
 from .tags import RawTaggedField
 from .uuid import Uuid
 
@@ -277,6 +283,8 @@ def read_tags(data: bytes, pos: int) -> tuple[list[tuple[int, int, int]], int]:
         tags.append((tag, pos, end))
         previous = tag
         pos = end
+    if previous > MAX_TAG:
+        raise WireFault
     return tags, pos
 
 

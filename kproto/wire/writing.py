@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from .faults import WireFault
-from .limits import MAX_LENGTH, MAX_STRING_BYTES
+from .limits import MAX_LENGTH, MAX_STRING_BYTES, MAX_TAG
 from .reading import ARRAY_STRUCTS, SHARED_COUNTS
 from .tags import RawTaggedField
+from .uuid import Uuid
 
 __all__ = [
+    "BOOLS",
     "COUNTED_ARRAY_STRUCTS",
     "UVARINT",
     "Append",
     "compact_string_length",
+    "elements",
+    "uuid_bytes",
     "uvarint",
     "write_array_length",
     "write_bytes",
@@ -37,7 +41,12 @@ __all__ = [
     "write_uuids",
 ]
 
+T = TypeVar("T")
+
 Append: TypeAlias = Callable[[bytes], None]
+
+#: What a bool field takes. The struct module itself takes any object for true or false.
+BOOLS: Final = {False: False, True: True}
 
 #: The one-byte unsigned varints.
 UVARINT: Final = [bytes((value,)) for value in range(128)]
@@ -85,6 +94,26 @@ def compact_string_length(size: int) -> bytes:
     if size > MAX_STRING_BYTES:
         raise WireFault
     return uvarint(size + 1)
+
+
+def elements(values: Collection[T]) -> Collection[T]:
+    """The elements of an array; raises WireFault when there are not as many as its length says."""
+    kind = type(values)
+    if kind is list or kind is tuple:
+        return values
+    made = [*values]
+    if len(made) != len(values):
+        raise WireFault
+    return made
+
+
+def uuid_bytes(value: bytes) -> bytes:
+    """The 16 bytes of a uuid, which may stand in any buffer."""
+    if type(value) is not Uuid:
+        value = _octets(value)
+    if len(value) != 16:
+        raise WireFault
+    return value
 
 
 def write_string(append: Append, value: str) -> None:
@@ -180,27 +209,25 @@ def write_numbers(append: Append, values: Sequence[int] | Sequence[float], lette
         append(struct.pack(f">{count}{letter}", *values))
 
 
-def write_uuids(append: Append, values: Iterable[bytes]) -> None:
+def write_uuids(append: Append, values: Collection[bytes]) -> None:
     """Uuids of 16 bytes."""
-    for value in values:
-        if len(value) != 16:
-            raise WireFault
-        append(value)
+    for value in elements(values):
+        append(uuid_bytes(value))
 
 
-def write_strings(append: Append, values: Iterable[str]) -> None:
+def write_strings(append: Append, values: Collection[str]) -> None:
     """Strings with int16 lengths."""
     if isinstance(values, str):
         raise WireFault
-    for value in values:
+    for value in elements(values):
         write_string(append, value)
 
 
-def write_compact_strings(append: Append, values: Iterable[str]) -> None:
+def write_compact_strings(append: Append, values: Collection[str]) -> None:
     """Strings in the compact form."""
     if isinstance(values, str):
         raise WireFault
-    for value in values:
+    for value in elements(values):
         write_compact_string(append, value)
 
 
@@ -212,8 +239,8 @@ def write_tags(
 ) -> None:
     """The tagged fields of a struct, by ascending number, each number once (KIP-482).
 
-    `known` are the numbers that are fields of the version; an unknown field may not take one, not
-    even while that field is at its default and left out.
+    `known` are the numbers that are fields of any version; an unknown field may not take one, not
+    even where the version does not have that field, or leaves it out at its default.
     """
     written = sorted([*fields, *unknown]) if unknown else list(fields)
     if unknown and any(tag in known for tag, _ in unknown):
@@ -228,3 +255,5 @@ def write_tags(
         octets = value if type(value) is bytes else _octets(value)
         append(uvarint(len(octets)))
         append(octets)
+    if previous > MAX_TAG:
+        raise WireFault

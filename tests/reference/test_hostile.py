@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from kproto.messages import FetchRequest
+from kproto.messages.fetch_request import FetchPartition, FetchTopic
 from tools.reference import Reference
 from tools.reference.conformance import MUTATIONS, fuzz_table
 from tools.reference.findings import FuzzResult
@@ -89,7 +91,7 @@ def test_one_of_each_case(
     ("name", "version", "data", "case"),
     [
         ("FetchRequest", 12, "01 00 02 0161", Deviation.TAG_SIZE),
-        ("FetchRequest", 12, "01 01 01 00", Deviation.TAG_VERSION),
+        ("FetchRequest", 12, "01 01 01 00", Agreement.NEITHER),
     ],
 )
 def test_the_cases_of_known_tags(
@@ -100,6 +102,19 @@ def test_the_cases_of_known_tags(
     sound = pair.form.message().encode(version)
     mutated = sound[:-1] + bytes.fromhex(data)
     assert list(judge(pair, [mutated], judges["4.4.0"])) == [case]
+
+
+@pytest.mark.parametrize(
+    ("release", "case"), [("3.9.2", Deviation.TAG_VERSION), ("4.4.0", Agreement.NEITHER)]
+)
+def test_a_tag_that_only_a_later_version_has(
+    judges: dict[str, Reference], release: str, case: Case
+) -> None:
+    """Of a partition, tag 1 is HighWatermark in FetchRequest v18, which Kafka 3.9 does not have."""
+    (pair,) = [p for p in pairs(release) if (p.name, p.version) == ("FetchRequest", 17)]
+    partition = FetchPartition(high_watermark=5)
+    data = FetchRequest(topics=[FetchTopic(partitions=[partition])]).encode(18)
+    assert list(judge(pair, [data], judges[release])) == [case]
 
 
 def test_a_disagreement_is_found(

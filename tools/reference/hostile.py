@@ -1,7 +1,8 @@
 """Mutated encodings before Kafka's readers and ours: both take them, or both refuse.
 
 Owns the mutations and the verdict on one; `fuzz` runs many. Where kproto refuses what Kafka's
-class takes, or the other way round, the lenient walk must name the reason, or they disagree.
+class takes, the lenient walk must name the reason, or they disagree; as they do where kproto takes
+what Kafka's class refuses.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from kproto.testing.instances import instances, random_instances
 from kproto.wire.errors import DecodeError
 
 from .comparison import ADDED_LATER, DIFFERENT
-from .lenient import STRICTER, Deviation, Unreadable, read_leniently
+from .lenient import Deviation, Unreadable, read_leniently
 from .pairs import Form, Pair, all_pairs
 from .process import Answer, Operation, Outcome, Reference, question
 
@@ -208,16 +209,11 @@ def _case(pair: Pair, data: bytes, answer: Answer) -> Case:
     except DecodeError as error:
         if answer.outcome is Outcome.REFUSED:
             return Agreement.NEITHER
-        return _deviation(form, data, answer.taken, *STRICTER) or _disagreement(
-            pair, data, str(error), answer
-        )
+        return _deviation(form, data, answer.taken) or _disagreement(pair, data, str(error), answer)
     except Exception as error:  # noqa: BLE001 - a finding, and the bytes must be told with it
         return _disagreement(pair, data, f"raised {error!r}", answer)
     if (Outcome.DONE, written, end) != answer:
-        looser = _LOOSER.get(answer.outcome, ())
-        return _deviation(form, data, end, *looser) or _disagreement(
-            pair, data, f"reads {end} bytes, writes {written.hex()}", answer
-        )
+        return _disagreement(pair, data, f"reads {end} bytes, writes {written.hex()}", answer)
     if end == len(data):
         return Agreement.SAME
     try:
@@ -227,21 +223,13 @@ def _case(pair: Pair, data: bytes, answer: Answer) -> Case:
     return _disagreement(pair, data, f"decode takes all, of which {end} are read", answer)
 
 
-#: What kproto reads and writes, and Kafka's classes refuse, or read and cannot write.
-_LOOSER: Final = {
-    Outcome.REFUSED: (Deviation.TAG_VERSION,),
-    Outcome.UNWRITABLE: (Deviation.TAG_NUMBER,),
-}
-
-
-def _deviation(form: Form, data: bytes, taken: int, *wanted: Deviation) -> Deviation | None:
-    """The first of `wanted` that is met in these bytes, if a lenient walk takes `taken` of them."""
+def _deviation(form: Form, data: bytes, taken: int) -> Deviation | None:
+    """The first that is met in these bytes, if a lenient walk takes `taken` of them."""
     try:
         end, found = read_leniently(layout(union()[form.name], form.version), data)
     except Unreadable:
         return None
-    fitting = [deviation for deviation in found if deviation in wanted]
-    return fitting[0] if fitting and end == taken else None
+    return found[0] if found and end == taken else None
 
 
 def _disagreement(pair: Pair, data: bytes, ours: str, answer: Answer) -> Disagreement:

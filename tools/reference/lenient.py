@@ -1,6 +1,6 @@
 """Reads messages as leniently as Kafka's classes do, and says where kproto deviates from them.
 
-kproto is stricter than Kafka's readers in a few cases, and looser in two. This walk, by the layout
+kproto is stricter than Kafka's readers in a few cases, and looser in none. This walk, by the layout
 of the definition and independent of kproto's codec, tells whether bytes are such a case: it builds
 nothing, and notes each place where the two part.
 """
@@ -13,29 +13,19 @@ from typing import Final
 
 from kproto.schema.layout import FORMATS, StructLayout, WireType
 
-__all__ = ["STRICTER", "Deviation", "Unreadable", "read_leniently"]
+__all__ = ["Deviation", "Unreadable", "read_leniently"]
 
 
 class Deviation(Enum):
-    """Where kproto and Kafka's readers part; the value says it in words."""
+    """Where kproto refuses what Kafka's readers take; the value says it in words."""
 
     LENGTH = "kproto refuses a length or count below -1, which Kafka takes for null"
     TAG_COUNT = "kproto refuses a count of 2^31 tagged fields or more, which Kafka 3.9 takes for 0"
     TAG_ORDER = "kproto refuses tags twice or out of order, of which Kafka takes the last"
     TAG_SIZE = "kproto refuses a known tag whose declared size is wrong; Kafka does not look at it"
     UTF8 = "kproto refuses bytes that are not UTF-8, which Kafka replaces by U+FFFD"
-    TAG_NUMBER = "kproto writes an unknown tag of 2^31-1 or more, which Kafka reads, cannot write"
-    TAG_VERSION = "kproto keeps a tag that is a field of other versions only, which Kafka refuses"
-
-
-#: Where kproto refuses what Kafka's readers take.
-STRICTER: Final = (
-    Deviation.LENGTH,
-    Deviation.TAG_COUNT,
-    Deviation.TAG_ORDER,
-    Deviation.TAG_SIZE,
-    Deviation.UTF8,
-)
+    TAG_NUMBER = "kproto refuses a tag of 2^31-1 or more, which Kafka reads and cannot write"
+    TAG_VERSION = "kproto refuses a tag that is a field of later versions, which older Kafka keeps"
 
 
 class Unreadable(Exception):  # noqa: N818 - a finding, not a fault

@@ -19,8 +19,11 @@ from kproto.messages import (
     WriteTxnMarkersRequest,
 )
 from kproto.messages.base import Message
+from kproto.messages.fetch_request import FetchPartition, FetchTopic
 from kproto.wire.errors import DecodeError
+from kproto.wire.limits import MAX_TAG
 from kproto.wire.tags import RawTaggedField
+from kproto.wire.writing import uvarint
 
 INT32_MAX = "7fffffff"
 VARINT_MAX = "ffffffff0f"
@@ -93,14 +96,33 @@ def test_tags_that_lie(tags: str, offset: int, reason: str) -> None:
     assert reason in error.reason
 
 
-@pytest.mark.parametrize("tag", [2**31 - 2, 2**31 - 1, 2**31, 2**32 - 1])
-def test_the_highest_tags_are_kept(tag: int) -> None:
-    # Kafka's classes read all four, and refuse to write the three from 2**31 - 1 on.
+def test_the_highest_tag_is_kept() -> None:
     request = HeartbeatRequest()
-    request.unknown_tagged_fields = [RawTaggedField(5, b"a"), RawTaggedField(tag, b"b")]
+    request.unknown_tagged_fields = [RawTaggedField(5, b"a"), RawTaggedField(MAX_TAG, b"b")]
     data = request.encode(4)
     assert HeartbeatRequest.decode(data, 4) == request
     assert HeartbeatRequest.decode(data, 4).encode(4) == data
+
+
+@pytest.mark.parametrize("tag", [2**31 - 1, 2**31, 2**32 - 1])
+def test_tags_that_cannot_be_written_are_not_read(tag: int) -> None:
+    # Kafka's classes read them, and refuse to write them.
+    data = HeartbeatRequest().encode(4)
+    error = refused(HeartbeatRequest, 4, data[:-1] + b"\1" + uvarint(tag) + b"\0")
+    assert error.offset == len(data)
+    assert error.reason == f"tag {tag}; the highest that is read is 2147483646"
+
+
+def test_a_tag_that_is_a_field_of_other_versions() -> None:
+    # As in Kafka's classes. Of FetchRequest, tag 1 is ReplicaState from version 15 on; of its
+    # partitions, tag 0 is ReplicaDirectoryId from version 17 on and tag 1 HighWatermark in 18.
+    newer = FetchRequest(topics=[FetchTopic(partitions=[FetchPartition(high_watermark=5)])])
+    error = refused(FetchRequest, 17, newer.encode(18))
+    assert error.field == "topics[0].partitions[0].tagged fields"
+    assert error.reason == "tag 1 is a field of versions 18+ only"
+    data = FetchRequest().encode(12)
+    error = refused(FetchRequest, 12, data[:-1] + bytes.fromhex("01 01 00"))
+    assert error.reason == "tag 1 is a field of versions 15+ only"
 
 
 def tagged(tag: int, value: str) -> bytes:

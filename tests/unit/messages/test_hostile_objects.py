@@ -8,14 +8,24 @@ from typing import Any
 
 import pytest
 
-from kproto.messages import DescribeGroupsRequest, FetchRequest, MetadataRequest, ProduceRequest
+from kproto.messages import (
+    ApiVersionsResponse,
+    CreateTopicsRequest,
+    DescribeGroupsRequest,
+    FetchRequest,
+    MetadataRequest,
+    MetadataResponse,
+    ProduceRequest,
+)
 from kproto.messages.base import Message
 from kproto.messages.fetch_request import FetchTopic
 from kproto.messages.metadata_request import MetadataRequestTopic
-from kproto.messages.metadata_response import MetadataResponseTopic
+from kproto.messages.metadata_response import MetadataResponsePartition, MetadataResponseTopic
 from kproto.messages.produce_request import TopicProduceData
+from kproto.schema.explain import explain_encode
 from kproto.testing.instances import Fill, instance
 from kproto.wire.errors import EncodeError
+from kproto.wire.uuid import Uuid
 
 from .catalogue import NAMES, Place, class_of, places, shape_of
 
@@ -80,6 +90,13 @@ class Liar(list[Any]):
         return 3
 
 
+class ShortLiar(list[Any]):
+    """A list that says it is shorter than it is."""
+
+    def __len__(self) -> int:
+        return 0
+
+
 class Property:
     """A struct whose fields raise when they are read."""
 
@@ -106,6 +123,9 @@ HOSTILE: tuple[Callable[[], Any], ...] = (
     HostileNumber,
     HostileList,
     Liar,
+    lambda: ShortLiar([1]),
+    lambda: ShortLiar(["a"]),
+    lambda: ShortLiar([Uuid(16)]),
     Property,
     Endless,
     lambda: [Hostile()],
@@ -117,7 +137,10 @@ HOSTILE: tuple[Callable[[], Any], ...] = (
     lambda: type,
     lambda: NotImplemented,
     lambda: ...,
+    lambda: 2,
+    lambda: -1,
     lambda: array("i", range(16)),
+    lambda: array("i", range(4)),
     lambda: memoryview(bytearray(16)).cast("H"),
     lambda: range(3),
     lambda: {"a": 1},
@@ -139,6 +162,7 @@ def test_any_object_in_any_field_is_written_or_refused(name: str) -> None:
     cls = class_of(name)
     version = cls.VALID_VERSIONS[-1]
     message = instance(cls, version, Fill.FULL)
+    definition = cls._definition()
     data = message.encode(version)
     found = one_of_each_kind(message, version)
     # Each object goes to some field, and each field gets some of the objects.
@@ -152,7 +176,9 @@ def test_any_object_in_any_field_is_written_or_refused(name: str) -> None:
                 assert type(message.encode(version)) is bytes
             except EncodeError as error:
                 fault = error
-            if fault is not None:
+            if fault is None:
+                assert explain_encode(definition, version, message) is None
+            else:
                 assert (fault.message, fault.version) == (name, version)
                 # The walker does not compare all that the codec compares with defaults.
                 blind = make is HostileNumber and fault.field is None
@@ -228,6 +254,65 @@ def test_numbers_that_are_of_other_types_and_mean_the_same() -> None:
     assert request.encode(12) == FetchRequest(session_id=1, max_bytes=0).encode(12)
     topics = MetadataRequest(allow_auto_topic_creation=0)  # type: ignore[arg-type]
     assert topics.encode(9) == MetadataRequest(allow_auto_topic_creation=False).encode(9)
+
+
+@pytest.mark.parametrize("value", [2, 255, -1, 256, None, "yes", 0.5])
+def test_a_bool_field_takes_nothing_but_true_and_false(value: Any) -> None:
+    """In fields that are written straight on, in others and in tagged ones."""
+    metadata = MetadataResponse(topics=[MetadataResponseTopic(name="a")])
+    metadata.topics[0].is_internal = value
+    creation = CreateTopicsRequest(validate_only=value)
+    features = ApiVersionsResponse(zk_migration_ready=value)
+    where: list[tuple[Message, int, str]]
+    where = [(metadata, 12, "topics[0].is_internal"), (metadata, 1, "topics[0].is_internal")]
+    where += [(creation, 7, "validate_only"), (features, 3, "zk_migration_ready")]
+    for message, version, field in where:
+        with pytest.raises(EncodeError, match=f"{_told(value)} is no bool") as caught:
+            message.encode(version)
+        assert caught.value.field == field
+
+
+def _told(value: Any) -> str:
+    return f"str of length {len(value)}" if isinstance(value, str) else repr(value)
+
+
+def test_a_uuid_of_16_items_that_are_more_than_16_bytes() -> None:
+    response = MetadataResponse(topics=[MetadataResponseTopic(name="a")])
+    response.topics[0].topic_id = array("i", range(16))  # type: ignore[assignment]
+    with pytest.raises(EncodeError, match="a Uuid of 16 bytes is wanted, not array") as caught:
+        response.encode(12)
+    assert caught.value.field == "topics[0].topic_id"
+    response.topics[0].topic_id = array("i", range(4))  # type: ignore[assignment]
+    assert MetadataResponse.decode(response.encode(12), 12).topics[0].topic_id == bytes(
+        array("i", range(4))
+    )
+
+
+@pytest.mark.parametrize("said", [0, 1, 3, 200])
+def test_a_list_that_lies_about_its_length(said: int) -> None:
+    elements = [1, 2]
+
+    class One(list[Any]):
+        def __len__(self) -> int:
+            return said
+
+    def refuse(message: Message, version: int, field: str) -> None:
+        with pytest.raises(EncodeError, match="which says it has") as caught:
+            message.encode(version)
+        assert caught.value.field == field
+
+    groups = DescribeGroupsRequest()
+    groups.groups = One("a" for _ in elements)
+    refuse(groups, 5, "groups")
+    metadata = MetadataRequest()
+    metadata.topics = One(MetadataRequestTopic(name="a") for _ in elements)
+    refuse(metadata, 9, "topics")
+    response = MetadataResponse(topics=[MetadataResponseTopic(name="a")])
+    response.topics[0].partitions = One(MetadataResponsePartition() for _ in elements)
+    refuse(response, 12, "topics[0].partitions")
+    response.topics[0].partitions = [MetadataResponsePartition()]
+    response.topics[0].partitions[0].isr_nodes = One(elements)
+    refuse(response, 12, "topics[0].partitions[0].isr_nodes")
 
 
 def test_a_set_and_a_range_are_arrays() -> None:

@@ -212,18 +212,16 @@ def test_unknown_tags_are_kept_and_written_back_in_order() -> None:
 
 
 def test_unknown_tags_are_merged_with_known_ones_by_number() -> None:
-    # Version 18 knows tags 0 and 1 of a partition, version 17 tag 0 alone.
-    partition = FetchPartition(high_watermark=5)
+    partition = FetchPartition(high_watermark=5, replica_directory_id=Uuid(b"d" * 16))
+    partition.unknown_tagged_fields = [RawTaggedField(3, b"z"), RawTaggedField(2, b"y")]
     request = FetchRequest(topics=[FetchTopic(partitions=[partition])])
-    newer = FetchRequest.decode(request.encode(18), 17)
-    inside = newer.topics[0].partitions[0]
-    assert inside.unknown_tagged_fields == [RawTaggedField(1, (5).to_bytes(8, "big"))]
-    inside.replica_directory_id = Uuid(b"d" * 16)
-    inside.unknown_tagged_fields.append(RawTaggedField(3, b"z"))
-    both = FetchRequest.decode(newer.encode(17), 18).topics[0].partitions[0]
-    assert both.high_watermark == 5
-    assert both.replica_directory_id == b"d" * 16
-    assert both.unknown_tagged_fields == [RawTaggedField(3, b"z")]
+    data = request.encode(18)
+    section = "04" + "0010" + "64" * 16 + "0108" + "00" * 7 + "05" + "020179" + "03017a"
+    assert bytes.fromhex(section) in data
+    again = FetchRequest.decode(data, 18).topics[0].partitions[0]
+    assert again.high_watermark == 5
+    assert again.replica_directory_id == b"d" * 16
+    assert again.unknown_tagged_fields == [RawTaggedField(2, b"y"), RawTaggedField(3, b"z")]
 
 
 def test_classes_say_what_they_are() -> None:

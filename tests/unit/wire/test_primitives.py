@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import hypothesis.strategies as st
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given
 
 from kproto.wire import reading, writing
 from kproto.wire.faults import READ_FAULTS, WRITE_FAULTS, WireFault
-from kproto.wire.limits import MAX_ARRAY_ELEMENTS, MAX_STRING_BYTES, MAX_TAGGED_FIELDS
+from kproto.wire.limits import MAX_ARRAY_ELEMENTS, MAX_STRING_BYTES, MAX_TAG, MAX_TAGGED_FIELDS
 from kproto.wire.tags import RawTaggedField
 from kproto.wire.uuid import Uuid
 
@@ -220,7 +221,7 @@ def test_the_mark_of_a_tagged_struct(mark: str, present: bool) -> None:
     assert reading.read_struct_mark(data, 0) == (present, len(data))
 
 
-TAGS = st.dictionaries(st.integers(min_value=0, max_value=2**32 - 1), OCTETS, max_size=8).map(
+TAGS = st.dictionaries(st.integers(min_value=0, max_value=MAX_TAG), OCTETS, max_size=8).map(
     lambda fields: [RawTaggedField(tag, fields[tag]) for tag in sorted(fields)]
 )
 
@@ -261,6 +262,49 @@ def test_the_most_tags() -> None:
     fields.append(RawTaggedField(MAX_TAGGED_FIELDS, b""))
     with pytest.raises(WireFault):
         reading.read_tags(written(writing.write_tags, fields, None), 0)
+
+
+def test_the_highest_tag() -> None:
+    highest, above = [RawTaggedField(MAX_TAG, b"")], [RawTaggedField(MAX_TAG + 1, b"")]
+    raw = written(writing.write_tags, [], highest)
+    assert reading.read_unknown_tags(raw, 0) == (highest, len(raw))
+    with pytest.raises(WireFault):
+        written(writing.write_tags, [], above)
+    with pytest.raises(WireFault):
+        reading.read_tags(b"\1" + writing.uvarint(MAX_TAG + 1) + b"\0", 0)
+
+
+def test_the_elements_of_an_array_are_as_many_as_its_length_says() -> None:
+    class Liar(list[int]):
+        def __len__(self) -> int:
+            return 1
+
+    assert list(writing.elements(Liar([5]))) == [5]
+    for wrong in (Liar(), Liar([5, 6])):
+        with pytest.raises(WireFault):
+            writing.elements(wrong)
+    for right in ([5, 6], (5, 6), range(5, 7), {5: "a", 6: "b"}):
+        assert list(writing.elements(right)) == [5, 6]
+
+
+def test_what_a_bool_field_takes() -> None:
+    assert [writing.BOOLS[value] for value in cast("list[bool]", [False, True, 0, 1])] == [
+        False,
+        True,
+        False,
+        True,
+    ]
+    assert not {2, -1, None, "", "yes"} & writing.BOOLS.keys()
+
+
+def test_a_uuid_in_any_buffer_of_16_bytes() -> None:
+    for value in (Uuid(b"a" * 16), b"a" * 16, bytearray(b"a" * 16), memoryview(b"a" * 16)):
+        assert writing.uuid_bytes(value) == b"a" * 16  # type: ignore[arg-type]
+    for wrong in (b"a" * 15, Uuid(b"a" * 17), array("i", range(16))):
+        with pytest.raises(WireFault):
+            writing.uuid_bytes(wrong)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        writing.uuid_bytes("a" * 16)  # type: ignore[arg-type]
 
 
 @given(st.binary(max_size=40))
