@@ -28,6 +28,7 @@ class SdkEvent(Protocol):
 
     def get_attributes(self) -> Mapping[str, Any]:
         """The attributes by name."""
+        ...
 
     def get_data(self) -> Any:
         """Bytes, text, a JSON value, or None."""
