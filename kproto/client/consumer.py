@@ -366,7 +366,12 @@ class Consumer:
         if aborted is not None and aborted.hides(batch):
             return []
         topic, partition = place
-        return batch.records(from_offset=self._fetched_to[place], topic=topic, partition=partition)
+        return batch.records(
+            from_offset=self._fetched_to[place],
+            max_decompressed_bytes=self._client.settings.max_decompressed_bytes,
+            topic=topic,
+            partition=partition,
+        )
 
     # What went wrong
 

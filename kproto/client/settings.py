@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..protocol.framing import DEFAULT_MAX_FRAME_BYTES
+from ..records import MAX_DECOMPRESSED_BYTES
 from ..wire.errors import ConfigurationError
 
 __all__ = ["Address", "ClientSettings", "parse_bootstrap"]
@@ -42,6 +43,9 @@ class ClientSettings:
     topic_timeout_ms: int = 5_000
     #: Largest response that is read; a larger one ends the connection with an error.
     max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES
+    #: Largest decompressed size of one batch that is read; a larger one is a CorruptBatchError, for
+    #: a batch of a few KB can stand for gigabytes.
+    max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES
     #: Requests on one connection that wait for a response; more wait their turn here. Brokers
     #: work on one request of a connection at a time, so more would only queue there.
     max_in_flight: int = 16
@@ -58,6 +62,7 @@ class ClientSettings:
             "metadata_max_age_ms",
             "topic_timeout_ms",
             "max_frame_bytes",
+            "max_decompressed_bytes",
             "max_in_flight",
         ):
             value = getattr(self, name)

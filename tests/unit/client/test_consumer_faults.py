@@ -13,6 +13,7 @@ from kproto import (
     Client,
     ClientSettings,
     Consumer,
+    CorruptBatchError,
     ProtocolError,
     Record,
 )
@@ -262,3 +263,16 @@ async def test_garbage_in_a_response_is_told_and_harms_nothing_else() -> None:
             await read(client)
         broker.answers[FetchRequest] = log.fetch
         assert await read(client) == [b"a"]
+
+
+async def test_a_batch_that_grows_beyond_the_bound_is_told_behind_the_good_ones() -> None:
+    settings = ClientSettings(max_decompressed_bytes=10_000)
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, settings) as client:
+        log = ScriptedLog(broker)
+        log.append(batch(0, [b"small"], compression="gzip"))
+        log.append(batch(1, [bytes(20_000)], compression="gzip"))
+        consumer = client.consumer("t", stop_at_end=True)
+        assert (await first_of(consumer)).value == b"small"
+        with pytest.raises(CorruptBatchError, match="more than the bound of 10000 bytes") as told:
+            await first_of(consumer)
+        assert "t[0]" in told.value.__notes__[0]

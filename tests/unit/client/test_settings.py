@@ -90,6 +90,7 @@ LIMITS = [
     "metadata_max_age_ms",
     "topic_timeout_ms",
     "max_frame_bytes",
+    "max_decompressed_bytes",
     "max_in_flight",
 ]
 
