@@ -8,7 +8,7 @@ from kproto.schema.specs import PRIMITIVE_TYPES
 from .imports import Imports
 from .plan import FieldPlan, Form, Run, StructPlan, TagsForm
 from .read_values import nested_value, primitive_elements, reading_function
-from .source import chain, indent, version_test
+from .source import chain, chains, indent, version_test
 from .straight_read import straight_read_block
 
 __all__ = ["read_functions", "read_method", "read_tags_function"]
@@ -103,13 +103,11 @@ def _tagged_value(plan: StructPlan, field: FieldPlan, target: str, imports: Impo
 
 def _struct_body(plan: StructPlan, target: str, imports: Imports, *, straight: bool) -> list[str]:
     block = straight_read_block if straight else _block
-    lines: list[str] = []
-    for run in plan.runs:
-        blocks = [
-            (versions, block(plan, run, forms, target, imports)) for versions, forms in run.segments
-        ]
-        lines += chain(blocks, plan.versions)
-    return lines
+    runs = [
+        [(versions, block(plan, run, forms, target, imports)) for versions, forms in run.segments]
+        for run in plan.runs
+    ]
+    return chains(runs, plan.versions)
 
 
 def _block(

@@ -9,7 +9,7 @@ from kproto.schema.layout import FORMATS, FieldForm, Presence, field_form
 
 from .imports import Imports
 from .plan import FieldPlan, Form, Run, StructPlan, TagsForm
-from .source import WIDTH, chain, indent, version_test
+from .source import WIDTH, chain, chains, indent, version_test
 from .straight_write import straight_write_block
 from .write_values import (
     array_elements,
@@ -146,13 +146,11 @@ def _present_value(field: FieldPlan, form: FieldForm, place: str, imports: Impor
 
 def _struct_body(plan: StructPlan, target: str, imports: Imports, *, straight: bool) -> list[str]:
     block = straight_write_block if straight else _block
-    lines: list[str] = []
-    for run in plan.runs:
-        blocks = [
-            (versions, block(plan, run, forms, target, imports)) for versions, forms in run.segments
-        ]
-        lines += chain(blocks, plan.versions)
-    return lines
+    runs = [
+        [(versions, block(plan, run, forms, target, imports)) for versions, forms in run.segments]
+        for run in plan.runs
+    ]
+    return chains(runs, plan.versions)
 
 
 def _block(

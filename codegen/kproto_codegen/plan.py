@@ -38,6 +38,16 @@ PYTHON_TYPES = {
 }
 
 
+#: Numbers that nobody knows by their digits.
+_BOUNDS = {
+    2**31 - 1: "2**31 - 1",
+    -(2**31): "-(2**31)",
+    2**32 - 1: "2**32 - 1",
+    2**63 - 1: "2**63 - 1",
+    -(2**63): "-(2**63)",
+}
+
+
 class TagsForm(NamedTuple):
     """The end of a struct in one version: tagged fields or none at all."""
 
@@ -157,6 +167,8 @@ class FieldPlan:
             return _quoted(value)
         if isinstance(value, bytes):
             return 'b""'
+        if value in _BOUNDS:
+            return _BOUNDS[value]
         return repr(value).replace("e+", "e")
 
 

@@ -11,12 +11,16 @@ from collections.abc import Iterable, Sequence
 
 from kproto.schema.versions import Versions
 
-__all__ = ["WIDTH", "chain", "docstring", "fitted", "indent", "version_test"]
+__all__ = ["WIDTH", "chain", "chains", "docstring", "fitted", "indent", "version_test"]
 
 WIDTH = 100
 
 #: A string literal on one line.
 _LITERAL = re.compile(r"""(["'])(?:\\.|(?!\1)[^\\])*\1""")
+
+
+#: A line that belongs to the `if` above it.
+_CONTINUES = re.compile(r" |elif |else:")
 
 
 def indent(lines: Iterable[str], by: int = 4) -> list[str]:
@@ -95,11 +99,34 @@ def chain(blocks: Sequence[tuple[Versions, list[str]]], context: Versions) -> li
 
     `blocks` cover `context` in ascending order without gaps.
     """
+    return _chain(_merged(blocks), context)
+
+
+def chains(parts: Iterable[Sequence[tuple[Versions, list[str]]]], context: Versions) -> list[str]:
+    """Several such chains, one behind the other; neighbours that ask the same become one."""
+    joined: list[list[tuple[Versions, list[str]]]] = []
+    for blocks in parts:
+        merged = _merged(blocks)
+        before = joined[-1] if joined else []
+        if [versions for versions, _ in before] == [versions for versions, _ in merged]:
+            pairs = zip(before, merged, strict=True)
+            merged = [(versions, [*first, *then]) for (versions, first), (_, then) in pairs]
+            joined.pop()
+        joined.append(merged)
+    return [line for merged in joined for line in _chain(merged, context)]
+
+
+def _merged(blocks: Sequence[tuple[Versions, list[str]]]) -> list[tuple[Versions, list[str]]]:
+    """The blocks, equal neighbours made one."""
     merged: list[tuple[Versions, list[str]]] = []
     for versions, lines in blocks:
         if merged and merged[-1][1] == lines:
             versions = merged.pop()[0].span(versions)
         merged.append((versions, lines))
+    return merged
+
+
+def _chain(merged: list[tuple[Versions, list[str]]], context: Versions) -> list[str]:
     filled = [(versions, lines) for versions, lines in reversed(merged) if lines]
     if len(merged) == 1:
         return merged[0][1]
@@ -108,6 +135,9 @@ def chain(blocks: Sequence[tuple[Versions, list[str]]], context: Versions) -> li
     for index, (versions, lines) in enumerate(filled):
         word = "elif" if index else "if"
         if not has_gap and index == len(filled) - 1:
+            if lines[0].startswith("if ") and all(_CONTINUES.match(line) for line in lines[1:]):
+                out += [f"el{lines[0]}", *lines[1:]]
+                break
             out.append("else:")
         elif not has_gap:
             out.append(f"{word} version >= {versions.lowest}:")

@@ -223,9 +223,8 @@ class AddPartitionsToTxnRequest(Request["AddPartitionsToTxnResponse"]):
         if version >= 4:
             write_compact_array_length(append, len(self.transactions))
             _write_add_partitions_to_txn_transaction(append, self.transactions, version)
-        else:
-            if len(self.transactions) > 0:
-                raise WireFault
+        elif len(self.transactions) > 0:
+            raise WireFault
         if version >= 4:
             if self.v3_and_below_transactional_id != "":
                 raise WireFault
@@ -256,9 +255,8 @@ class AddPartitionsToTxnRequest(Request["AddPartitionsToTxnResponse"]):
                 write_tags(append, (), self._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if self._unknown_tags:
-                raise WireFault
+        elif self._unknown_tags:
+            raise WireFault
 
 
 def _read_add_partitions_to_txn_topic(

@@ -241,9 +241,8 @@ class AddPartitionsToTxnResponse(Response):
             append(_INT16.pack(self.error_code))
             write_compact_array_length(append, len(self.results_by_transaction))
             _write_add_partitions_to_txn_result(append, self.results_by_transaction, version)
-        else:
-            if len(self.results_by_transaction) > 0:
-                raise WireFault
+        elif len(self.results_by_transaction) > 0:
+            raise WireFault
         if version >= 4:
             if len(self.results_by_topic_v3_and_below) > 0:
                 raise WireFault
@@ -262,9 +261,8 @@ class AddPartitionsToTxnResponse(Response):
                 write_tags(append, (), self._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if self._unknown_tags:
-                raise WireFault
+        elif self._unknown_tags:
+            raise WireFault
 
 
 def _read_add_partitions_to_txn_partition_result(
@@ -298,9 +296,8 @@ def _write_add_partitions_to_txn_partition_result(
                 write_tags(append, (), entry._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if entry._unknown_tags:
-                raise WireFault
+        elif entry._unknown_tags:
+            raise WireFault
 
 
 def _read_add_partitions_to_txn_topic_result(

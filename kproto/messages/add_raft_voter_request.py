@@ -160,9 +160,8 @@ class AddRaftVoterRequest(Request["AddRaftVoterResponse"]):
         _write_listener(append, self.listeners, version)
         if version >= 1:
             append(_BOOL.pack(BOOLS[self.ack_when_committed]))
-        else:
-            if self.ack_when_committed is not True:
-                raise WireFault
+        elif self.ack_when_committed is not True:
+            raise WireFault
         if self._unknown_tags:
             write_tags(append, (), self._unknown_tags)
         else:

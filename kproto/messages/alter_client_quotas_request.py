@@ -176,9 +176,8 @@ class AlterClientQuotasRequest(Request["AlterClientQuotasResponse"]):
                 write_tags(append, (), self._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if self._unknown_tags:
-                raise WireFault
+        elif self._unknown_tags:
+            raise WireFault
 
 
 def _read_entity_data(
@@ -255,9 +254,8 @@ def _write_op_data(append: Append, entries: Collection[OpData], version: int) ->
                 write_tags(append, (), entry._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if entry._unknown_tags:
-                raise WireFault
+        elif entry._unknown_tags:
+            raise WireFault
 
 
 def _read_entry_data(

@@ -264,9 +264,8 @@ def _write_partition_data(append: Append, entries: Collection[PartitionData], ve
                 raise WireFault
         if version >= 1:
             append(_INT8.pack(entry.leader_recovery_state))
-        else:
-            if entry.leader_recovery_state != 0:
-                raise WireFault
+        elif entry.leader_recovery_state != 0:
+            raise WireFault
         append(_INT32.pack(entry.partition_epoch))
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)

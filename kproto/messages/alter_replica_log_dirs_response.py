@@ -178,9 +178,8 @@ def _write_alter_replica_log_dir_partition_result(
                 write_tags(append, (), entry._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if entry._unknown_tags:
-                raise WireFault
+        elif entry._unknown_tags:
+            raise WireFault
 
 
 def _read_alter_replica_log_dir_topic_result(

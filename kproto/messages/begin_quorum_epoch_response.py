@@ -237,9 +237,8 @@ def _write_partition_data(append: Append, entries: Collection[PartitionData], ve
                 write_tags(append, (), entry._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if entry._unknown_tags:
-                raise WireFault
+        elif entry._unknown_tags:
+            raise WireFault
 
 
 def _read_topic_data(

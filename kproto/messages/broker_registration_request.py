@@ -239,9 +239,8 @@ class BrokerRegistrationRequest(Request["BrokerRegistrationResponse"]):
         write_compact_nullable_string(append, self.rack)
         if version >= 1:
             append(_BOOL.pack(BOOLS[self.is_migrating_zk_broker]))
-        else:
-            if self.is_migrating_zk_broker is not False:
-                raise WireFault
+        elif self.is_migrating_zk_broker is not False:
+            raise WireFault
         if version >= 2:
             write_compact_array_length(append, len(self.log_dirs))
             write_uuids(append, self.log_dirs)

@@ -183,9 +183,8 @@ class ConsumerGroupHeartbeatRequest(Request["ConsumerGroupHeartbeatResponse"]):
             write_compact_strings(append, self.subscribed_topic_names)
         if version >= 1:
             write_compact_nullable_string(append, self.subscribed_topic_regex)
-        else:
-            if self.subscribed_topic_regex is not None:
-                raise WireFault
+        elif self.subscribed_topic_regex is not None:
+            raise WireFault
         write_compact_nullable_string(append, self.server_assignor)
         if self.topic_partitions is None:
             append(b"\0")

@@ -189,9 +189,8 @@ def _write_acl_creation(append: Append, entries: Collection[AclCreation], versio
             write_string(append, entry.resource_name)
         if version >= 1:
             append(_INT8.pack(entry.resource_pattern_type))
-        else:
-            if entry.resource_pattern_type != 3:
-                raise WireFault
+        elif entry.resource_pattern_type != 3:
+            raise WireFault
         if version >= 2:
             write_compact_string(append, entry.principal)
             write_compact_string(append, entry.host)
@@ -204,6 +203,5 @@ def _write_acl_creation(append: Append, entries: Collection[AclCreation], versio
                 write_tags(append, (), entry._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if entry._unknown_tags:
-                raise WireFault
+        elif entry._unknown_tags:
+            raise WireFault

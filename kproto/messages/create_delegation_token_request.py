@@ -146,9 +146,8 @@ class CreateDelegationTokenRequest(Request["CreateDelegationTokenResponse"]):
                 write_tags(append, (), self._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if self._unknown_tags:
-                raise WireFault
+        elif self._unknown_tags:
+            raise WireFault
 
 
 def _read_creatable_renewers(

@@ -170,9 +170,8 @@ class CreatePartitionsRequest(Request["CreatePartitionsResponse"]):
                 write_tags(append, (), self._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if self._unknown_tags:
-                raise WireFault
+        elif self._unknown_tags:
+            raise WireFault
 
 
 def _read_create_partitions_assignment(

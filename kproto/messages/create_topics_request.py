@@ -242,17 +242,15 @@ class CreateTopicsRequest(Request["CreateTopicsResponse"]):
         append(_INT32.pack(self.timeout_ms))
         if version >= 1:
             append(_BOOL.pack(BOOLS[self.validate_only]))
-        else:
-            if self.validate_only is not False:
-                raise WireFault
+        elif self.validate_only is not False:
+            raise WireFault
         if version >= 5:
             if self._unknown_tags:
                 write_tags(append, (), self._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if self._unknown_tags:
-                raise WireFault
+        elif self._unknown_tags:
+            raise WireFault
 
 
 def _read_creatable_replica_assignment(

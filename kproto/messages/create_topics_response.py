@@ -348,9 +348,8 @@ def _write_creatable_topic_result(
                 write_compact_array_length(append, len(entry.configs))
                 _write_creatable_topic_configs(append, entry.configs, version)
             _write_creatable_topic_result_tags(append, entry, version)
-        else:
-            if entry._unknown_tags:
-                raise WireFault
+        elif entry._unknown_tags:
+            raise WireFault
 
 
 def _write_creatable_topic_result_tags(

@@ -192,9 +192,8 @@ def _write_delete_acls_filter(
             write_nullable_string(append, entry.resource_name_filter)
         if version >= 1:
             append(_INT8.pack(entry.pattern_type_filter))
-        else:
-            if entry.pattern_type_filter != 3:
-                raise WireFault
+        elif entry.pattern_type_filter != 3:
+            raise WireFault
         if version >= 2:
             write_compact_nullable_string(append, entry.principal_filter)
             write_compact_nullable_string(append, entry.host_filter)
@@ -207,6 +206,5 @@ def _write_delete_acls_filter(
                 write_tags(append, (), entry._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if entry._unknown_tags:
-                raise WireFault
+        elif entry._unknown_tags:
+            raise WireFault

@@ -249,9 +249,8 @@ def _write_delete_acls_matching_acl(
             write_string(append, entry.resource_name)
         if version >= 1:
             append(_INT8.pack(entry.pattern_type))
-        else:
-            if entry.pattern_type != 3:
-                raise WireFault
+        elif entry.pattern_type != 3:
+            raise WireFault
         if version >= 2:
             write_compact_string(append, entry.principal)
             write_compact_string(append, entry.host)
@@ -264,9 +263,8 @@ def _write_delete_acls_matching_acl(
                 write_tags(append, (), entry._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if entry._unknown_tags:
-                raise WireFault
+        elif entry._unknown_tags:
+            raise WireFault
 
 
 def _read_delete_acls_filter_result(

@@ -145,9 +145,8 @@ class DeleteRecordsRequest(Request["DeleteRecordsResponse"]):
                 write_tags(append, (), self._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if self._unknown_tags:
-                raise WireFault
+        elif self._unknown_tags:
+            raise WireFault
 
 
 def _read_delete_records_partition(
@@ -181,9 +180,8 @@ def _write_delete_records_partition(
                 write_tags(append, (), entry._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if entry._unknown_tags:
-                raise WireFault
+        elif entry._unknown_tags:
+            raise WireFault
 
 
 def _read_delete_records_topic(

@@ -126,9 +126,8 @@ class DeleteTopicsRequest(Request["DeleteTopicsResponse"]):
         if version >= 6:
             write_compact_array_length(append, len(self.topics))
             _write_delete_topic_state(append, self.topics, version)
-        else:
-            if len(self.topics) > 0:
-                raise WireFault
+        elif len(self.topics) > 0:
+            raise WireFault
         if 4 <= version <= 5:
             write_compact_array_length(append, len(self.topic_names))
             write_compact_strings(append, self.topic_names)
@@ -141,9 +140,8 @@ class DeleteTopicsRequest(Request["DeleteTopicsResponse"]):
                 write_tags(append, (), self._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if self._unknown_tags:
-                raise WireFault
+        elif self._unknown_tags:
+            raise WireFault
 
 
 def _read_delete_topic_state(

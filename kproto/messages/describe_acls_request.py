@@ -116,9 +116,8 @@ class DescribeAclsRequest(Request["DescribeAclsResponse"]):
             write_nullable_string(append, self.resource_name_filter)
         if version >= 1:
             append(_INT8.pack(self.pattern_type_filter))
-        else:
-            if self.pattern_type_filter != 3:
-                raise WireFault
+        elif self.pattern_type_filter != 3:
+            raise WireFault
         if version >= 2:
             write_compact_nullable_string(append, self.principal_filter)
             write_compact_nullable_string(append, self.host_filter)
@@ -131,6 +130,5 @@ class DescribeAclsRequest(Request["DescribeAclsResponse"]):
                 write_tags(append, (), self._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if self._unknown_tags:
-                raise WireFault
+        elif self._unknown_tags:
+            raise WireFault

@@ -215,9 +215,8 @@ def _write_acl_description(
                 write_tags(append, (), entry._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if entry._unknown_tags:
-                raise WireFault
+        elif entry._unknown_tags:
+            raise WireFault
 
 
 def _read_describe_acls_resource(
@@ -265,9 +264,8 @@ def _write_describe_acls_resource(
             write_string(append, entry.resource_name)
         if version >= 1:
             append(_INT8.pack(entry.pattern_type))
-        else:
-            if entry.pattern_type != 3:
-                raise WireFault
+        elif entry.pattern_type != 3:
+            raise WireFault
         if version >= 2:
             write_compact_array_length(append, len(entry.acls))
             _write_acl_description(append, entry.acls, version)

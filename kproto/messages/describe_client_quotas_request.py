@@ -130,9 +130,8 @@ class DescribeClientQuotasRequest(Request["DescribeClientQuotasResponse"]):
                 write_tags(append, (), self._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if self._unknown_tags:
-                raise WireFault
+        elif self._unknown_tags:
+            raise WireFault
 
 
 def _read_component_data(

@@ -270,9 +270,8 @@ def _write_value_data(append: Append, entries: Collection[ValueData], version: i
                 write_tags(append, (), entry._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if entry._unknown_tags:
-                raise WireFault
+        elif entry._unknown_tags:
+            raise WireFault
 
 
 def _read_entry_data(

@@ -79,14 +79,12 @@ class DescribeClusterRequest(Request["DescribeClusterResponse"]):
         append(_BOOL.pack(BOOLS[self.include_cluster_authorized_operations]))
         if version >= 1:
             append(_INT8.pack(self.endpoint_type))
-        else:
-            if self.endpoint_type != 1:
-                raise WireFault
+        elif self.endpoint_type != 1:
+            raise WireFault
         if version >= 2:
             append(_BOOL.pack(BOOLS[self.include_fenced_brokers]))
-        else:
-            if self.include_fenced_brokers is not False:
-                raise WireFault
+        elif self.include_fenced_brokers is not False:
+            raise WireFault
         if self._unknown_tags:
             write_tags(append, (), self._unknown_tags)
         else:

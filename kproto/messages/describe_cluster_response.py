@@ -100,7 +100,7 @@ class DescribeClusterResponse(Response):
         known.
     brokers: Brokers or controllers of the cluster, as EndpointType says.
     cluster_authorized_operations: Bit n is set when the caller may do AclOperation n on the
-        cluster; -2147483648 when not asked for.
+        cluster; -(2**31) when not asked for.
     """
 
     __slots__ = (
@@ -129,7 +129,7 @@ class DescribeClusterResponse(Response):
         cluster_id: str = "",
         controller_id: int = -1,
         brokers: Iterable[DescribeClusterBroker] = (),
-        cluster_authorized_operations: int = -2147483648,
+        cluster_authorized_operations: int = -(2**31),
     ) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.error_code = error_code
@@ -171,9 +171,8 @@ class DescribeClusterResponse(Response):
         write_compact_nullable_string(append, self.error_message)
         if version >= 1:
             append(_INT8.pack(self.endpoint_type))
-        else:
-            if self.endpoint_type != 1:
-                raise WireFault
+        elif self.endpoint_type != 1:
+            raise WireFault
         write_compact_string(append, self.cluster_id)
         append(_INT32.pack(self.controller_id))
         write_compact_array_length(append, len(self.brokers))
@@ -222,9 +221,8 @@ def _write_describe_cluster_broker(
         write_compact_nullable_string(append, entry.rack)
         if version >= 2:
             append(_BOOL.pack(BOOLS[entry.is_fenced]))
-        else:
-            if entry.is_fenced is not False:
-                raise WireFault
+        elif entry.is_fenced is not False:
+            raise WireFault
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)
         else:

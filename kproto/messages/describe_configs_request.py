@@ -143,22 +143,19 @@ class DescribeConfigsRequest(Request["DescribeConfigsResponse"]):
             _write_describe_configs_resource(append, self.resources, version)
         if version >= 1:
             append(_BOOL.pack(BOOLS[self.include_synonyms]))
-        else:
-            if self.include_synonyms is not False:
-                raise WireFault
+        elif self.include_synonyms is not False:
+            raise WireFault
         if version >= 3:
             append(_BOOL.pack(BOOLS[self.include_documentation]))
-        else:
-            if self.include_documentation is not False:
-                raise WireFault
+        elif self.include_documentation is not False:
+            raise WireFault
         if version >= 4:
             if self._unknown_tags:
                 write_tags(append, (), self._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if self._unknown_tags:
-                raise WireFault
+        elif self._unknown_tags:
+            raise WireFault
 
 
 def _read_describe_configs_resource(

@@ -189,9 +189,8 @@ class DescribeDelegationTokenResponse(Response):
                 write_tags(append, (), self._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if self._unknown_tags:
-                raise WireFault
+        elif self._unknown_tags:
+            raise WireFault
 
 
 def _read_described_delegation_token_renewer(

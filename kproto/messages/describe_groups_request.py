@@ -97,14 +97,12 @@ class DescribeGroupsRequest(Request["DescribeGroupsResponse"]):
             write_strings(append, self.groups)
         if version >= 3:
             append(_BOOL.pack(BOOLS[self.include_authorized_operations]))
-        else:
-            if self.include_authorized_operations is not False:
-                raise WireFault
+        elif self.include_authorized_operations is not False:
+            raise WireFault
         if version >= 5:
             if self._unknown_tags:
                 write_tags(append, (), self._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if self._unknown_tags:
-                raise WireFault
+        elif self._unknown_tags:
+            raise WireFault

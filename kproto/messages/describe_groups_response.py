@@ -100,8 +100,8 @@ class DescribedGroup(Struct):
     protocol_type: Kind of group, such as consumer or connect; empty when there is none.
     protocol_data: Name of the protocol that the members have agreed on; empty when there is none.
     members: Members of the group.
-    authorized_operations: Bit n is set when the caller may do AclOperation n on the group;
-        -2147483648 when not asked for. (versions 3 to 6)
+    authorized_operations: Bit n is set when the caller may do AclOperation n on the group; -(2**31)
+        when not asked for. (versions 3 to 6)
     """
 
     __slots__ = (
@@ -125,7 +125,7 @@ class DescribedGroup(Struct):
         protocol_type: str = "",
         protocol_data: str = "",
         members: Iterable[DescribedGroupMember] = (),
-        authorized_operations: int = -2147483648,
+        authorized_operations: int = -(2**31),
     ) -> None:
         self.error_code = error_code
         self.error_message = error_message
@@ -302,7 +302,7 @@ def _read_described_group(
             (entry.authorized_operations,) = _INT32.unpack_from(data, pos)
             pos += 4
         else:
-            entry.authorized_operations = -2147483648
+            entry.authorized_operations = -(2**31)
         if version >= 5:
             if data[pos]:
                 entry._unknown_tags, pos = read_unknown_tags(data, pos)
@@ -322,9 +322,8 @@ def _write_described_group(
         append(_INT16.pack(entry.error_code))
         if version >= 6:
             write_compact_nullable_string(append, entry.error_message)
-        else:
-            if entry.error_message is not None:
-                raise WireFault
+        elif entry.error_message is not None:
+            raise WireFault
         if version >= 5:
             write_compact_string(append, entry.group_id)
             write_compact_string(append, entry.group_state)
@@ -341,14 +340,12 @@ def _write_described_group(
             _write_described_group_member(append, entry.members, version)
         if version >= 3:
             append(_INT32.pack(entry.authorized_operations))
-        else:
-            if entry.authorized_operations != -2147483648:
-                raise WireFault
+        elif entry.authorized_operations != -(2**31):
+            raise WireFault
         if version >= 5:
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if entry._unknown_tags:
-                raise WireFault
+        elif entry._unknown_tags:
+            raise WireFault

@@ -302,9 +302,8 @@ class DescribeQuorumResponse(Response):
         if version >= 2:
             write_compact_array_length(append, len(self.nodes))
             _write_node(append, self.nodes, version)
-        else:
-            if len(self.nodes) > 0:
-                raise WireFault
+        elif len(self.nodes) > 0:
+            raise WireFault
         if self._unknown_tags:
             write_tags(append, (), self._unknown_tags)
         else:
@@ -350,9 +349,8 @@ def _write_replica_state(append: Append, entries: Collection[ReplicaState], vers
         append(_INT32.pack(entry.replica_id))
         if version >= 2:
             append(uuid_bytes(entry.replica_directory_id))
-        else:
-            if entry.replica_directory_id != ZERO_UUID:
-                raise WireFault
+        elif entry.replica_directory_id != ZERO_UUID:
+            raise WireFault
         append(_INT64.pack(entry.log_end_offset))
         if version >= 1:
             append(_INT64X2.pack(entry.last_fetch_timestamp, entry.last_caught_up_timestamp))

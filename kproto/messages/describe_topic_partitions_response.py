@@ -112,7 +112,7 @@ class DescribeTopicPartitionsResponseTopic(Struct):
     is_internal: True for a topic of Kafka's own, such as __consumer_offsets.
     partitions: Partitions of the topic.
     topic_authorized_operations: Bit n is set when the caller may do AclOperation n on the topic;
-        -2147483648 when not asked for.
+        -(2**31) when not asked for.
     """
 
     __slots__ = (
@@ -132,7 +132,7 @@ class DescribeTopicPartitionsResponseTopic(Struct):
         topic_id: Uuid = ZERO_UUID,
         is_internal: bool = False,
         partitions: Iterable[DescribeTopicPartitionsResponsePartition] = (),
-        topic_authorized_operations: int = -2147483648,
+        topic_authorized_operations: int = -(2**31),
     ) -> None:
         self.error_code = error_code
         self.name = name

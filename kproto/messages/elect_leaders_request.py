@@ -150,30 +150,27 @@ class ElectLeadersRequest(Request["ElectLeadersResponse"]):
     def _write_fields(self, append: Append, version: int) -> None:
         if version >= 1:
             append(_INT8.pack(self.election_type))
-        else:
-            if self.election_type != 0:
-                raise WireFault
+        elif self.election_type != 0:
+            raise WireFault
         if version >= 2:
             if self.topic_partitions is None:
                 append(b"\0")
             else:
                 write_compact_array_length(append, len(self.topic_partitions))
                 _write_topic_partitions(append, self.topic_partitions, version)
+        elif self.topic_partitions is None:
+            append(b"\xff\xff\xff\xff")
         else:
-            if self.topic_partitions is None:
-                append(b"\xff\xff\xff\xff")
-            else:
-                write_array_length(append, len(self.topic_partitions))
-                _write_topic_partitions(append, self.topic_partitions, version)
+            write_array_length(append, len(self.topic_partitions))
+            _write_topic_partitions(append, self.topic_partitions, version)
         append(_INT32.pack(self.timeout_ms))
         if version >= 2:
             if self._unknown_tags:
                 write_tags(append, (), self._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if self._unknown_tags:
-                raise WireFault
+        elif self._unknown_tags:
+            raise WireFault
 
 
 def _read_topic_partitions(

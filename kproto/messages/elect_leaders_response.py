@@ -152,9 +152,8 @@ class ElectLeadersResponse(Response):
         append(_INT32.pack(self.throttle_time_ms))
         if version >= 1:
             append(_INT16.pack(self.error_code))
-        else:
-            if self.error_code != 0:
-                raise WireFault
+        elif self.error_code != 0:
+            raise WireFault
         if version >= 2:
             write_compact_array_length(append, len(self.replica_election_results))
             _write_replica_election_result(append, self.replica_election_results, version)

@@ -89,6 +89,5 @@ class EndTxnRequest(Request["EndTxnResponse"]):
                 write_tags(append, (), self._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if self._unknown_tags:
-                raise WireFault
+        elif self._unknown_tags:
+            raise WireFault

@@ -111,8 +111,8 @@ class FetchPartition(Struct):
         returned all the same.
     replica_directory_id: Log directory id of the follower that fetches; zero when not known.
         (versions 17 to 18, tag 0, ignorable)
-    high_watermark: High watermark that the follower knows; -1 for none, 9223372036854775807 when it
-        does not say. (version 18, tag 1, ignorable)
+    high_watermark: High watermark that the follower knows; -1 for none, 2**63 - 1 when it does not
+        say. (version 18, tag 1, ignorable)
     """
 
     __slots__ = (
@@ -136,7 +136,7 @@ class FetchPartition(Struct):
         log_start_offset: int = -1,
         partition_max_bytes: int = 0,
         replica_directory_id: Uuid = ZERO_UUID,
-        high_watermark: int = 9223372036854775807,
+        high_watermark: int = 2**63 - 1,
     ) -> None:
         self.partition = partition
         self.current_leader_epoch = current_leader_epoch
@@ -251,7 +251,7 @@ class FetchRequest(Request["FetchResponse"]):
         replica_state: ReplicaState | None = None,
         max_wait_ms: int = 0,
         min_bytes: int = 0,
-        max_bytes: int = 2147483647,
+        max_bytes: int = 2**31 - 1,
         isolation_level: int = 0,
         session_id: int = 0,
         session_epoch: int = -1,
@@ -465,7 +465,7 @@ class FetchRequest(Request["FetchResponse"]):
         else:
             message.cluster_id = None
             message._replica_state = DEFAULT
-            message.max_bytes = 2147483647
+            message.max_bytes = 2**31 - 1
             message.isolation_level = 0
             message.session_id = 0
             message.session_epoch = -1
@@ -672,7 +672,7 @@ def _read_fetch_partition(
         for _ in range(count):
             entry = new(FetchPartition)
             entry.replica_directory_id = ZERO_UUID
-            entry.high_watermark = 9223372036854775807
+            entry.high_watermark = 2**63 - 1
             (
                 entry.partition,
                 entry.current_leader_epoch,
@@ -693,7 +693,7 @@ def _read_fetch_partition(
             entry = new(FetchPartition)
             entry.last_fetched_epoch = -1
             entry.replica_directory_id = ZERO_UUID
-            entry.high_watermark = 9223372036854775807
+            entry.high_watermark = 2**63 - 1
             (
                 entry.partition,
                 entry.current_leader_epoch,
@@ -710,7 +710,7 @@ def _read_fetch_partition(
             entry.current_leader_epoch = -1
             entry.last_fetched_epoch = -1
             entry.replica_directory_id = ZERO_UUID
-            entry.high_watermark = 9223372036854775807
+            entry.high_watermark = 2**63 - 1
             (
                 entry.partition,
                 entry.fetch_offset,
@@ -727,7 +727,7 @@ def _read_fetch_partition(
             entry.last_fetched_epoch = -1
             entry.log_start_offset = -1
             entry.replica_directory_id = ZERO_UUID
-            entry.high_watermark = 9223372036854775807
+            entry.high_watermark = 2**63 - 1
             (
                 entry.partition,
                 entry.fetch_offset,
@@ -825,7 +825,7 @@ def _write_fetch_partition_tags(out: Append, entry: FetchPartition, version: int
         append = pieces.append
         append(uuid_bytes(entry.replica_directory_id))
         tagged.append(RawTaggedField(0, b"".join(pieces)))
-    if version == 18 and entry.high_watermark != 9223372036854775807:
+    if version == 18 and entry.high_watermark != 2**63 - 1:
         pieces = []
         append = pieces.append
         append(_INT64.pack(entry.high_watermark))

@@ -150,7 +150,7 @@ class FetchSnapshotRequest(Request["FetchSnapshotResponse"]):
         *,
         cluster_id: str | None = None,
         replica_id: int = -1,
-        max_bytes: int = 2147483647,
+        max_bytes: int = 2**31 - 1,
         topics: Iterable[TopicSnapshot] = (),
     ) -> None:
         self.cluster_id = cluster_id

@@ -107,20 +107,17 @@ class FindCoordinatorRequest(Request["FindCoordinatorResponse"]):
             write_string(append, self.key)
         if version >= 1:
             append(_INT8.pack(self.key_type))
-        else:
-            if self.key_type != 0:
-                raise WireFault
+        elif self.key_type != 0:
+            raise WireFault
         if version >= 4:
             write_compact_array_length(append, len(self.coordinator_keys))
             write_compact_strings(append, self.coordinator_keys)
-        else:
-            if len(self.coordinator_keys) > 0:
-                raise WireFault
+        elif len(self.coordinator_keys) > 0:
+            raise WireFault
         if version >= 3:
             if self._unknown_tags:
                 write_tags(append, (), self._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if self._unknown_tags:
-                raise WireFault
+        elif self._unknown_tags:
+            raise WireFault

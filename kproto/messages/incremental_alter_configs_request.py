@@ -197,9 +197,8 @@ class IncrementalAlterConfigsRequest(Request["IncrementalAlterConfigsResponse"])
                 write_tags(append, (), self._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if self._unknown_tags:
-                raise WireFault
+        elif self._unknown_tags:
+            raise WireFault
 
 
 def _read_alterable_config(

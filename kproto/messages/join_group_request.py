@@ -204,9 +204,8 @@ class JoinGroupRequest(Request["JoinGroupResponse"]):
             write_compact_nullable_string(append, self.group_instance_id)
         elif version >= 5:
             write_nullable_string(append, self.group_instance_id)
-        else:
-            if self.group_instance_id is not None:
-                raise WireFault
+        elif self.group_instance_id is not None:
+            raise WireFault
         if version >= 6:
             write_compact_string(append, self.protocol_type)
             write_compact_array_length(append, len(self.protocols))
@@ -222,9 +221,8 @@ class JoinGroupRequest(Request["JoinGroupResponse"]):
                 write_tags(append, (), self._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if self._unknown_tags:
-                raise WireFault
+        elif self._unknown_tags:
+            raise WireFault
 
 
 def _read_join_group_request_protocol(

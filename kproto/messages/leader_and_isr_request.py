@@ -277,17 +277,15 @@ class LeaderAndIsrRequest(Request["LeaderAndIsrResponse"]):
         append(_INT32.pack(self.controller_id))
         if version >= 7:
             append(_BOOL.pack(BOOLS[self.is_kraft_controller]))
-        else:
-            if self.is_kraft_controller is not False:
-                raise WireFault
+        elif self.is_kraft_controller is not False:
+            raise WireFault
         append(_INT32.pack(self.controller_epoch))
         if version >= 2:
             append(_INT64.pack(self.broker_epoch))
         if version >= 5:
             append(_INT8.pack(self.type))
-        else:
-            if self.type != 0:
-                raise WireFault
+        elif self.type != 0:
+            raise WireFault
         if version >= 2:
             if len(self.ungrouped_partition_states) > 0:
                 raise WireFault
@@ -300,9 +298,8 @@ class LeaderAndIsrRequest(Request["LeaderAndIsrResponse"]):
         elif version >= 2:
             write_array_length(append, len(self.topic_states))
             _write_leader_and_isr_topic_state(append, self.topic_states, version)
-        else:
-            if len(self.topic_states) > 0:
-                raise WireFault
+        elif len(self.topic_states) > 0:
+            raise WireFault
         if version >= 4:
             write_compact_array_length(append, len(self.live_leaders))
             _write_leader_and_isr_live_leader(append, self.live_leaders, version)
@@ -422,17 +419,15 @@ def _write_leader_and_isr_partition_state(
             append(_BOOL.pack(BOOLS[entry.is_new]))
         if version >= 6:
             append(_INT8.pack(entry.leader_recovery_state))
-        else:
-            if entry.leader_recovery_state != 0:
-                raise WireFault
+        elif entry.leader_recovery_state != 0:
+            raise WireFault
         if version >= 4:
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if entry._unknown_tags:
-                raise WireFault
+        elif entry._unknown_tags:
+            raise WireFault
 
 
 def _read_leader_and_isr_topic_state(
@@ -537,6 +532,5 @@ def _write_leader_and_isr_live_leader(
                 write_tags(append, (), entry._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if entry._unknown_tags:
-                raise WireFault
+        elif entry._unknown_tags:
+            raise WireFault

@@ -178,17 +178,15 @@ class LeaderAndIsrResponse(Response):
         if version >= 5:
             write_compact_array_length(append, len(self.topics))
             _write_leader_and_isr_topic_error(append, self.topics, version)
-        else:
-            if len(self.topics) > 0:
-                raise WireFault
+        elif len(self.topics) > 0:
+            raise WireFault
         if version >= 4:
             if self._unknown_tags:
                 write_tags(append, (), self._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if self._unknown_tags:
-                raise WireFault
+        elif self._unknown_tags:
+            raise WireFault
 
 
 def _read_leader_and_isr_partition_error(
@@ -232,9 +230,8 @@ def _write_leader_and_isr_partition_error(
                 write_tags(append, (), entry._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if entry._unknown_tags:
-                raise WireFault
+        elif entry._unknown_tags:
+            raise WireFault
 
 
 def _read_leader_and_isr_topic_error(

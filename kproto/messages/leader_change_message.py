@@ -130,9 +130,8 @@ def _write_voter(append: Append, entries: Collection[Voter], version: int) -> No
         append(_INT32.pack(entry.voter_id))
         if version >= 1:
             append(uuid_bytes(entry.voter_directory_id))
-        else:
-            if entry.voter_directory_id != ZERO_UUID:
-                raise WireFault
+        elif entry.voter_directory_id != ZERO_UUID:
+            raise WireFault
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)
         else:

@@ -139,17 +139,15 @@ class LeaveGroupRequest(Request["LeaveGroupResponse"]):
         elif version >= 3:
             write_array_length(append, len(self.members))
             _write_member_identity(append, self.members, version)
-        else:
-            if len(self.members) > 0:
-                raise WireFault
+        elif len(self.members) > 0:
+            raise WireFault
         if version >= 4:
             if self._unknown_tags:
                 write_tags(append, (), self._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if self._unknown_tags:
-                raise WireFault
+        elif self._unknown_tags:
+            raise WireFault
 
 
 def _read_member_identity(
@@ -198,6 +196,5 @@ def _write_member_identity(
                 write_tags(append, (), entry._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if entry._unknown_tags:
-                raise WireFault
+        elif entry._unknown_tags:
+            raise WireFault

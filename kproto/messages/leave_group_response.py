@@ -133,17 +133,15 @@ class LeaveGroupResponse(Response):
         elif version >= 3:
             write_array_length(append, len(self.members))
             _write_member_response(append, self.members, version)
-        else:
-            if len(self.members) > 0:
-                raise WireFault
+        elif len(self.members) > 0:
+            raise WireFault
         if version >= 4:
             if self._unknown_tags:
                 write_tags(append, (), self._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if self._unknown_tags:
-                raise WireFault
+        elif self._unknown_tags:
+            raise WireFault
 
 
 def _read_member_response(
@@ -189,6 +187,5 @@ def _write_member_response(
                 write_tags(append, (), entry._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if entry._unknown_tags:
-                raise WireFault
+        elif entry._unknown_tags:
+            raise WireFault

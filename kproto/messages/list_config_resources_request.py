@@ -64,9 +64,8 @@ class ListConfigResourcesRequest(Request["ListConfigResourcesResponse"]):
         if version >= 1:
             write_compact_array_length(append, len(self.resource_types))
             write_numbers(append, self.resource_types, "b")
-        else:
-            if len(self.resource_types) > 0:
-                raise WireFault
+        elif len(self.resource_types) > 0:
+            raise WireFault
         if self._unknown_tags:
             write_tags(append, (), self._unknown_tags)
         else:

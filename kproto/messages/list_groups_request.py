@@ -74,20 +74,17 @@ class ListGroupsRequest(Request["ListGroupsResponse"]):
         if version >= 4:
             write_compact_array_length(append, len(self.states_filter))
             write_compact_strings(append, self.states_filter)
-        else:
-            if len(self.states_filter) > 0:
-                raise WireFault
+        elif len(self.states_filter) > 0:
+            raise WireFault
         if version >= 5:
             write_compact_array_length(append, len(self.types_filter))
             write_compact_strings(append, self.types_filter)
-        else:
-            if len(self.types_filter) > 0:
-                raise WireFault
+        elif len(self.types_filter) > 0:
+            raise WireFault
         if version >= 3:
             if self._unknown_tags:
                 write_tags(append, (), self._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if self._unknown_tags:
-                raise WireFault
+        elif self._unknown_tags:
+            raise WireFault

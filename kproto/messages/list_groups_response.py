@@ -187,6 +187,5 @@ def _write_listed_group(append: Append, entries: Collection[ListedGroup], versio
                 write_tags(append, (), entry._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if entry._unknown_tags:
-                raise WireFault
+        elif entry._unknown_tags:
+            raise WireFault

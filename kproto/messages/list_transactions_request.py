@@ -106,14 +106,12 @@ class ListTransactionsRequest(Request["ListTransactionsResponse"]):
         write_numbers(append, self.producer_id_filters, "q")
         if version >= 1:
             append(_INT64.pack(self.duration_filter))
-        else:
-            if self.duration_filter != -1:
-                raise WireFault
+        elif self.duration_filter != -1:
+            raise WireFault
         if version >= 2:
             write_compact_nullable_string(append, self.transactional_id_pattern)
-        else:
-            if self.transactional_id_pattern is not None:
-                raise WireFault
+        elif self.transactional_id_pattern is not None:
+            raise WireFault
         if self._unknown_tags:
             write_tags(append, (), self._unknown_tags)
         else:

@@ -173,30 +173,26 @@ class MetadataRequest(Request["MetadataResponse"]):
             _write_metadata_request_topic(append, self.topics, version)
         if version >= 4:
             append(_BOOL.pack(BOOLS[self.allow_auto_topic_creation]))
-        else:
-            if self.allow_auto_topic_creation is not True:
-                raise WireFault
+        elif self.allow_auto_topic_creation is not True:
+            raise WireFault
         if version >= 11:
             if self.include_cluster_authorized_operations is not False:
                 raise WireFault
         elif version >= 8:
             append(_BOOL.pack(BOOLS[self.include_cluster_authorized_operations]))
-        else:
-            if self.include_cluster_authorized_operations is not False:
-                raise WireFault
+        elif self.include_cluster_authorized_operations is not False:
+            raise WireFault
         if version >= 8:
             append(_BOOL.pack(BOOLS[self.include_topic_authorized_operations]))
-        else:
-            if self.include_topic_authorized_operations is not False:
-                raise WireFault
+        elif self.include_topic_authorized_operations is not False:
+            raise WireFault
         if version >= 9:
             if self._unknown_tags:
                 write_tags(append, (), self._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if self._unknown_tags:
-                raise WireFault
+        elif self._unknown_tags:
+            raise WireFault
 
 
 def _read_metadata_request_topic(
@@ -250,6 +246,5 @@ def _write_metadata_request_topic(
                 write_tags(append, (), entry._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if entry._unknown_tags:
-                raise WireFault
+        elif entry._unknown_tags:
+            raise WireFault

@@ -170,7 +170,7 @@ class MetadataResponseTopic(Struct):
         ignorable)
     partitions: Partitions of the topic.
     topic_authorized_operations: Bit n is set when the caller may do AclOperation n on the topic;
-        -2147483648 when not asked for. (versions 8 to 13)
+        -(2**31) when not asked for. (versions 8 to 13)
     """
 
     __slots__ = (
@@ -190,7 +190,7 @@ class MetadataResponseTopic(Struct):
         topic_id: Uuid = ZERO_UUID,
         is_internal: bool = False,
         partitions: Iterable[MetadataResponsePartition] = (),
-        topic_authorized_operations: int = -2147483648,
+        topic_authorized_operations: int = -(2**31),
     ) -> None:
         self.error_code = error_code
         self.name = name
@@ -230,7 +230,7 @@ class MetadataResponse(Response):
         13, ignorable)
     topics: Topics, one entry each.
     cluster_authorized_operations: Bit n is set when the caller may do AclOperation n on the
-        cluster; -2147483648 when not asked for. (versions 8 to 10)
+        cluster; -(2**31) when not asked for. (versions 8 to 10)
     error_code: Kafka error code; 0 for success. (version 13, ignorable)
     """
 
@@ -257,7 +257,7 @@ class MetadataResponse(Response):
         cluster_id: str | None = None,
         controller_id: int = -1,
         topics: Iterable[MetadataResponseTopic] = (),
-        cluster_authorized_operations: int = -2147483648,
+        cluster_authorized_operations: int = -(2**31),
         error_code: int = 0,
     ) -> None:
         self.throttle_time_ms = throttle_time_ms
@@ -297,7 +297,7 @@ class MetadataResponse(Response):
             else:
                 length, pos = read_compact_array_length(data, pos - 1)
             message.topics, pos = _read_metadata_response_topic(data, pos, length, version)
-            message.cluster_authorized_operations = -2147483648
+            message.cluster_authorized_operations = -(2**31)
             message.error_code, tags = _INT16_UINT8.unpack_from(data, pos)
             pos += 3
             if tags:
@@ -329,7 +329,7 @@ class MetadataResponse(Response):
             else:
                 length, pos = read_compact_array_length(data, pos - 1)
             message.topics, pos = _read_metadata_response_topic(data, pos, length, version)
-            message.cluster_authorized_operations = -2147483648
+            message.cluster_authorized_operations = -(2**31)
             message.error_code = 0
             tags = data[pos]
             pos += 1
@@ -415,7 +415,7 @@ class MetadataResponse(Response):
             if not 0 <= length < 128:
                 length, pos = read_array_length(data, pos - 4)
             message.topics, pos = _read_metadata_response_topic(data, pos, length, version)
-            message.cluster_authorized_operations = -2147483648
+            message.cluster_authorized_operations = -(2**31)
             message.error_code = 0
             message._unknown_tags = None
         elif version >= 2:
@@ -440,7 +440,7 @@ class MetadataResponse(Response):
             if not 0 <= length < 128:
                 length, pos = read_array_length(data, pos - 4)
             message.topics, pos = _read_metadata_response_topic(data, pos, length, version)
-            message.cluster_authorized_operations = -2147483648
+            message.cluster_authorized_operations = -(2**31)
             message.error_code = 0
             message._unknown_tags = None
         elif version >= 1:
@@ -456,7 +456,7 @@ class MetadataResponse(Response):
             if not 0 <= length < 128:
                 length, pos = read_array_length(data, pos - 4)
             message.topics, pos = _read_metadata_response_topic(data, pos, length, version)
-            message.cluster_authorized_operations = -2147483648
+            message.cluster_authorized_operations = -(2**31)
             message.error_code = 0
             message._unknown_tags = None
         else:
@@ -473,7 +473,7 @@ class MetadataResponse(Response):
             if not 0 <= length < 128:
                 length, pos = read_array_length(data, pos - 4)
             message.topics, pos = _read_metadata_response_topic(data, pos, length, version)
-            message.cluster_authorized_operations = -2147483648
+            message.cluster_authorized_operations = -(2**31)
             message.error_code = 0
             message._unknown_tags = None
         return message, pos
@@ -495,7 +495,7 @@ class MetadataResponse(Response):
             count = len(self.topics)
             append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_metadata_response_topic(append, self.topics, version)
-            if self.cluster_authorized_operations != -2147483648:
+            if self.cluster_authorized_operations != -(2**31):
                 raise WireFault
             append(_INT16.pack(self.error_code))
             if self._unknown_tags:
@@ -518,7 +518,7 @@ class MetadataResponse(Response):
             count = len(self.topics)
             append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_metadata_response_topic(append, self.topics, version)
-            if self.cluster_authorized_operations != -2147483648:
+            if self.cluster_authorized_operations != -(2**31):
                 raise WireFault
             if self._unknown_tags:
                 write_tags(append, (), self._unknown_tags)
@@ -566,7 +566,7 @@ class MetadataResponse(Response):
                 write_string(append, self.cluster_id)
             append(_INT32X2.pack(self.controller_id, len(self.topics)))
             _write_metadata_response_topic(append, self.topics, version)
-            if self.cluster_authorized_operations != -2147483648:
+            if self.cluster_authorized_operations != -(2**31):
                 raise WireFault
             if self._unknown_tags:
                 raise WireFault
@@ -579,7 +579,7 @@ class MetadataResponse(Response):
                 write_string(append, self.cluster_id)
             append(_INT32X2.pack(self.controller_id, len(self.topics)))
             _write_metadata_response_topic(append, self.topics, version)
-            if self.cluster_authorized_operations != -2147483648:
+            if self.cluster_authorized_operations != -(2**31):
                 raise WireFault
             if self._unknown_tags:
                 raise WireFault
@@ -588,7 +588,7 @@ class MetadataResponse(Response):
             _write_metadata_response_broker(append, self.brokers, version)
             append(_INT32X2.pack(self.controller_id, len(self.topics)))
             _write_metadata_response_topic(append, self.topics, version)
-            if self.cluster_authorized_operations != -2147483648:
+            if self.cluster_authorized_operations != -(2**31):
                 raise WireFault
             if self._unknown_tags:
                 raise WireFault
@@ -597,7 +597,7 @@ class MetadataResponse(Response):
             _write_metadata_response_broker(append, self.brokers, version)
             append(_INT32.pack(len(self.topics)))
             _write_metadata_response_topic(append, self.topics, version)
-            if self.cluster_authorized_operations != -2147483648:
+            if self.cluster_authorized_operations != -(2**31):
                 raise WireFault
             if self._unknown_tags:
                 raise WireFault
@@ -1158,7 +1158,7 @@ def _read_metadata_response_topic(
             if not 0 <= length < 128:
                 length, pos = read_array_length(data, pos - 4)
             entry.partitions, pos = _read_metadata_response_partition(data, pos, length, version)
-            entry.topic_authorized_operations = -2147483648
+            entry.topic_authorized_operations = -(2**31)
             entry._unknown_tags = None
             entries.append(entry)
     else:
@@ -1179,7 +1179,7 @@ def _read_metadata_response_topic(
             if not 0 <= length < 128:
                 length, pos = read_array_length(data, pos - 4)
             entry.partitions, pos = _read_metadata_response_partition(data, pos, length, version)
-            entry.topic_authorized_operations = -2147483648
+            entry.topic_authorized_operations = -(2**31)
             entry._unknown_tags = None
             entries.append(entry)
     return entries, pos
@@ -1264,7 +1264,7 @@ def _write_metadata_response_topic(
             append(text)
             append(_BOOL_INT32.pack(BOOLS[entry.is_internal], len(entry.partitions)))
             _write_metadata_response_partition(append, entry.partitions, version)
-            if entry.topic_authorized_operations != -2147483648:
+            if entry.topic_authorized_operations != -(2**31):
                 raise WireFault
             if entry._unknown_tags:
                 raise WireFault
@@ -1277,7 +1277,7 @@ def _write_metadata_response_topic(
             append(text)
             append(_INT32.pack(len(entry.partitions)))
             _write_metadata_response_partition(append, entry.partitions, version)
-            if entry.topic_authorized_operations != -2147483648:
+            if entry.topic_authorized_operations != -(2**31):
                 raise WireFault
             if entry._unknown_tags:
                 raise WireFault

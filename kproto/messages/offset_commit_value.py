@@ -118,9 +118,8 @@ class OffsetCommitValue(Message):
             append(_INT64.pack(self.expire_timestamp))
         if version >= 4:
             _write_offset_commit_value_tags(append, self, version)
-        else:
-            if self._unknown_tags:
-                raise WireFault
+        elif self._unknown_tags:
+            raise WireFault
 
 
 def _read_offset_commit_value_tags(

@@ -239,22 +239,19 @@ class OffsetFetchRequest(Request["OffsetFetchResponse"]):
         if version >= 8:
             write_compact_array_length(append, len(self.groups))
             _write_offset_fetch_request_group(append, self.groups, version)
-        else:
-            if len(self.groups) > 0:
-                raise WireFault
+        elif len(self.groups) > 0:
+            raise WireFault
         if version >= 7:
             append(_BOOL.pack(BOOLS[self.require_stable]))
-        else:
-            if self.require_stable is not False:
-                raise WireFault
+        elif self.require_stable is not False:
+            raise WireFault
         if version >= 6:
             if self._unknown_tags:
                 write_tags(append, (), self._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if self._unknown_tags:
-                raise WireFault
+        elif self._unknown_tags:
+            raise WireFault
 
 
 def _read_offset_fetch_request_topic(

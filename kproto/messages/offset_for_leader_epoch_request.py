@@ -212,9 +212,8 @@ def _write_offset_for_leader_partition(
                 write_tags(append, (), entry._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if entry._unknown_tags:
-                raise WireFault
+        elif entry._unknown_tags:
+            raise WireFault
 
 
 def _read_offset_for_leader_topic(

@@ -165,9 +165,8 @@ class PartitionRecord(Message):
         if version >= 1:
             write_compact_array_length(append, len(self.directories))
             write_uuids(append, self.directories)
-        else:
-            if len(self.directories) > 0:
-                raise WireFault
+        elif len(self.directories) > 0:
+            raise WireFault
         if version <= 1:
             if self.eligible_leader_replicas is not None:
                 raise WireFault

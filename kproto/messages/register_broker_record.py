@@ -240,9 +240,8 @@ class RegisterBrokerRecord(Message):
         append(_INT32.pack(self.broker_id))
         if version >= 2:
             append(_BOOL.pack(BOOLS[self.is_migrating_zk_broker]))
-        else:
-            if self.is_migrating_zk_broker is not False:
-                raise WireFault
+        elif self.is_migrating_zk_broker is not False:
+            raise WireFault
         append(uuid_bytes(self.incarnation_id))
         append(_INT64.pack(self.broker_epoch))
         write_compact_array_length(append, len(self.end_points))
@@ -253,9 +252,8 @@ class RegisterBrokerRecord(Message):
         append(_BOOL.pack(BOOLS[self.fenced]))
         if version >= 1:
             append(_BOOL.pack(BOOLS[self.in_controlled_shutdown]))
-        else:
-            if self.in_controlled_shutdown is not False:
-                raise WireFault
+        elif self.in_controlled_shutdown is not False:
+            raise WireFault
         if version <= 2:
             if len(self.log_dirs) > 0:
                 raise WireFault

@@ -211,9 +211,8 @@ class ShareAcknowledgeRequest(Request["ShareAcknowledgeResponse"]):
         append(_INT32.pack(self.share_session_epoch))
         if version >= 2:
             append(_BOOL.pack(BOOLS[self.is_renew_ack]))
-        else:
-            if self.is_renew_ack is not False:
-                raise WireFault
+        elif self.is_renew_ack is not False:
+            raise WireFault
         write_compact_array_length(append, len(self.topics))
         _write_acknowledge_topic(append, self.topics, version)
         if self._unknown_tags:

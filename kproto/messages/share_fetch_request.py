@@ -228,7 +228,7 @@ class ShareFetchRequest(Request["ShareFetchResponse"]):
         share_session_epoch: int = 0,
         max_wait_ms: int = 0,
         min_bytes: int = 0,
-        max_bytes: int = 2147483647,
+        max_bytes: int = 2**31 - 1,
         max_records: int = 0,
         batch_size: int = 0,
         share_acquire_mode: int = 0,
@@ -302,9 +302,8 @@ class ShareFetchRequest(Request["ShareFetchResponse"]):
                 raise WireFault
         if version >= 2:
             append(_INT8_BOOL.pack(self.share_acquire_mode, BOOLS[self.is_renew_ack]))
-        else:
-            if self.is_renew_ack is not False:
-                raise WireFault
+        elif self.is_renew_ack is not False:
+            raise WireFault
         write_compact_array_length(append, len(self.topics))
         _write_fetch_topic(append, self.topics, version)
         write_compact_array_length(append, len(self.forgotten_topics_data))

@@ -303,9 +303,8 @@ class ShareFetchResponse(Response):
         write_compact_nullable_string(append, self.error_message)
         if version >= 1:
             append(_INT32.pack(self.acquisition_lock_timeout_ms))
-        else:
-            if self.acquisition_lock_timeout_ms != 0:
-                raise WireFault
+        elif self.acquisition_lock_timeout_ms != 0:
+            raise WireFault
         write_compact_array_length(append, len(self.responses))
         _write_share_fetchable_topic_response(append, self.responses, version)
         write_compact_array_length(append, len(self.node_endpoints))

@@ -146,8 +146,8 @@ class DescribedGroup(Struct):
     assignment_epoch: Group epoch for which the target assignment was computed.
     assignor_name: Assignor that the group coordinator uses.
     members: Members of the group.
-    authorized_operations: Bit n is set when the caller may do AclOperation n on the group;
-        -2147483648 when not asked for.
+    authorized_operations: Bit n is set when the caller may do AclOperation n on the group; -(2**31)
+        when not asked for.
     """
 
     __slots__ = (
@@ -173,7 +173,7 @@ class DescribedGroup(Struct):
         assignment_epoch: int = 0,
         assignor_name: str = "",
         members: Iterable[Member] = (),
-        authorized_operations: int = -2147483648,
+        authorized_operations: int = -(2**31),
     ) -> None:
         self.error_code = error_code
         self.error_message = error_message

@@ -253,9 +253,8 @@ class StopReplicaRequest(Request["StopReplicaResponse"]):
         append(_INT32.pack(self.controller_id))
         if version >= 4:
             append(_BOOL.pack(BOOLS[self.is_kraft_controller]))
-        else:
-            if self.is_kraft_controller is not False:
-                raise WireFault
+        elif self.is_kraft_controller is not False:
+            raise WireFault
         append(_INT32.pack(self.controller_epoch))
         if version >= 1:
             append(_INT64.pack(self.broker_epoch))
@@ -279,23 +278,20 @@ class StopReplicaRequest(Request["StopReplicaResponse"]):
         elif version >= 1:
             write_array_length(append, len(self.topics))
             _write_stop_replica_topic_v1(append, self.topics, version)
-        else:
-            if len(self.topics) > 0:
-                raise WireFault
+        elif len(self.topics) > 0:
+            raise WireFault
         if version >= 3:
             write_compact_array_length(append, len(self.topic_states))
             _write_stop_replica_topic_state(append, self.topic_states, version)
-        else:
-            if len(self.topic_states) > 0:
-                raise WireFault
+        elif len(self.topic_states) > 0:
+            raise WireFault
         if version >= 2:
             if self._unknown_tags:
                 write_tags(append, (), self._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if self._unknown_tags:
-                raise WireFault
+        elif self._unknown_tags:
+            raise WireFault
 
 
 def _read_stop_replica_partition_v0(

@@ -85,9 +85,8 @@ class StreamsGroupDescribeRequest(Request["StreamsGroupDescribeResponse"]):
         append(_BOOL.pack(BOOLS[self.include_authorized_operations]))
         if version >= 1:
             append(_BOOL.pack(BOOLS[self.include_topology_description]))
-        else:
-            if self.include_topology_description is not False:
-                raise WireFault
+        elif self.include_topology_description is not False:
+            raise WireFault
         if self._unknown_tags:
             write_tags(append, (), self._unknown_tags)
         else:

@@ -458,8 +458,8 @@ class DescribedGroup(Struct):
     assignment_epoch: Group epoch for which the target assignment was computed.
     topology: Topology of the Streams application; null on an error. (nullable)
     members: Members of the group.
-    authorized_operations: Bit n is set when the caller may do AclOperation n on the group;
-        -2147483648 when not asked for.
+    authorized_operations: Bit n is set when the caller may do AclOperation n on the group; -(2**31)
+        when not asked for.
     topology_description: Full description of the topology; null unless TopologyDescriptionStatus is
         3. (version 1, nullable)
     topology_description_status: What became of TopologyDescription: 0 not asked for, 1 not stored,
@@ -494,7 +494,7 @@ class DescribedGroup(Struct):
         assignment_epoch: int = 0,
         topology: Topology | None = None,
         members: Iterable[Member] = (),
-        authorized_operations: int = -2147483648,
+        authorized_operations: int = -(2**31),
         topology_description: TopologyDescription | None = None,
         topology_description_status: int = 0,
         assignor_name: str | None = None,

@@ -351,9 +351,8 @@ class StreamsGroupHeartbeatResponse(Response):
             _write_task_ids(append, self.warmup_tasks, version)
         if version >= 1:
             append(_BOOL.pack(BOOLS[self.topology_description_required]))
-        else:
-            if self.topology_description_required is not False:
-                raise WireFault
+        elif self.topology_description_required is not False:
+            raise WireFault
         append(_INT32.pack(self.endpoint_information_epoch))
         if self.partitions_by_user_endpoint is None:
             append(b"\0")

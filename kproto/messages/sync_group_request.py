@@ -178,9 +178,8 @@ class SyncGroupRequest(Request["SyncGroupResponse"]):
             write_compact_nullable_string(append, self.group_instance_id)
         elif version >= 3:
             write_nullable_string(append, self.group_instance_id)
-        else:
-            if self.group_instance_id is not None:
-                raise WireFault
+        elif self.group_instance_id is not None:
+            raise WireFault
         if version == 5:
             write_compact_nullable_string(append, self.protocol_type)
             write_compact_nullable_string(append, self.protocol_name)

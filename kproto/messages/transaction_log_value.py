@@ -208,12 +208,11 @@ class TransactionLogValue(Message):
             else:
                 write_compact_array_length(append, len(self.transaction_partitions))
                 _write_partitions_schema(append, self.transaction_partitions, version)
+        elif self.transaction_partitions is None:
+            append(b"\xff\xff\xff\xff")
         else:
-            if self.transaction_partitions is None:
-                append(b"\xff\xff\xff\xff")
-            else:
-                write_array_length(append, len(self.transaction_partitions))
-                _write_partitions_schema(append, self.transaction_partitions, version)
+            write_array_length(append, len(self.transaction_partitions))
+            _write_partitions_schema(append, self.transaction_partitions, version)
         append(
             _INT64X2.pack(
                 self.transaction_last_update_timestamp_ms, self.transaction_start_timestamp_ms

@@ -179,9 +179,8 @@ def _write_txn_offset_commit_response_partition(
                 write_tags(append, (), entry._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if entry._unknown_tags:
-                raise WireFault
+        elif entry._unknown_tags:
+            raise WireFault
 
 
 def _read_txn_offset_commit_response_topic(

@@ -136,9 +136,8 @@ class UpdateFeaturesRequest(Request["UpdateFeaturesResponse"]):
         _write_feature_update_key(append, self.feature_updates, version)
         if version >= 1:
             append(_BOOL.pack(BOOLS[self.validate_only]))
-        else:
-            if self.validate_only is not False:
-                raise WireFault
+        elif self.validate_only is not False:
+            raise WireFault
         if self._unknown_tags:
             write_tags(append, (), self._unknown_tags)
         else:

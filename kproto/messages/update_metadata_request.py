@@ -323,9 +323,8 @@ class UpdateMetadataRequest(Request["UpdateMetadataResponse"]):
         elif version >= 5:
             write_array_length(append, len(self.topic_states))
             _write_update_metadata_topic_state(append, self.topic_states, version)
-        else:
-            if len(self.topic_states) > 0:
-                raise WireFault
+        elif len(self.topic_states) > 0:
+            raise WireFault
         if version >= 6:
             write_compact_array_length(append, len(self.live_brokers))
             _write_update_metadata_broker(append, self.live_brokers, version)
@@ -424,9 +423,8 @@ def _write_update_metadata_partition_state(
                 write_tags(append, (), entry._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if entry._unknown_tags:
-                raise WireFault
+        elif entry._unknown_tags:
+            raise WireFault
 
 
 def _read_update_metadata_topic_state(
@@ -541,9 +539,8 @@ def _write_update_metadata_endpoint(
                 write_tags(append, (), entry._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if entry._unknown_tags:
-                raise WireFault
+        elif entry._unknown_tags:
+            raise WireFault
 
 
 def _read_update_metadata_broker(
@@ -611,9 +608,8 @@ def _write_update_metadata_broker(
                 write_tags(append, (), entry._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if entry._unknown_tags:
-                raise WireFault
+        elif entry._unknown_tags:
+            raise WireFault
 
 
 def _read_update_metadata_request_tags(

@@ -221,9 +221,8 @@ def _write_partition_data(append: Append, entries: Collection[PartitionData], ve
         append(_INT32_INT64.pack(entry.last_offset_epoch, entry.last_offset))
         if version >= 2:
             append(_BOOL.pack(BOOLS[entry.pre_vote]))
-        else:
-            if entry.pre_vote is not False:
-                raise WireFault
+        elif entry.pre_vote is not False:
+            raise WireFault
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)
         else:

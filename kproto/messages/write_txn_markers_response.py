@@ -190,9 +190,8 @@ def _write_writable_txn_marker_partition_result(
                 write_tags(append, (), entry._unknown_tags)
             else:
                 append(b"\0")
-        else:
-            if entry._unknown_tags:
-                raise WireFault
+        elif entry._unknown_tags:
+            raise WireFault
 
 
 def _read_writable_txn_marker_topic_result(

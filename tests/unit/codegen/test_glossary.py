@@ -167,7 +167,9 @@ class TestContent:
         negative = [place for place in places() if (place.field.default or "").startswith("-")]
         assert negative
         wanting = [
-            str(place) for place in negative if str(place.field.default) not in text_of(place)
+            str(place)
+            for place in negative
+            if str(place.field.default).replace("-2147483648", "-(2**31)") not in text_of(place)
         ]
         assert wanting == []
 
@@ -235,6 +237,7 @@ class TestLookup:
         assert load_glossary() is load_glossary()
 
 
+@pytest.mark.slow
 def test_every_field_is_explained_in_the_generated_docstring() -> None:
     explained = 0
     for spec in union().values():

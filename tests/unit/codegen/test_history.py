@@ -62,6 +62,7 @@ def fields_of(message: MessageSpec) -> Iterator[tuple[str, FieldSpec]]:
 # Kafka's two releases
 
 
+@pytest.mark.slow
 def test_what_the_union_covers() -> None:
     assert kafka().releases == RELEASES
     assert len(pairs()) == 877

@@ -101,6 +101,7 @@ def tagged(fields: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**entry, "tag": tag, "taggedVersions": "1+"} for tag, entry in enumerate(fields)]
 
 
+@pytest.mark.slow
 def test_fields_of_every_name_that_the_generated_code_uses(tmp_path: Path) -> None:
     assert {"Id", "Type", "Self", "Cls", "Version", "Append", "Data", "Pos", "Message"} < set(
         FIELD_NAMES
@@ -136,6 +137,7 @@ def test_fields_of_every_name_that_the_generated_code_uses(tmp_path: Path) -> No
         assert holder.keyed.find(**{name: "x"}) is holder.keyed[0]
 
 
+@pytest.mark.slow
 def test_structs_and_messages_of_every_name_that_the_generated_code_uses(tmp_path: Path) -> None:
     assert {"Self", "Struct", "Uuid", "Iterable", "Exception", "None", "True"} < set(CLASS_NAMES)
     inner = [

@@ -173,6 +173,7 @@ def test_a_folder_of_files(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_facts_can_be_imported_again() -> None:
     folder = SCHEMAS / "4.4.0"
     (entry,) = read_releases([folder], release="4.4.0").releases

@@ -45,7 +45,7 @@ def round_trip(specs: list[MessageSpec], folder: Path) -> None:
             try_every_version(cls)
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 @given(node=definitions())
 def test_what_keeps_the_rules_is_generated_and_works(
     node: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
@@ -55,7 +55,7 @@ def test_what_keeps_the_rules_is_generated_and_works(
     round_trip([spec], tmp_path_factory.mktemp("drawn"))
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
 @given(text=mutated_texts())
 def test_a_changed_text_is_refused_by_one_error_or_works(
     text: str, tmp_path_factory: pytest.TempPathFactory
@@ -81,7 +81,7 @@ def test_a_changed_text_is_refused_by_one_error_or_works(
                 assert cls.decode(made.encode(version), version) == made
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
 @given(older=definitions(), newer=definitions())
 def test_any_two_releases_are_compared_and_united_or_refused(
     older: dict[str, Any], newer: dict[str, Any]

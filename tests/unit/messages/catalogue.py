@@ -5,16 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import pytest
+
 from kproto import messages
 from kproto.messages.base import Message
 from kproto.schema.definitions import union
 from kproto.schema.layout import LayoutField, StructLayout, layout
 from kproto.schema.naming import class_name
 
-__all__ = ["NAMES", "Place", "class_of", "places", "shape_of", "structs"]
+__all__ = ["NAMES", "SOME_QUICK", "Place", "class_of", "places", "shape_of", "structs"]
 
 #: The names of all messages.
 NAMES = sorted(union())
+
+
+def _takes_long(index: int, name: str) -> bool:
+    """Three of four, and the messages with the most structs inside structs."""
+    return index % 4 != 0 or name.startswith("StreamsGroup")
+
+
+#: The same as parameters of a test that takes its time: a quick run has every fourth of them.
+SOME_QUICK = [
+    pytest.param(name, marks=pytest.mark.slow if _takes_long(index, name) else ())
+    for index, name in enumerate(NAMES)
+]
 
 
 def class_of(name: str) -> type[Message]:

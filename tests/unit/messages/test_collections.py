@@ -7,6 +7,7 @@ import pickle
 from typing import Any
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import given
 
 from kproto.messages import MetadataResponse, ProduceRequest
@@ -68,6 +69,26 @@ def test_what_was_removed_is_not_found() -> None:
     assert found.find(name="c") is found[1]
     found.clear()
     assert found.find(name="c") is None
+
+
+def test_each_element_is_indexed_once_whatever_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In loops of misses, and of misses that are appended: the index is not made anew."""
+    looked_at = 0
+    key_of = MetadataResponseTopicCollection._key_of
+
+    def counted(self: Any, element: Any) -> Any:
+        nonlocal looked_at
+        looked_at += 1
+        return key_of(self, element)
+
+    monkeypatch.setattr(MetadataResponseTopicCollection, "_key_of", counted)
+    found = topics()
+    for number in range(100):
+        assert found.find(name=f"missing {number}") is None
+        assert found.find(name=str(number)) is None
+        found.append(MetadataResponseTopic(name=str(number)))
+        assert found.find(name=str(number)) is found[-1]
+    assert looked_at == 100 + 100  # to index each, and to confirm each
 
 
 def test_order_may_change_after_a_look_up() -> None:
