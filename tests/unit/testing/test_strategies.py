@@ -50,6 +50,12 @@ from tests.unit.messages.catalogue import SOME_QUICK
 NO_STRATEGY: Any = None
 
 
+#: Wrong values in messages that have fields of most types; in any message takes ten times longer.
+WRONG_IN_SOME = st.sampled_from([FetchRequest, MetadataRequest, OffsetCommitRequest]).flatmap(
+    invalid
+)
+
+
 def class_of(name: str) -> type[Message]:
     found: type[Message] = getattr(generated, name)
     return found
@@ -219,9 +225,7 @@ def test_the_simplest_pair_has_the_lowest_version() -> None:
             id="a record batch",
         ),
         *[
-            pytest.param(
-                message_classes().flatmap(invalid), lambda it, why=why: why in it.reason, id=why
-            )
+            pytest.param(WRONG_IN_SOME, lambda it, why=why: why in it.reason, id=why)
             for why in (
                 "an object of another kind",
                 "null",
