@@ -307,6 +307,12 @@ class Request(Message, Generic[R]):
 
     __slots__ = ()
 
+    if not TYPE_CHECKING:
+
+        def __class_getitem__(cls, response: object) -> type[Request]:
+            """Only type checkers look at the response; what typing makes here costs an import."""
+            return cls
+
     API_KEY: ClassVar[int]  # pyright: ignore[reportIncompatibleVariableOverride]
     #: Who answers the request: broker, controller, raft, ….
     LISTENERS: ClassVar[tuple[str, ...]]
