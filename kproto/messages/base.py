@@ -159,7 +159,7 @@ class KeyedList(list[T]):
 
     def _is_somewhere(self, key: tuple[Any, ...]) -> bool:
         """Whether an element has the key, whatever the index says: it was changed, or moved."""
-        wanted = key if len(key) > 1 else key[0]
+        wanted = key[0] if len(key) == 1 else key
         return wanted in map(attrgetter(*self._KEY), self)
 
     def _find_all(self, *key: object) -> list[T]:
