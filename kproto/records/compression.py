@@ -43,6 +43,9 @@ class Codec(NamedTuple):
 
     `compress(data, level)` and `decompress(data, limit)` work on bytes; the latter raises
     ValueError with a reason when the data is broken or comes to more than `limit` bytes.
+    `decompress_into(data, room)` writes to the start of `room`, never past its end, and returns
+    how many bytes; None, with anything in `room`, if it is too small, if the data is broken or out
+    of the ordinary: `decompress` then says what is the matter.
     `levels` are the lowest and highest level that Kafka knows, None where there is none;
     `default_level`, which is one too, is what None stands for.
     """
@@ -51,6 +54,7 @@ class Codec(NamedTuple):
     name: str
     compress: Callable[[bytes, int], bytes]
     decompress: Callable[[bytes, int], bytes]
+    decompress_into: Callable[[bytes, memoryview], int | None]
     levels: tuple[int, int] | None = None
     default_level: int = 0
 
@@ -110,6 +114,10 @@ def _decompress_none(data: bytes, limit: int) -> bytes:
     return data
 
 
+def _decompress_none_into(data: bytes, room: memoryview) -> int | None:
+    return _copied(data, room)
+
+
 # ---- gzip (RFC 1952)
 
 
@@ -123,6 +131,10 @@ def _decompress_gzip(data: bytes, limit: int) -> bytes:
     return _decompress_streams(
         "gzip", data, limit, lambda: zlib.decompressobj(zlib.MAX_WBITS | 16), zlib.error
     )
+
+
+def _decompress_gzip_into(data: bytes, room: memoryview) -> int | None:
+    return _decompress_stream_into(zlib.decompressobj(zlib.MAX_WBITS | 16), zlib.error, data, room)
 
 
 # ---- snappy (with the framing of snappy-java, as Kafka's producers write it; raw is read too)
@@ -174,6 +186,25 @@ def _decompress_snappy_block(block: bytes, room: int, limit: int) -> bytes:
         raise ValueError(f"snappy: {error}") from None
 
 
+def _decompress_snappy_into(data: bytes, room: memoryview) -> int | None:
+    """snappy-java's framing alone, of one stream, as producers write it."""
+    cramjam = _cramjam("snappy")
+    if len(data) < len(_XERIAL_HEADER) or not data.startswith(_XERIAL_MAGIC):
+        return None
+    pos = len(_XERIAL_HEADER)
+    written = 0
+    while pos < len(data):
+        end = pos + 4 + int.from_bytes(data[pos : pos + 4], "big")
+        if end > len(data) or end < pos + 5:  # such a length has another stream's magic, too
+            return None
+        try:
+            written += cramjam.snappy.decompress_raw_into(data[pos + 4 : end], room[written:])
+        except cramjam.DecompressionError:
+            return None
+        pos = end
+    return written
+
+
 # ---- lz4 (frames of independent blocks: Kafka's reader refuses linked ones)
 
 
@@ -188,6 +219,10 @@ def _compress_lz4(data: bytes, level: int) -> bytes:
 def _decompress_lz4(data: bytes, limit: int) -> bytes:
     # A byte of lz4 stands for at most 255.
     return _decompress_into(_cramjam("lz4"), "lz4", data, limit, 255 * len(data))
+
+
+def _decompress_lz4_into(data: bytes, room: memoryview) -> int | None:
+    return _decompress_whole_into(_cramjam("lz4"), "lz4", data, room)
 
 
 # ---- zstd (RFC 8878)
@@ -215,6 +250,46 @@ def _decompress_zstd(data: bytes, limit: int) -> bytes:
         return _decompress_into(_cramjam("zstd"), "zstd", data, limit, 32768 * len(data))
     # There may be several frames, one behind the other.
     return _decompress_streams("zstd", data, limit, zstd.ZstdDecompressor, zstd.ZstdError)
+
+
+def _decompress_zstd_into(data: bytes, room: memoryview) -> int | None:
+    zstd = _zstd_of_standard_library()
+    if zstd is None:
+        return _decompress_whole_into(_cramjam("zstd"), "zstd", data, room)
+    return _decompress_stream_into(zstd.ZstdDecompressor(), zstd.ZstdError, data, room)
+
+
+# ---- what several codecs share
+
+
+def _copied(data: bytes, room: memoryview) -> int | None:
+    if len(data) > len(room):
+        return None
+    room[: len(data)] = data
+    return len(data)
+
+
+def _decompress_stream_into(
+    stream: Any, broken: type[Exception], data: bytes, room: memoryview
+) -> int | None:
+    """Decompress the one stream that `data` is; None if something stands behind it."""
+    if not data or not room:
+        return None
+    try:
+        whole = stream.decompress(data, len(room))
+    except broken:
+        return None
+    return _copied(whole, room) if stream.eof and not stream.unused_data else None
+
+
+def _decompress_whole_into(cramjam: Any, codec: str, data: bytes, room: memoryview) -> int | None:
+    """Decompress with cramjam, which does not write past a buffer."""
+    if not data or not room:
+        return None
+    try:
+        return int(getattr(cramjam, codec).decompress_into(data, room))
+    except (cramjam.DecompressionError, OSError):
+        return None
 
 
 def _decompress_streams(
@@ -284,11 +359,11 @@ def _decompress_into(cramjam: Any, codec: str, data: bytes, limit: int, most: in
 
 #: Kafka's codecs by id.
 CODECS: Final = (
-    Codec(0, "none", _compress_none, _decompress_none),
-    Codec(1, "gzip", _compress_gzip, _decompress_gzip, (1, 9), -1),
-    Codec(2, "snappy", _compress_snappy, _decompress_snappy),
+    Codec(0, "none", _compress_none, _decompress_none, _decompress_none_into),
+    Codec(1, "gzip", _compress_gzip, _decompress_gzip, _decompress_gzip_into, (1, 9), -1),
+    Codec(2, "snappy", _compress_snappy, _decompress_snappy, _decompress_snappy_into),
     # Kafka's default is 9, for which its producers take the fast compressor, which is level 1 here.
     # Above 12 nothing changes.
-    Codec(3, "lz4", _compress_lz4, _decompress_lz4, (1, 17), 1),
-    Codec(4, "zstd", _compress_zstd, _decompress_zstd, (-131072, 22), 3),
+    Codec(3, "lz4", _compress_lz4, _decompress_lz4, _decompress_lz4_into, (1, 17), 1),
+    Codec(4, "zstd", _compress_zstd, _decompress_zstd, _decompress_zstd_into, (-131072, 22), 3),
 )

@@ -22,22 +22,29 @@ from kproto.records import (
 from kproto.records.layout import CODEC_MASK, HEADER_BYTES, MIN_RECORD_BYTES
 from kproto.wire.errors import CorruptBatchError, MissingCodecError
 
+from .arena import Arena
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from kproto.records import Codec
 
 __all__ = ["MAX_CHUNK_BYTES", "BatchSection", "MessageSection", "batch_sections", "next_offset"]
 
 # How many bytes of records one chunk of columns may hold before the next one begins. Arrow's
-# 32-bit offsets allow 2 GiB; 32 MiB keep a chunk, and what Spark makes of it, small beside a heap.
-MAX_CHUNK_BYTES: Final = 32 << 20
+# 32-bit offsets allow 2 GiB; 8 MiB keep a chunk, and what Spark makes of it, small beside a heap.
+MAX_CHUNK_BYTES: Final = 8 << 20
 
 
 @dataclass(slots=True)
 class BatchSection:
-    """The records of one batch, uncompressed, in `data[start:end]`."""
+    """The records of one batch, uncompressed, in `data[start:end]`.
+
+    `data` is a bytearray if it is an arena's memory, which is written again one day.
+    """
 
     batch: RecordBatch
-    data: bytes
+    data: bytes | bytearray
     start: int
     end: int
 
@@ -81,13 +88,13 @@ class MessageSection:
 
 
 def batch_sections(
-    records: bytes, *, start: int = 0, end: int | None = None
+    records: bytes, *, start: int = 0, end: int | None = None, arena: Arena | None = None
 ) -> Iterator[BatchSection | MessageSection]:
     """The data batches in `records` that may hold offsets from `start` up to, not with, `end`.
 
     A batch outside of these is passed over unread, as is a last one that was cut short. Yields
     the good batches that stand before a broken one, then raises. Messages of magic 0 and 1 come
-    decoded.
+    decoded. Compressed batches are decompressed into `arena` where they fit.
 
     Raises:
         CorruptBatchError: a batch is broken.
@@ -109,18 +116,26 @@ def batch_sections(
         section = BatchSection(batch, records, first, batch.position + batch.size_in_bytes)
         codec = codec_for_id(batch.attributes & CODEC_MASK)
         if codec.id and (batch.record_count or section.size):
-            try:
-                section.data = codec.decompress(
-                    records[section.start : section.end], MAX_DECOMPRESSED_BYTES
-                )
-            except MissingCodecError:
-                raise
-            except ValueError as error:
-                raise section.corrupt(str(error)) from None
-            section.start, section.end = 0, len(section.data)
+            _decompress(section, records[section.start : section.end], codec, arena)
         if section.count * MIN_RECORD_BYTES > section.size:
             raise section.corrupt(f"{section.count} records do not fit into {section.size} bytes")
         yield section
+
+
+def _decompress(section: BatchSection, packed: bytes, codec: Codec, arena: Arena | None) -> None:
+    """Put what `packed` decompresses to in its place: in the arena, or alone if it does not fit."""
+    try:
+        if arena is not None:
+            start = arena.used
+            if arena.decompress(codec, packed, MAX_DECOMPRESSED_BYTES):
+                section.data, section.start, section.end = arena.buffer, start, arena.used
+                return
+        section.data = codec.decompress(packed, MAX_DECOMPRESSED_BYTES)
+    except MissingCodecError:
+        raise
+    except ValueError as error:
+        raise section.corrupt(str(error)) from None
+    section.start, section.end = 0, len(section.data)
 
 
 def _messages(batch: LegacyBatch, start: int, end: int | None) -> MessageSection:

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from kproto.wire.errors import CorruptBatchError
 
+from .arena import Arena
 from .batches import MAX_CHUNK_BYTES, BatchSection, MessageSection, batch_sections
 from .columns import ByteRanges, RecordColumns, columns_of
 
@@ -83,25 +84,42 @@ def decode_records(
     batches: list[BatchSection] = []
     messages: list[MessageSection] = []
     size = 0
-    sections = batch_sections(records, start=start, end=end)
-    while True:
-        try:
-            section = next(sections, None)
-        except Exception:
-            yield from _decode_group(batches, messages, start, end)
-            raise
-        if section is None:
-            break
-        other_kind = messages if isinstance(section, BatchSection) else batches
-        if other_kind or (size and size + section.size > chunk_bytes):
-            yield from _decode_group(batches, messages, start, end)
-            batches, messages, size = [], [], 0
-        if isinstance(section, BatchSection):
-            batches.append(section)
-        else:
-            messages.append(section)
-        size += section.size
-    yield from _decode_group(batches, messages, start, end)
+    arena = Arena(chunk_bytes)
+    sections = batch_sections(records, start=start, end=end, arena=arena)
+    try:
+        while True:
+            try:
+                section = next(sections, None)
+            except Exception:
+                yield from _decode_group(batches, messages, start, end)
+                raise
+            if section is None:
+                break
+            other_kind = messages if isinstance(section, BatchSection) else batches
+            if other_kind or (size and size + section.size > chunk_bytes):
+                yield from _decode_group(batches, messages, start, end)
+                batches, messages, size = [], [], 0
+                _begin_chunk(arena, section, records)
+            if isinstance(section, BatchSection):
+                batches.append(section)
+            else:
+                messages.append(section)
+            size += section.size
+        yield from _decode_group(batches, messages, start, end)
+    finally:
+        arena.close()
+
+
+def _begin_chunk(arena: Arena, section: BatchSection | MessageSection, fetched: bytes) -> None:
+    """Empty the arena, but for the section if that is decompressed already."""
+    if isinstance(section, MessageSection) or section.data is fetched:
+        arena.restart()
+        return
+    data = bytes(section.data[section.start : section.end])
+    arena.restart()
+    section.data, section.start, section.end = data, 0, len(data)
+    if arena.add(data):
+        section.data = arena.buffer
 
 
 def _decode_group(
@@ -143,8 +161,8 @@ def _decode_sections(
     grow; if the last one is the record's end then each before it was inside the record. That
     one comparison stands for all bounds checks.
     """
-    buffer, sections = _one_buffer(sections)
     first = sections[0]
+    buffer, sections = _one_buffer(sections)
     u8 = np.frombuffer(buffer, dtype=np.uint8)
     pairs = _byte_pairs(buffer)
     ends = _record_ends(buffer, u8, pairs, sections)
@@ -206,13 +224,19 @@ def _decode_sections(
 
 def _one_buffer(
     sections: Sequence[BatchSection],
-) -> tuple[bytes, Sequence[BatchSection]]:
-    """The sections over one buffer: the fetch response itself unless one was decompressed."""
+) -> tuple[bytes | memoryview, Sequence[BatchSection]]:
+    """The sections over one buffer: the fetch response itself, or an arena's memory.
+
+    Only where both take turns, or a batch did not fit the arena, are all copied together.
+    """
     buffer = sections[0].data
     if all(section.data is buffer for section in sections):
+        if isinstance(buffer, bytearray):
+            # As long as this view lives the arena is not written again.
+            return memoryview(buffer).toreadonly()[: sections[-1].end], sections
         return buffer, sections
     moved: list[BatchSection] = []
-    parts: list[bytes] = []
+    parts: list[bytes | bytearray] = []
     size = 0
     for section in sections:
         parts.append(section.data[section.start : section.end])
@@ -222,7 +246,7 @@ def _one_buffer(
 
 
 def _record_ends(
-    buffer: bytes, u8: Bytes, pairs: BytePairs, sections: Sequence[BatchSection]
+    buffer: bytes | memoryview, u8: Bytes, pairs: BytePairs, sections: Sequence[BatchSection]
 ) -> Int64s:
     """Where each record ends, from the length varints alone.
 
@@ -239,7 +263,7 @@ def _record_ends(
 _LOCKSTEP_SECTIONS: Final = 32
 
 
-def _record_ends_one_by_one(buffer: bytes, sections: Sequence[BatchSection]) -> Int64s:
+def _record_ends_one_by_one(buffer: bytes | memoryview, sections: Sequence[BatchSection]) -> Int64s:
     """The one loop that runs once a record; for few and large batches."""
     ends: list[int] = []
     append = ends.append
@@ -304,7 +328,7 @@ def _unfilled(section: BatchSection, position: int) -> CorruptBatchError:
     )
 
 
-def _after_long_length(buffer: bytes, position: int) -> int:
+def _after_long_length(buffer: bytes | memoryview, position: int) -> int:
     """The end of a record whose length takes three bytes or more."""
     length = shift = 0
     while True:
@@ -339,7 +363,7 @@ def _short_varints() -> tuple[Int32s, Int32s]:
 _SHORT_VARINTS, _RECORD_BYTES = _short_varints()
 
 
-def _byte_pairs(buffer: bytes) -> BytePairs:
+def _byte_pairs(buffer: bytes | memoryview) -> BytePairs:
     """Each two neighbouring bytes of the buffer as one number, the first the lower; no copy."""
     return np.ndarray(max(len(buffer) - 1, 0), dtype="<u2", buffer=buffer, strides=(1,))
 
@@ -405,7 +429,8 @@ def _headers(
     """
     total = int(counts.sum())
     first_of_row = np.cumsum(counts) - counts
-    bounds = np.empty((4, total), dtype=np.int64)
+    # As Arrow will have them; what does not fit is found when positions are compared.
+    bounds = np.empty((4, total), dtype=np.int32)
     nulls: Bools | None = None
     most = int(counts.max(initial=0))
     uniform = most * len(counts) == total

@@ -45,8 +45,8 @@ class ByteRanges:
     `null` marks rows that have no bytes at all (their range is empty); None means no row is null.
     """
 
-    starts: Int64s
-    ends: Int64s
+    starts: Int64s | Int32s
+    ends: Int64s | Int32s
     null: Bools | None = None
 
     def __len__(self) -> int:
@@ -57,11 +57,11 @@ class ByteRanges:
         null = None if self.null is None else self.null[wanted]
         return ByteRanges(self.starts[wanted], self.ends[wanted], null)
 
-    def at(self, buffer: bytes, row: int) -> bytes | None:
+    def at(self, buffer: bytes | memoryview, row: int) -> bytes | None:
         """The bytes of one row."""
         if self.null is not None and self.null[row]:
             return None
-        return buffer[self.starts[row] : self.ends[row]]
+        return bytes(buffer[self.starts[row] : self.ends[row]])
 
 
 @dataclass(slots=True)
@@ -71,10 +71,11 @@ class RecordColumns:
     `timestamp_types` are Kafka's: 0 for create time, 1 for log append time, -1 for none.
 
     Row r's headers are the rows `header_offsets[r]` to `header_offsets[r + 1]` of
-    `header_keys` and `header_values`. All ranges point into `buffer`.
+    `header_keys` and `header_values`. All ranges point into `buffer`, which is a memoryview if
+    batches were compressed: as long as it lives, its memory is not used again.
     """
 
-    buffer: bytes
+    buffer: bytes | memoryview
     offsets: Int64s
     timestamps: Int64s
     timestamp_types: Int32s

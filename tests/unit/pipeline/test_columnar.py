@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kproto_pipeline import columnar
+from kproto_pipeline import batches, columnar
+from kproto_pipeline.arena import MAX_SPARE_ARENAS
 from kproto_pipeline.batches import next_offset
 from kproto_pipeline.columnar import RECORD_FIELDS, decode_records, record_batch
 
@@ -203,6 +204,71 @@ def test_equals_the_record_decoder(data: bytes, start: int, end: int, chunk_byte
             kept = (row["timestampType"], row["key"], row["value"], headers)
             found.append((row["offset"], timestamp, *kept))
     assert found == expected
+
+
+def compressed(codec: str, value: bytes, first: int, count: int = 3) -> bytes:
+    """A batch of `count` records from offset `first`."""
+    rows: list[NewRecord] = [(b"k", value, [("h", value)], T)] * count
+    batch = encode_batch(rows, compression=codec)
+    return restamp(RecordBatch(batch), base_offset=first)
+
+
+CODEC_NAMES = ["gzip", "snappy", "lz4", "zstd"]
+
+
+@pytest.mark.parametrize("codec", CODEC_NAMES)
+def test_columns_that_are_kept_are_not_written_over(codec: str) -> None:
+    """However many chunks and fetch responses come after them."""
+    kept = []
+    for number in range(4):
+        value = b"%d" % number * 500
+        data = b"".join(compressed(codec, value, 3 * n) for n in range(6))
+        kept += [(value, chunk) for chunk in decode_records(data, chunk_bytes=8000)]
+    assert len(kept) > 8
+    for value, chunk in kept:
+        for row in range(len(chunk)):
+            assert chunk.value(row) == value
+            assert chunk.headers(row) == [("h", value)]
+
+
+@pytest.mark.parametrize("codec", CODEC_NAMES)
+def test_memory_that_nobody_reads_is_used_again(codec: str) -> None:
+    """The same two buffers for any number of chunks."""
+    data = b"".join(compressed(codec, b"v" * 500, 3 * n) for n in range(40))
+    memory = set()
+    for chunk in decode_records(data, chunk_bytes=8000):
+        assert isinstance(chunk.buffer, memoryview)
+        memory.add(id(chunk.buffer.obj))
+    assert len(memory) <= MAX_SPARE_ARENAS + 1
+
+
+@pytest.mark.parametrize("codec", CODEC_NAMES)
+def test_a_batch_larger_than_a_chunk_stands_alone(codec: str) -> None:
+    sizes = [10, 5000, 10, 10, 5000, 5000]
+    parts = [compressed(codec, b"x" * size, 3 * n) for n, size in enumerate(sizes)]
+    parts.append(compressed("none", b"x" * 7, 18))
+    found = [
+        (offset, value)
+        for chunk in decode_records(b"".join(parts), chunk_bytes=9000)
+        for offset, value in zip(
+            chunk.offsets.tolist(), map(chunk.value, range(len(chunk))), strict=True
+        )
+    ]
+    expected = [b"x" * size for size in [*sizes, 7] for _ in range(3)]
+    assert found == list(enumerate(expected))
+
+
+@pytest.mark.parametrize("codec", CODEC_NAMES)
+def test_a_batch_beyond_the_bound_is_refused(codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it would fit the memory at hand."""
+    data = compressed(codec, b"v" * 500, 0)
+    (chunk,) = decode_records(data)
+    size = len(chunk.buffer)
+    monkeypatch.setattr(batches, "MAX_DECOMPRESSED_BYTES", size)
+    assert len(next(decode_records(data))) == 3
+    monkeypatch.setattr(batches, "MAX_DECOMPRESSED_BYTES", size - 1)
+    with pytest.raises(CorruptBatchError, match=f"bound of {size - 1} bytes"):
+        next(decode_records(data))
 
 
 def test_many_batches_are_walked_in_lockstep() -> None:

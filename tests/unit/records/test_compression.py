@@ -75,6 +75,41 @@ def test_the_bound_is_exact(codec: Codec, size: int) -> None:
 
 
 @codecs
+@given(st.binary(min_size=1, max_size=3000), st.integers(1, 50), st.integers(-2, 40))
+def test_decompressing_into_room_stays_inside(
+    codec: Codec, data: bytes, times: int, spare: int
+) -> None:
+    """The whole, or None if there is no room; what stands behind the room stays as it was."""
+    whole = data * times
+    size = len(whole) + spare
+    packed = codec.compress(whole, codec.default_level)
+    buffer = bytearray(b"#" * (max(size, 0) + 100))
+    written = codec.decompress_into(packed, memoryview(buffer)[: max(size, 0)])
+    assert buffer[max(size, 0) :] == b"#" * 100
+    if spare < 0:
+        assert written is None
+    elif spare > 0 or written is not None:
+        assert written == len(whole)
+        assert buffer[:written] == whole
+
+
+@codecs
+@given(st.binary(max_size=300), st.data())
+def test_decompressing_into_room_takes_nothing_that_is_refused_otherwise(
+    codec: Codec, data: bytes, draws: st.DataObject
+) -> None:
+    """Of bytes that were changed, cut or doubled: the same result, or None."""
+    packed = bytearray(codec.compress(data, codec.default_level) * draws.draw(st.integers(1, 2)))
+    if packed and draws.draw(st.booleans()):
+        packed[draws.draw(st.integers(0, len(packed) - 1))] = draws.draw(st.integers(0, 255))
+    given = bytes(packed[: draws.draw(st.integers(0, len(packed)))])
+    room = bytearray(2000)
+    written = codec.decompress_into(given, memoryview(room))
+    if written is not None:
+        assert codec.decompress(given, 2000) == room[:written]
+
+
+@codecs
 def test_a_batch_that_decompresses_to_too_much_is_an_error(codec: Codec) -> None:
     data = encode_batch([(None, bytes(1 << 20), (), T)], compression=codec.name)
     [batch] = read_batches(data)
