@@ -31,6 +31,8 @@ FIXED = {
     "share.coordinator.state.topic.num.partitions": "4",
     # A test's group is complete when its members have joined; waiting for more only costs time.
     "group.initial.rebalance.delay.ms": "0",
+    # Records of tests carry fixed, old timestamps; a broker must not delete them for their age.
+    "log.retention.ms": "-1",
     "auto.create.topics.enable": "false",
     "delete.topic.enable": "true",
 }
