@@ -51,9 +51,9 @@ NO_STRATEGY: Any = None
 
 
 #: Wrong values in messages that have fields of most types; in any message takes ten times longer.
-WRONG_IN_SOME = st.sampled_from([FetchRequest, MetadataRequest, OffsetCommitRequest]).flatmap(
-    invalid
-)
+WRONG_IN_SOME: SearchStrategy[InvalidMessage[Any]] = st.sampled_from(
+    [FetchRequest, MetadataRequest, OffsetCommitRequest]
+).flatmap(invalid)
 
 
 def class_of(name: str) -> type[Message]:
