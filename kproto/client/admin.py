@@ -58,7 +58,10 @@ class NewTopic(NamedTuple):
 def create_topics_request(
     topics: Sequence[str | NewTopic], timeout_ms: int, *, validate_only: bool
 ) -> CreateTopicsRequest:
-    """The request that creates `topics`."""
+    """The request that creates `topics`. Raises ConfigurationError for what is none."""
+    for topic in topics:
+        if not isinstance(topic, str | NewTopic):
+            raise ConfigurationError(f"{topic!r} is neither the name of a topic nor a NewTopic")
     wanted = [NewTopic(topic) if isinstance(topic, str) else topic for topic in topics]
     return CreateTopicsRequest(
         topics=[

@@ -33,23 +33,31 @@ INTEGER_BOUNDS: Final = {
 #: Lengths in bytes around which the varint in front of compact text and bytes grows.
 EDGE_LENGTHS: Final = (126, 127, 128, 16382, 16383, 16384)
 
-EDGE_TEXTS: Final = (
-    "\0",
-    "é" * 63,
-    *["x" * length for length in EDGE_LENGTHS],
-    "x" * MAX_STRING_BYTES,
+
+def _long_text(length: int) -> str:
+    return "x" * length
+
+
+def _long_bytes(length: int) -> bytes:
+    return b"\xff" * length
+
+
+# Made from their lengths, as a strategy prints all that it samples from.
+_EDGE_TEXTS: Final = st.one_of(
+    st.sampled_from(("\0", "é" * 63)),
+    st.sampled_from((*EDGE_LENGTHS, MAX_STRING_BYTES)).map(_long_text),
 )
-EDGE_BYTES: Final = (b"\0", *[b"\xff" * length for length in EDGE_LENGTHS])
+_EDGE_BYTES: Final = st.one_of(st.just(b"\0"), st.sampled_from(EDGE_LENGTHS).map(_long_bytes))
 
 #: Short ones far more often than long ones, so that a message of many fields stays small.
 _BYTES: Final = st.one_of(
     st.binary(max_size=20),
     st.binary(max_size=20),
     st.binary(max_size=20),
-    st.sampled_from(EDGE_BYTES),
+    _EDGE_BYTES,
 )
 _TEXTS: Final = st.one_of(
-    st.text(max_size=20), st.text(max_size=20), st.text(max_size=20), st.sampled_from(EDGE_TEXTS)
+    st.text(max_size=20), st.text(max_size=20), st.text(max_size=20), _EDGE_TEXTS
 )
 
 _HEADERS: Final = st.tuples(st.text(max_size=8), st.none() | st.binary(max_size=8))

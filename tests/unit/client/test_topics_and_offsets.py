@@ -94,6 +94,13 @@ async def test_a_topic_that_cannot_be_created_or_deleted() -> None:
         assert str(told.value) == "UNKNOWN_TOPIC_OR_PARTITION (3): deleting topic 'b'"
 
 
+async def test_what_is_no_topic_is_not_created() -> None:
+    wrong: Any = {"a": 3}
+    async with ScriptedBroker({}) as broker, Client(broker.bootstrap) as client:
+        with pytest.raises(ConfigurationError, match="neither the name of a topic nor a NewTopic"):
+            await client.create_topics("b", wrong)
+
+
 async def test_an_old_broker_is_asked_to_delete_by_name() -> None:
     def ranges(asked: ReceivedRequest) -> ApiVersionsResponse:
         keys = [(3, 12), (20, 5), (18, 4)]
