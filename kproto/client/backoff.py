@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
+
 from .settings import ClientSettings
 
-__all__ = ["backoff_ms"]
+__all__ = ["backoff_ms", "backoff_s"]
 
 #: Shares of the wait that chance adds or takes away, so that clients do not retry in step.
 JITTER = 0.2
@@ -18,3 +20,8 @@ def backoff_ms(settings: ClientSettings, attempt: int, chance: float) -> float:
     """
     wait = settings.retry_backoff_ms * 2.0 ** min(attempt - 1, 30)
     return float(min(wait, settings.retry_backoff_max_ms) * (1 + JITTER * (2 * chance - 1)))
+
+
+def backoff_s(settings: ClientSettings, attempt: int) -> float:
+    """The wait as `asyncio.sleep` takes it, in seconds, with a chance drawn."""
+    return backoff_ms(settings, attempt, random.random()) / 1000  # noqa: S311 - jitter, no secret

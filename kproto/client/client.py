@@ -7,7 +7,6 @@ negotiates its version; what a request and its response hold is the caller's.
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
@@ -38,7 +37,7 @@ from .admin import (
     raise_for_created,
     raise_for_deleted,
 )
-from .backoff import backoff_ms
+from .backoff import backoff_s
 from .cluster import Cluster, TopicInfo
 from .connection import BrokerConnection
 from .fetching import (
@@ -306,7 +305,7 @@ class Client:
             if not code:
                 return found
             attempt += 1
-            wait = backoff_ms(self.settings, attempt, random.random()) / 1000  # noqa: S311 - jitter
+            wait = backoff_s(self.settings, attempt)
             known_as, reason = error_code(code), f"topic {name!r}"
             if not known_as.retriable:
                 raise BrokerResponseError(code, known_as.name, reason)
@@ -330,7 +329,7 @@ class Client:
                 if isinstance(error, BrokerResponseError) and not (responses and error.retriable):
                     raise
                 attempt += 1
-                wait = backoff_ms(self.settings, attempt, random.random()) / 1000  # noqa: S311
+                wait = backoff_s(self.settings, attempt)
                 if time.monotonic() + wait > deadline:
                     raise
             await asyncio.sleep(wait)

@@ -8,7 +8,6 @@ next position is the offset behind the last batch, also where compaction has rem
 from __future__ import annotations
 
 import asyncio
-import random
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from operator import length_hint
@@ -28,7 +27,7 @@ from ..wire.errors import (
     RequestTimeoutError,
 )
 from .admin import TopicPartition
-from .backoff import backoff_ms
+from .backoff import backoff_s
 from .fetching import (
     AbortedTransactions,
     FetchAction,
@@ -403,8 +402,7 @@ class Consumer:
         settings = self._client.settings
         if attempt * settings.retry_backoff_max_ms > settings.delivery_timeout_ms:
             raise error
-        wait = backoff_ms(settings, attempt, random.random())  # noqa: S311 - jitter
-        await asyncio.sleep(wait / 1000)
+        await asyncio.sleep(backoff_s(settings, attempt))
 
 
 def _checked(

@@ -8,7 +8,6 @@ the broker drops what it has already (KIP-98).
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -27,7 +26,7 @@ from ..wire.errors import (
     KprotoError,
     RequestTimeoutError,
 )
-from .backoff import backoff_ms
+from .backoff import backoff_s
 from .partitioner import partition_of_key
 from .producing import (
     BATCH_OVERHEAD_BYTES,
@@ -388,7 +387,7 @@ class Producer:
                 lane.sequence = (lane.sequence + len(batch.records)) & _LAST_SEQUENCE
                 return
             attempt += 1
-            wait = backoff_ms(settings, attempt, random.random()) / 1000  # noqa: S311 - jitter
+            wait = backoff_s(settings, attempt)
             if action is ProduceAction.FAIL or time.monotonic() + wait > deadline:
                 raise error
             if action is ProduceAction.REFRESH:

@@ -17,7 +17,7 @@ from ..schema.naming import attribute_name
 from ..schema.specs import FieldSpec
 from ..wire.limits import MAX_STRING_BYTES, MAX_TAG
 from ..wire.tags import RawTaggedField
-from ._values import INTEGER_BOUNDS
+from .instances import INTEGER_BOUNDS
 
 __all__ = ["InvalidMessage", "break_one_field"]
 

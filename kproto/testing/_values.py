@@ -15,20 +15,11 @@ from ..records import encode_batch
 from ..wire.limits import MAX_STRING_BYTES, MAX_TAG
 from ..wire.tags import RawTaggedField
 from ..wire.uuid import ZERO_UUID, Uuid
+from .instances import INTEGER_BOUNDS
 
-__all__ = ["INTEGER_BOUNDS", "Values", "primitive", "record_batches", "unknown_tags"]
+__all__ = ["Values", "primitive", "record_batches", "unknown_tags"]
 
 Values: TypeAlias = SearchStrategy[Any]
-
-#: The smallest and the largest value of each type of whole numbers.
-INTEGER_BOUNDS: Final = {
-    "int8": (-(2**7), 2**7 - 1),
-    "int16": (-(2**15), 2**15 - 1),
-    "uint16": (0, 2**16 - 1),
-    "int32": (-(2**31), 2**31 - 1),
-    "uint32": (0, 2**32 - 1),
-    "int64": (-(2**63), 2**63 - 1),
-}
 
 #: Lengths in bytes around which the varint in front of compact text and bytes grows.
 EDGE_LENGTHS: Final = (126, 127, 128, 16382, 16383, 16384)

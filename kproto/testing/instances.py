@@ -19,7 +19,7 @@ from ..wire.limits import MAX_TAG
 from ..wire.tags import RawTaggedField
 from ..wire.uuid import ZERO_UUID, Uuid
 
-__all__ = ["Fill", "instance", "instances", "null_depths", "random_instances"]
+__all__ = ["INTEGER_BOUNDS", "Fill", "instance", "instances", "null_depths", "random_instances"]
 
 M = TypeVar("M", bound=Message)
 
@@ -45,7 +45,7 @@ class Fill(Enum):
 
 
 #: The smallest and the largest value of each type of whole numbers.
-_BOUNDS: Final = {
+INTEGER_BOUNDS: Final = {
     "int8": (-(2**7), 2**7 - 1),
     "int16": (-(2**15), 2**15 - 1),
     "uint16": (0, 2**16 - 1),
@@ -194,7 +194,7 @@ class _Builder:
                 return []
 
     def number(self, kind: str) -> int:
-        low, high = _BOUNDS[kind]
+        low, high = INTEGER_BOUNDS[kind]
         match self.fill:
             case Fill.EMPTY:
                 return 0
@@ -289,8 +289,7 @@ class _RandomBuilder(_Builder):
 
     def __init__(self, message: type[Message], seed: str, unknown_tags: bool) -> None:
         super().__init__(message, Fill.FULL, unknown_tags=unknown_tags)
-        # Values for tests, not secrets.
-        self.source = random.Random(seed)  # noqa: S311
+        self.source = random.Random(seed)  # noqa: S311 - values for tests, not secrets
 
     def chance(self, share: float) -> bool:
         return self.source.random() < share
@@ -323,7 +322,7 @@ class _RandomBuilder(_Builder):
         return self.source.choice(_LONG_LENGTHS if self.chance(0.05) else _TELLING_LENGTHS)
 
     def number(self, kind: str) -> int:
-        low, high = _BOUNDS[kind]
+        low, high = INTEGER_BOUNDS[kind]
         if self.chance(0.4):
             return self.source.choice((low, low + 1, max(low, -1), 0, 1, 127, high - 1, high))
         drawn = self.source.getrandbits(self.source.randrange(1, high.bit_length() + 1))
