@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.any_broker import EMBEDDED, bootstrap, broker_version, client, topic
+from tests.support.any_broker import EMBEDDED, bootstrap, broker_version, client, connection, topic
 from tests.support.async_limits import limit_async_tests
 
-__all__ = ["bootstrap", "broker_version", "client", "topic"]
+__all__ = ["bootstrap", "broker_version", "client", "connection", "topic"]
 
 HERE = Path(__file__).parent
 

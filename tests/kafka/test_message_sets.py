@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -28,10 +27,8 @@ from kproto.records import (
     read_batches,
     read_records,
 )
-from tests.support.any_broker import EMBEDDED
-from tests.support.availability import not_available
-from tests.support.brokers import CANNOT_START, Brokers
-from tests.support.embedded import threaded_broker
+from tests.support.any_broker import EMBEDDED, real_broker
+from tests.support.brokers import Brokers
 from tests.support.raw_connection import RawConnection
 from tests.support.raw_topic import PATIENCE_S, RawTopic
 
@@ -56,20 +53,15 @@ def broker_version(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def connection(broker_version: str, kafka_brokers: Brokers) -> Iterator[RawConnection]:
-    """A connection to that broker."""
-    if broker_version == EMBEDDED:
-        with threaded_broker() as embedded, RawConnection(embedded.bootstrap) as connection:
-            yield connection
-        return
-    try:
-        running = kafka_brokers.get(broker_version)
-    except CANNOT_START as error:
-        not_available(f"a real Kafka {broker_version}", error)
-    if running.version != LAST_WITH_MESSAGE_SETS:
-        pytest.skip(f"the broker at {running.bootstrap} may be one without message sets")
-    with RawConnection(running.bootstrap) as connection:
-        yield connection
+def connection(
+    connection: RawConnection, broker_version: str, kafka_brokers: Brokers
+) -> RawConnection:
+    """A connection to that broker, when it is one that knows message sets."""
+    if broker_version != EMBEDDED:
+        running = real_broker(broker_version, kafka_brokers)
+        if running.version != LAST_WITH_MESSAGE_SETS:
+            pytest.skip(f"the broker at {running.bootstrap} may be one without message sets")
+    return connection
 
 
 def contents(records: list[Record]) -> list[tuple[bytes | None, bytes | None]]:

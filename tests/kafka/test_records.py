@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,10 +18,7 @@ from kproto.records import (
     read_records,
     restamp,
 )
-from tests.support.any_broker import EMBEDDED
-from tests.support.availability import not_available
-from tests.support.brokers import CANNOT_START, Brokers, RunningKafka
-from tests.support.embedded import threaded_broker
+from tests.support.brokers import RunningKafka
 from tests.support.raw_connection import RawConnection
 from tests.support.raw_topic import RawTopic
 
@@ -43,21 +39,6 @@ MANY: list[NewRecord] = [
     for i in range(500)
 ]
 LARGE: list[NewRecord] = [(b"large", bytes(range(256)) * 1500, (), NOW)]
-
-
-@pytest.fixture
-def connection(broker_version: str, kafka_brokers: Brokers) -> Iterator[RawConnection]:
-    """A connection to each real broker, and to the embedded one."""
-    if broker_version == EMBEDDED:
-        with threaded_broker() as embedded, RawConnection(embedded.bootstrap) as connection:
-            yield connection
-        return
-    try:
-        running = kafka_brokers.get(broker_version)
-    except CANNOT_START as error:
-        not_available(f"a real Kafka {broker_version}", error)
-    with RawConnection(running.bootstrap) as connection:
-        yield connection
 
 
 def contents(data: bytes, from_offset: int = 0) -> list[NewRecord]:

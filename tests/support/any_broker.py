@@ -6,7 +6,7 @@ Import them into the conftest of a folder whose tests want them.
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import pytest_asyncio
@@ -15,9 +15,19 @@ import kproto
 from kproto.broker import Broker
 
 from .availability import not_available
-from .brokers import CANNOT_START, Brokers, versions
+from .brokers import CANNOT_START, Brokers, RunningKafka, versions
+from .embedded import threaded_broker
+from .raw_connection import RawConnection
 
-__all__ = ["EMBEDDED", "bootstrap", "broker_version", "client", "topic"]
+__all__ = [
+    "EMBEDDED",
+    "bootstrap",
+    "broker_version",
+    "client",
+    "connection",
+    "real_broker",
+    "topic",
+]
 
 EMBEDDED = "embedded"
 
@@ -35,11 +45,26 @@ async def bootstrap(broker_version: str, kafka_brokers: Brokers) -> AsyncIterato
         async with Broker() as broker:
             yield broker.bootstrap
         return
+    yield real_broker(broker_version, kafka_brokers).bootstrap
+
+
+@pytest.fixture
+def connection(broker_version: str, kafka_brokers: Brokers) -> Iterator[RawConnection]:
+    """A blocking connection to that broker; an embedded one is the test's own."""
+    if broker_version == EMBEDDED:
+        with threaded_broker() as embedded, RawConnection(embedded.bootstrap) as connection:
+            yield connection
+        return
+    with RawConnection(real_broker(broker_version, kafka_brokers).bootstrap) as connection:
+        yield connection
+
+
+def real_broker(version: str, kafka_brokers: Brokers) -> RunningKafka:
+    """The running broker of that version; the test is skipped, in CI it fails, without one."""
     try:
-        running = kafka_brokers.get(broker_version)
+        return kafka_brokers.get(version)
     except CANNOT_START as error:
-        not_available(f"a real Kafka {broker_version}", error)
-    yield running.bootstrap
+        not_available(f"a real Kafka {version}", error)
 
 
 @pytest_asyncio.fixture
