@@ -5,13 +5,15 @@ from __future__ import annotations
 import gzip
 import random
 import sys
-import zlib
+import tracemalloc
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import cramjam
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,7 +28,7 @@ from kproto.records import (
     encode_batch,
     read_batches,
 )
-from kproto.records.compression import _zstd_of_standard_library, level_for
+from kproto.records.compression import _zlib, _zstandard, _zstd_of_standard_library, level_for
 from kproto.records.layout import HEADER_BYTES
 from kproto.wire.errors import ConfigurationError, CorruptBatchError, MissingCodecError
 
@@ -38,11 +40,21 @@ RECORDS: list[NewRecord] = [(b"key", b"value " * 10, [("h", b"v")], T)] * 50
 codecs = pytest.mark.parametrize("codec", COMPRESSING, ids=lambda codec: codec.name)
 
 
-@pytest.fixture(autouse=True)
-def modules_are_looked_for_in_each_test() -> Iterator[None]:
-    _zstd_of_standard_library.cache_clear()
-    yield
-    _zstd_of_standard_library.cache_clear()
+LOOKED_FOR_ONCE = (_zlib, _zstandard, _zstd_of_standard_library)
+
+
+@pytest.fixture(autouse=True, params=["the faster packages", "none of them"])
+def packages(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Each test twice, and each time anew what is installed: zlib-ng and zstandard, or neither."""
+    for look in LOOKED_FOR_ONCE:
+        look.cache_clear()
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "none of them":
+            patch.setitem(sys.modules, "zlib_ng.zlib_ng", None)
+            patch.setitem(sys.modules, "zstandard", None)
+        yield
+    for look in LOOKED_FOR_ONCE:
+        look.cache_clear()
 
 
 def test_ids_are_those_of_kafka() -> None:
@@ -218,8 +230,9 @@ def test_many_small_members_are_not_copied_again_for_each(
         def __getattr__(self, name: str) -> Any:
             return getattr(self._inflater, name)
 
-    begin = zlib.decompressobj
-    monkeypatch.setattr(zlib, "decompressobj", Counting)
+    library = _zlib()
+    begin = library.decompressobj
+    monkeypatch.setattr(library, "decompressobj", Counting)
     parts = [b"", b"x", bytes(100), random.Random(5).randbytes(5000)] * 1000
     packed = b"".join(gzip.compress(part) for part in parts)
     whole = b"".join(parts)
@@ -276,8 +289,9 @@ def test_a_missing_package_is_named_with_its_extra(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = encode_batch(RECORDS, compression=name)
-    monkeypatch.setitem(sys.modules, "cramjam", None)
-    monkeypatch.setitem(sys.modules, "compression.zstd", None)
+    for package in ("cramjam", "compression.zstd", "zstandard"):
+        monkeypatch.setitem(sys.modules, package, None)
+    _zstandard.cache_clear()
     _zstd_of_standard_library.cache_clear()
     [batch] = read_batches(data)
     assert batch.record_count == len(RECORDS)
@@ -311,7 +325,7 @@ class ZstdDecompressor:
 
 @pytest.fixture
 def zstd_in_the_standard_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`compression.zstd` as Python 3.14 has it, and no cramjam."""
+    """`compression.zstd` as Python 3.14 has it, and no cramjam, and perhaps no zstandard."""
 
     def compress(data: bytes, level: int) -> bytes:
         return bytes(cramjam.zstd.compress(data, level))
@@ -339,3 +353,75 @@ def test_the_standard_librarys_zstd_is_taken_where_there_is_one() -> None:
         zstd.decompress(b"noise and noise", 1000)
     with pytest.raises(ValueError, match="zstd: no data"):
         zstd.decompress(b"", 1000)
+
+
+def test_the_faster_packages_are_taken(request: pytest.FixtureRequest) -> None:
+    installed = "the faster packages" in request.node.name
+    assert (_zlib().__name__ == "zlib_ng.zlib_ng") is installed
+    assert (_zstandard() is not None) is installed
+
+
+@given(
+    data=st.binary(max_size=3000),
+    times=st.integers(1, 100),
+    level=st.sampled_from([-5, 1, 3, 19]),
+    declared=st.booleans(),
+    checksum=st.booleans(),
+)
+def test_zstd_of_every_form_is_read(
+    data: bytes, times: int, level: int, declared: bool, checksum: bool
+) -> None:
+    """With and without the size in front, as Java's streams leave it out, and with a checksum."""
+    whole = data * times
+    frame = zstd_frame(whole, level=level, declared=declared, checksum=checksum)
+    zstd = codec_for_name("zstd")
+    assert zstd.decompress(frame, max(len(whole), 1)) == whole
+    if whole:
+        with pytest.raises(ValueError, match=f"bound of {len(whole) - 1} bytes"):
+            zstd.decompress(frame, len(whole) - 1)
+    room = bytearray(len(whole) + 10)
+    assert zstd.decompress_into(frame, memoryview(room)) == len(whole)
+    assert room == whole + bytes(10)
+
+
+def zstd_frame(data: bytes, *, level: int, declared: bool, checksum: bool) -> bytes:
+    compressor = zstandard.ZstdCompressor(
+        level=level, write_content_size=declared, write_checksum=checksum
+    ).compressobj(size=len(data) if declared else -1)
+    return compressor.compress(data) + compressor.flush()
+
+
+def test_zstd_frames_may_be_joined_and_skipped() -> None:
+    """RFC 8878, sections 3 and 3.1.2: frames stand one behind the other, skippable ones between."""
+    zstd = codec_for_name("zstd")
+    skippable = b"\x50\x2a\x4d\x18\x03\x00\x00\x00abc"
+    packed = zstd.compress(b"one, ", 3) + skippable + zstd.compress(b"two", 3)
+    assert zstd.decompress(packed, 8) == b"one, two"
+    with pytest.raises(ValueError, match="bound of 7"):
+        zstd.decompress(packed, 7)
+
+
+def test_a_size_that_a_zstd_frame_cannot_hold_is_not_allocated() -> None:
+    """A frame of a few bytes that declares a size of 2 GiB, within the bound."""
+    frame = bytes.fromhex("28b52ffd") + b"\xa0" + (2**31).to_bytes(4, "little") + b"\x01\x00\x00"
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="zstd"):
+            codec_for_name("zstd").decompress(frame, 2**32)
+        assert tracemalloc.get_traced_memory()[1] < 10 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_threads_do_not_share_what_zstd_works_with() -> None:
+    zstd = codec_for_name("zstd")
+
+    def there_and_back(seed: int) -> bool:
+        data = random.Random(seed).randbytes(20_000) * 3
+        level = 1 + seed % 5
+        return all(
+            zstd.decompress(zstd.compress(data, level), len(data)) == data for _ in range(20)
+        )
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(there_and_back, range(16)))
