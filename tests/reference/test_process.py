@@ -120,5 +120,7 @@ def test_without_maven_and_compiler_it_says_what_to_install(
     monkeypatch.setattr(java, "java_home", lambda: tmp_path)
     monkeypatch.setattr(classes, "CACHE", tmp_path / "cache")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ReferenceUnavailableError, match="neither a JDK here nor Maven"):
+    with pytest.raises(
+        ReferenceUnavailableError, match=r"\(mvn\) is not on the PATH.*install a JDK"
+    ):
         classes.class_path("4.4.0")

@@ -144,6 +144,8 @@ def event_headers(number: int) -> list[tuple[str, bytes]]:
 
 def install_peer() -> None:
     """The connector's PySpark in a venv of its own, and its jars from Maven."""
+    from tools.setup.maven import fetch_jar
+
     python = PEER / "bin" / "python"
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", str(PEER)], check=True)
@@ -151,12 +153,7 @@ def install_peer() -> None:
         [str(python), "-m", "pip", "install", "--quiet", f"pyspark=={PEER_PYSPARK}"], check=True
     )
     for artifact in CONNECTOR:
-        _, name, version = artifact.split(":")
-        if not (JARS / f"{name}-{version}.jar").exists():
-            copy = ["mvn", "--batch-mode", "--quiet", "dependency:copy"]
-            subprocess.run(
-                [*copy, f"-Dartifact={artifact}", f"-DoutputDirectory={JARS}"], check=True
-            )
+        fetch_jar(JARS, artifact, otherwise=f"put the jar into {JARS}")
 
 
 class Worker:

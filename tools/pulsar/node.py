@@ -5,11 +5,8 @@ Knows the command line of Pulsar's standalone program and nothing of the tests t
 
 from __future__ import annotations
 
-import fcntl
-import shutil
 import signal
 import socket
-import string
 import subprocess
 import sys
 import tempfile
@@ -22,6 +19,7 @@ from types import TracebackType
 from typing import Self
 
 from tools.setup import java
+from tools.setup.maven import MavenError, fetch_jars
 
 __all__ = ["PulsarError", "PulsarNode"]
 
@@ -34,11 +32,7 @@ SUPERVISOR = ROOT / "tools" / "kafka" / "supervisor.py"
 VERSION = "3.0.7"
 """The long-term release whose whole broker is on Maven Central; parts of 4.0 are not."""
 
-DEPENDENCY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
 HOST = "127.0.0.1"
-
-FETCH_TIMEOUT_S = 900.0
-"""260 jars and 176 MB, on a slow line."""
 
 START_TIMEOUT_S = 120.0
 """A start takes about 15 seconds; a busy machine may need several times as long."""
@@ -177,41 +171,15 @@ def _free_ports(count: int) -> list[int]:
 
 
 def _jars() -> Path:
-    """The folder with all jars, fetched by Maven when it is missing. Raises PulsarError."""
-    folder = CACHE / VERSION
-    jars = folder / "jars"
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not jars.is_dir():
-            _fetch(folder, jars)
-    return jars
-
-
-def _fetch(folder: Path, jars: Path) -> None:
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise PulsarError(f"Maven (mvn) is not on the PATH, and {jars} is not there: install it")
-    pom = folder / "pom.xml"
-    template = string.Template(POM_TEMPLATE.read_text(encoding="utf-8"))
-    pom.write_text(template.substitute(version=VERSION), encoding="utf-8")
-    unfinished = folder / "jars.unfinished"
-    shutil.rmtree(unfinished, ignore_errors=True)
-    command = [maven, "--batch-mode", "--quiet", "--file", str(pom)]
-    command += [f"{DEPENDENCY_PLUGIN}:copy-dependencies", "-DincludeScope=runtime"]
+    """The folder with all jars, fetched when it is missing. Raises PulsarError."""
     try:
-        done = subprocess.run(
-            [*command, f"-DoutputDirectory={unfinished}"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            env=java.environment(),
-            timeout=FETCH_TIMEOUT_S,
-            check=False,
+        return fetch_jars(
+            CACHE / VERSION,
+            POM_TEMPLATE,
+            name=f"Pulsar {VERSION}",
+            sign="pulsar-broker-[0-9]*.jar",
+            otherwise="name a running broker in KPROTO_PULSAR",
+            version=VERSION,
         )
-    except (OSError, subprocess.TimeoutExpired, java.JavaNotFoundError) as error:
-        raise PulsarError(f"Maven could not fetch Pulsar {VERSION}: {error}") from error
-    if done.returncode != 0 or not list(unfinished.glob("pulsar-broker-[0-9]*.jar")):
-        said = "\n".join((done.stdout + done.stderr).strip().splitlines()[:5])
-        raise PulsarError(f"Maven could not fetch Pulsar {VERSION}; it said first:\n{said}")
-    unfinished.rename(jars)
+    except MavenError as error:
+        raise PulsarError(str(error)) from error

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from tools.kafka.jars import KafkaJarsError, resolve_jars
 from tools.setup import java
+from tools.setup.maven import MavenError, fetch_jar
 
 __all__ = ["ReferenceUnavailableError", "class_path"]
 
@@ -24,11 +25,6 @@ CACHE = ROOT / ".cache" / "reference"
 
 COMPILER = "org.eclipse.jdt:ecj:3.45.0"
 """It needs Java 17 to run, and reads the class files of Java 25."""
-
-COPY_GOAL = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
-
-FETCH_TIMEOUT_S = 300.0
-"""One jar of 3 MB, on a slow line."""
 
 COMPILE_TIMEOUT_S = 300.0
 """It takes two seconds; a busy machine may need more."""
@@ -65,9 +61,20 @@ def _compile(compiler: list[str], sources: list[Path], libraries: str, classes: 
     unfinished = classes.with_suffix(".unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     command = [*compiler, "-classpath", libraries, "-d", str(unfinished), *map(str, sources)]
-    done = _run(command, COMPILE_TIMEOUT_S)
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=COMPILE_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ReferenceUnavailableError(f"{command[0]} did not run: {error}") from error
     if done.returncode != 0:
-        raise ReferenceUnavailableError(f"{command[0]} cannot compile {SOURCES}: {_said(done)}")
+        said = "\n".join((done.stdout + done.stderr).strip().splitlines()[:10])
+        raise ReferenceUnavailableError(f"{command[0]} cannot compile {SOURCES}: {said}")
     unfinished.rename(classes)
 
 
@@ -76,40 +83,8 @@ def _compiler(home: Path) -> list[str]:
     javac = home / "bin" / "javac"
     if javac.exists():
         return [str(javac), "-proc:none"]
-    jar = CACHE / f"{'-'.join(COMPILER.split(':')[1:])}.jar"
-    if not jar.exists():
-        _fetch(jar)
-    return [str(home / "bin" / "java"), "-jar", str(jar), "-17", "-proc:none", "-nowarn"]
-
-
-def _fetch(jar: Path) -> None:
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise ReferenceUnavailableError(
-            "there is neither a JDK here nor Maven (mvn), which would fetch a compiler: install "
-            "one (Debian: apt-get install default-jdk-headless maven)"
-        )
-    command = [maven, "--batch-mode", "--quiet", "--non-recursive", COPY_GOAL]
-    done = _run([*command, f"-Dartifact={COMPILER}", f"-DoutputDirectory={CACHE}"], FETCH_TIMEOUT_S)
-    if done.returncode != 0 or not jar.exists():
-        raise ReferenceUnavailableError(f"Maven could not fetch {COMPILER}: {_said(done)}")
-
-
-def _run(command: list[str], limit: float) -> subprocess.CompletedProcess[str]:
     try:
-        return subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            env=java.environment(),
-            cwd=CACHE,
-            timeout=limit,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise ReferenceUnavailableError(f"{command[0]} did not run: {error}") from error
-
-
-def _said(done: subprocess.CompletedProcess[str]) -> str:
-    return "\n".join((done.stdout + done.stderr).strip().splitlines()[:10])
+        jar = fetch_jar(CACHE, COMPILER, otherwise="install a JDK, which has a compiler")
+    except MavenError as error:
+        raise ReferenceUnavailableError(str(error)) from error
+    return [str(home / "bin" / "java"), "-jar", str(jar), "-17", "-proc:none", "-nowarn"]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 import zipfile
 from pathlib import Path
 
@@ -16,7 +14,7 @@ from kproto_codegen.release import load_release, write_release
 
 from tests.support.availability import not_available
 from tools.kafka import KafkaJarsError, resolve_jars
-from tools.kafka.jars import DEPENDENCY_PLUGIN
+from tools.setup.maven import MavenError, fetch_jar
 
 from .samples import ROOT, SCHEMAS
 
@@ -30,18 +28,11 @@ RELEASES = {"2.3.1": (92, 92), "2.8.2": (136, 10), "3.0.2": (144, 0)}
 
 def clients_jar(release: str) -> Path:
     """The jar of a release, fetched by Maven at the first use."""
-    jar = OLD_JARS / f"kafka-clients-{release}.jar"
-    maven = shutil.which("mvn")
-    if not jar.is_file() and maven is None:
-        not_available("the import of old releases", "there is no Maven (mvn)")
-    if not jar.is_file():
-        artefact = f"-Dartifact=org.apache.kafka:kafka-clients:{release}"
-        goal = f"{DEPENDENCY_PLUGIN}:copy"
-        command = [str(maven), "-B", "-q", goal, artefact, f"-DoutputDirectory={OLD_JARS}"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-        if done.returncode != 0:
-            not_available("the import of old releases", done.stdout[-300:])
-    return jar
+    coordinates = f"org.apache.kafka:kafka-clients:{release}"
+    try:
+        return fetch_jar(OLD_JARS, coordinates, otherwise=f"put the jar into {OLD_JARS}")
+    except MavenError as error:
+        not_available("the import of old releases", error)
 
 
 def imported(release: str) -> ImportedRelease:

@@ -1,0 +1,111 @@
+"""Jars of Maven Central, fetched once by Maven into a folder of the cache.
+
+The one place that runs Maven. Knows nothing of what the jars are for: whoever wants them brings
+the pom or the coordinates. Maven checks each file against its published checksum, and keeps what
+it has fetched in its own repository, so that a fetch which was cut off goes on from there.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+import string
+import subprocess
+from pathlib import Path
+
+from . import java
+
+__all__ = ["MavenError", "fetch_jar", "fetch_jars"]
+
+DEPENDENCY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
+"""Pinned: without a version Maven takes whichever its own release prefers."""
+
+FETCH_TIMEOUT_S = 900.0
+"""Up to 260 jars and 176 MB, on a slow line."""
+
+SAID_LINES = 5
+"""How much of what Maven said an error repeats; its first lines name the fault."""
+
+
+class MavenError(RuntimeError):
+    """The jars are not there and cannot be fetched; the message says why, and what to do."""
+
+
+def fetch_jars(
+    folder: Path, pom: Path, *, name: str, sign: str, otherwise: str, **filled: str
+) -> Path:
+    """Return `folder`/jars with every jar that a pom names, fetching them when it is missing.
+
+    `pom` is a template whose `$words` are `filled`. `sign` is the pattern of a file name that is
+    there when the fetch has worked; the folder gets its name only then. `name` says in messages
+    what is fetched, `otherwise` what can be done instead of installing Maven.
+
+    Safe in several processes at once. Raises `MavenError`.
+    """
+    jars = folder / "jars"
+    if jars.is_dir():
+        return jars
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not jars.is_dir():
+            written = folder / "pom.xml"
+            template = string.Template(pom.read_text(encoding="utf-8"))
+            written.write_text(template.substitute(filled), encoding="utf-8")
+            unfinished = folder / "jars.unfinished"
+            shutil.rmtree(unfinished, ignore_errors=True)
+            arguments = [
+                f"--file={written}",
+                "-DincludeScope=runtime",
+                f"-DoutputDirectory={unfinished}",
+            ]
+            said = _run("copy-dependencies", arguments, folder, name, otherwise)
+            if not list(unfinished.glob(sign)):
+                raise MavenError(f"Maven fetched {name}, but no {sign} with it; it said:\n{said}")
+            unfinished.rename(jars)
+    return jars
+
+
+def fetch_jar(folder: Path, coordinates: str, *, otherwise: str) -> Path:
+    """Return the one jar at `group:artifact:version` in `folder`, fetching it when it is missing.
+
+    What it depends on does not come with it. `otherwise` is as for `fetch_jars`. The caller sees
+    to it that one process at a time does this in a folder. Raises `MavenError`.
+    """
+    _, artifact, version = coordinates.split(":")
+    jar = folder / f"{artifact}-{version}.jar"
+    if not jar.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        arguments = ["--non-recursive", f"-Dartifact={coordinates}", f"-DoutputDirectory={folder}"]
+        said = _run("copy", arguments, folder, coordinates, otherwise)
+        if not jar.exists():
+            raise MavenError(f"Maven did not leave {jar}; it said:\n{said}")
+    return jar
+
+
+def _run(goal: str, arguments: list[str], folder: Path, name: str, otherwise: str) -> str:
+    """Run a goal of the dependency plugin; return the beginning of what Maven said."""
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise MavenError(
+            f"Maven (mvn) is not on the PATH, and {name} is not in {folder}: install it "
+            f"(Debian: apt-get install maven; macOS: brew install maven), or {otherwise}"
+        )
+    command = [maven, "--batch-mode", "--quiet", "--strict-checksums"]
+    try:
+        done = subprocess.run(
+            [*command, f"{DEPENDENCY_PLUGIN}:{goal}", *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            env=java.environment(),
+            cwd=folder,
+            timeout=FETCH_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired, java.JavaNotFoundError) as error:
+        raise MavenError(f"Maven could not fetch {name}: {error}") from error
+    said = "\n".join((done.stdout + done.stderr).strip().splitlines()[:SAID_LINES])
+    if done.returncode != 0:
+        raise MavenError(f"Maven could not fetch {name}; it said first:\n{said}")
+    return said
