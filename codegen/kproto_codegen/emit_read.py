@@ -107,6 +107,9 @@ def _struct_body(plan: StructPlan, target: str, imports: Imports, *, straight: b
         [(versions, block(plan, run, forms, target, imports)) for versions, forms in run.segments]
         for run in plan.runs
     ]
+    if straight:  # one run, every layout by itself
+        (layouts,) = runs
+        return chain(layouts, plan.versions)
     return chains(runs, plan.versions)
 
 

@@ -99,15 +99,15 @@ def default_functions(plans: Sequence[StructPlan], lines: Sequence[str]) -> list
         name = f"_is_default_{plan.snake}"
         if f"{name}(" not in text:
             continue
-        tests = [_alone(field.is_not_default(f"entry.{field.slot}")) for field in plan.fields]
-        tests.append("entry._unknown_tags")
-        whole = " or ".join(tests)
-        if len(whole) + 8 <= WIDTH:
-            made[name] = [f"    return not ({whole})"]
+        tests = [_alone(field.is_default(f"entry.{field.slot}")) for field in plan.fields]
+        tests.append("not entry._unknown_tags")
+        whole = f"    return {' and '.join(tests)}"
+        if len(whole) <= WIDTH:
+            made[name] = [whole]
         else:
             first, *rest = tests
-            inner = [first, *(f"or {test}" for test in rest)]
-            made[name] = ["    return not (", *indent(inner, 8), "    )"]
+            inner = [first, *(f"and {test}" for test in rest)]
+            made[name] = ["    return (", *indent(inner, 8), "    )"]
         text += "\n".join(made[name])
     return [
         [f"def {name}(entry: {plan.class_name}) -> bool:", *made[name]]
@@ -150,6 +150,9 @@ def _struct_body(plan: StructPlan, target: str, imports: Imports, *, straight: b
         [(versions, block(plan, run, forms, target, imports)) for versions, forms in run.segments]
         for run in plan.runs
     ]
+    if straight:  # one run, every layout by itself
+        (layouts,) = runs
+        return chain(layouts, plan.versions)
     return chains(runs, plan.versions)
 
 

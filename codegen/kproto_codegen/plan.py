@@ -145,6 +145,23 @@ class FieldPlan:
             return f"{value} is not {default}"
         return f"{value} != {self._scalar(default)}"
 
+    def is_default(self, value: str) -> str:
+        """Source of the test that `value` is the default: the opposite of `is_not_default`."""
+        default = self.spec.default_value()
+        if default is None:
+            return f"{value} is None"
+        if self.spec.is_struct:
+            test = f"_is_default_{snake_case(self.spec.type)}({value})"
+            if self.lazy:
+                return f"{value} is DEFAULT or {test}"
+            return f"{value} is not None and {test}" if self.nullable else test
+        if self.spec.is_array:
+            test = f"len({value}) == 0"
+            return f"{value} is not None and {test}" if self.nullable else test
+        if isinstance(default, bool):
+            return f"{value} is {default}"
+        return f"{value} == {self._scalar(default)}"
+
     def fresh_default(self) -> str:
         """Source that makes the default of the attribute, never a shared list or struct."""
         if self.lazy:

@@ -274,7 +274,7 @@ class _ModuleWriter:
             .get_template("message.py.j2")
             .render(
                 head=self._head(),
-                imports=self._imports(functions),
+                imports=self._imports(),
                 exports=sorted(exports),
                 shapes=self.imports.shapes(),
                 structs=structs,
@@ -364,8 +364,7 @@ class _ModuleWriter:
             notes.append("ignorable")
         return f"{text} ({', '.join(notes)})".strip() if notes else text
 
-    def _imports(self, functions: Sequence[Sequence[str]]) -> str:
-        del functions
+    def _imports(self) -> str:
         annotated = [field.parameter for plan in self.plans for field in plan.fields]
         abstract = ["Collection"] if any(plan.versions for plan in self.plans[:-1]) else []
         if any("Iterable" in text for text in annotated):

@@ -36,7 +36,7 @@ def fitted(lines: Iterable[str]) -> list[str]:
 def _fit(line: str) -> list[str]:
     """A long line broken, if it has brackets; those in literals are text of a definition."""
     plain = _LITERAL.sub(lambda found: f'"{"_" * (len(found[0]) - 2)}"', line)
-    if "(" not in plain and " else " not in plain:
+    if not any(part in plain for part in ("(", " else ", " and ")):
         return [line]
     literals = (found[0] for found in _LITERAL.finditer(line))
     return [_LITERAL.sub(lambda _: next(literals), part) for part in _broken(plain)]
@@ -45,7 +45,7 @@ def _fit(line: str) -> list[str]:
 def _broken(line: str) -> list[str]:
     margin = line[: len(line) - len(line.lstrip())]
     word, _, tests = line.strip().rstrip(":").partition(" ")
-    if word == "if" and tests.count(" and ") > 1:
+    if word == "if" and (tests.count(" and ") > 1 or "(" not in tests):
         conditions = tests.replace(" and ", f"\n{margin}    and ").split("\n")
         return [f"{margin}if (", f"{margin}    {conditions[0]}", *conditions[1:], f"{margin}):"]
     targets, equals, value = line.strip().partition(" = ")
@@ -103,7 +103,10 @@ def chain(blocks: Sequence[tuple[Versions, list[str]]], context: Versions) -> li
 
 
 def chains(parts: Iterable[Sequence[tuple[Versions, list[str]]]], context: Versions) -> list[str]:
-    """Several such chains, one behind the other; neighbours that ask the same become one."""
+    """Several such chains, one behind the other; neighbours that ask the same become one.
+
+    What all blocks of a chain begin or end with stands once, in front of it or behind it.
+    """
     joined: list[list[tuple[Versions, list[str]]]] = []
     for blocks in parts:
         merged = _merged(blocks)
@@ -113,7 +116,48 @@ def chains(parts: Iterable[Sequence[tuple[Versions, list[str]]]], context: Versi
             merged = [(versions, [*first, *then]) for (versions, first), (_, then) in pairs]
             joined.pop()
         joined.append(merged)
-    return [line for merged in joined for line in _chain(merged, context)]
+    out: list[str] = []
+    for merged in joined:
+        head, differing, tail = _shared(merged)
+        out += [*head, *_chain(differing, context), *tail]
+    return out
+
+
+def _shared(
+    merged: list[tuple[Versions, list[str]]],
+) -> tuple[list[str], list[tuple[Versions, list[str]]], list[str]]:
+    """The statements that all blocks begin with, what differs, and those that all end with."""
+    if len(merged) == 1:
+        return [], merged, []
+    blocks = [_statements(lines) for _, lines in merged]
+    shortest = min(len(block) for block in blocks)
+    first = blocks[0]
+    head = 0
+    while head < shortest and all(block[head] == first[head] for block in blocks):
+        head += 1
+    tail = 0
+    while tail < shortest - head and all(block[~tail] == first[~tail] for block in blocks):
+        tail += 1
+    differing = [
+        (versions, _lines(block[head : len(block) - tail]))
+        for (versions, _), block in zip(merged, blocks, strict=True)
+    ]
+    return _lines(first[:head]), differing, _lines(first[len(first) - tail :])
+
+
+def _statements(lines: Sequence[str]) -> list[list[str]]:
+    """The lines by statement; those of an `if` stay together."""
+    statements: list[list[str]] = []
+    for line in lines:
+        if statements and _CONTINUES.match(line):
+            statements[-1].append(line)
+        else:
+            statements.append([line])
+    return statements
+
+
+def _lines(statements: Iterable[Sequence[str]]) -> list[str]:
+    return [line for statement in statements for line in statement]
 
 
 def _merged(blocks: Sequence[tuple[Versions, list[str]]]) -> list[tuple[Versions, list[str]]]:
@@ -132,6 +176,12 @@ def _chain(merged: list[tuple[Versions, list[str]]], context: Versions) -> list[
         return merged[0][1]
     out: list[str] = []
     has_gap = len(filled) < len(merged)
+    if has_gap and len(filled) == 1:
+        ((versions, lines),) = filled
+        word, _, test = lines[0].rstrip(":").partition(" ")
+        if word == "if" and all(line.startswith(" ") for line in lines[1:]):
+            test = f"({test})" if " or " in test else test
+            return [f"if {version_test(versions, context)} and {test}:", *lines[1:]]
     for index, (versions, lines) in enumerate(filled):
         word = "elif" if index else "if"
         if not has_gap and index == len(filled) - 1:

@@ -30,7 +30,7 @@ class AddOffsetsToTxnRequest(Request["AddOffsetsToTxnResponse"]):
     transactional_id: Transactional id of the producer.
     producer_id: Id of an idempotent or transactional producer.
     producer_epoch: Epoch of the producer id; a lower one is fenced off.
-    group_id: Id of the group.
+    group_id: Id of the group, which its members name in group.id.
     """
 
     __slots__ = ("transactional_id", "producer_id", "producer_epoch", "group_id")

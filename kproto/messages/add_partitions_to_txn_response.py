@@ -47,7 +47,7 @@ class AddPartitionsToTxnPartitionResult(Struct):
 
     Versions 0 to 5.
 
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     partition_error_code: Kafka error code of the partition; 0 for success.
     """
 

@@ -147,10 +147,9 @@ class AlterClientQuotasRequest(Request["AlterClientQuotasResponse"]):
         message = cls.__new__(cls)
         if version >= 1:
             length, pos = read_compact_array_length(data, pos)
-            message.entries, pos = _read_entry_data(data, pos, length, version)
         else:
             length, pos = read_array_length(data, pos)
-            message.entries, pos = _read_entry_data(data, pos, length, version)
+        message.entries, pos = _read_entry_data(data, pos, length, version)
         message.validate_only = data[pos] != 0
         pos += 1
         if version >= 1:
@@ -166,10 +165,9 @@ class AlterClientQuotasRequest(Request["AlterClientQuotasResponse"]):
     def _write_fields(self, append: Append, version: int) -> None:
         if version >= 1:
             write_compact_array_length(append, len(self.entries))
-            _write_entry_data(append, self.entries, version)
         else:
             write_array_length(append, len(self.entries))
-            _write_entry_data(append, self.entries, version)
+        _write_entry_data(append, self.entries, version)
         append(_BOOL.pack(BOOLS[self.validate_only]))
         if version >= 1:
             if self._unknown_tags:

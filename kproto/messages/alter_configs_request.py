@@ -93,7 +93,7 @@ class AlterConfigsResource(Struct):
 
     resource_type: Type of resource: 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32
         group.
-    resource_name: Name of the resource.
+    resource_name: Name of the resource, such as a topic or a broker id.
     configs: Settings that the resource shall have; any other returns to its default.
     """
 
@@ -137,7 +137,7 @@ class AlterConfigsRequest(Request["AlterConfigsResponse"]):
 
     Versions 0 to 2, flexible in version 2.
 
-    resources: Resources, one entry each.
+    resources: One entry for each resource.
     validate_only: True to check the request and change nothing.
     """
 
@@ -164,10 +164,9 @@ class AlterConfigsRequest(Request["AlterConfigsResponse"]):
         message = cls.__new__(cls)
         if version >= 2:
             length, pos = read_compact_array_length(data, pos)
-            message.resources, pos = _read_alter_configs_resource(data, pos, length, version)
         else:
             length, pos = read_array_length(data, pos)
-            message.resources, pos = _read_alter_configs_resource(data, pos, length, version)
+        message.resources, pos = _read_alter_configs_resource(data, pos, length, version)
         message.validate_only = data[pos] != 0
         pos += 1
         if version >= 2:
@@ -183,10 +182,9 @@ class AlterConfigsRequest(Request["AlterConfigsResponse"]):
     def _write_fields(self, append: Append, version: int) -> None:
         if version >= 2:
             write_compact_array_length(append, len(self.resources))
-            _write_alter_configs_resource(append, self.resources, version)
         else:
             write_array_length(append, len(self.resources))
-            _write_alter_configs_resource(append, self.resources, version)
+        _write_alter_configs_resource(append, self.resources, version)
         append(_BOOL.pack(BOOLS[self.validate_only]))
         if version >= 2:
             if self._unknown_tags:

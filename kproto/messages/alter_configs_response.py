@@ -50,7 +50,7 @@ class AlterConfigsResourceResponse(Struct):
     error_message: Text for the error code; null when there is none. (nullable)
     resource_type: Type of resource: 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32
         group.
-    resource_name: Name of the resource.
+    resource_name: Name of the resource, such as a topic or a broker id.
     """
 
     __slots__ = ("error_code", "error_message", "resource_type", "resource_name")
@@ -77,7 +77,7 @@ class AlterConfigsResponse(Response):
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.
-    responses: Results, one entry for each item of the request.
+    responses: One entry for each item of the request: its result.
     """
 
     __slots__ = ("throttle_time_ms", "responses")

@@ -45,7 +45,7 @@ class ReassignablePartition(Struct):
 
     Versions 0 to 1.
 
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     replicas: Brokers that shall hold the partition, the preferred leader first; null cancels a
         reassignment. (nullable)
     """
@@ -93,7 +93,7 @@ class AlterPartitionReassignmentsRequest(Request["AlterPartitionReassignmentsRes
     timeout_ms: How long to wait for the request to take effect, in ms.
     allow_replication_factor_change: True when a reassignment may change how many replicas a
         partition has. (version 1)
-    topics: Topics, one entry each.
+    topics: One entry for each topic.
     """
 
     __slots__ = ("timeout_ms", "allow_replication_factor_change", "topics")

@@ -42,7 +42,7 @@ class ReassignablePartitionResponse(Struct):
 
     Versions 0 to 1.
 
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (nullable)
     """
@@ -95,7 +95,7 @@ class AlterPartitionReassignmentsResponse(Response):
         partition has. (version 1, ignorable)
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (nullable)
-    responses: Results, one entry for each item of the request.
+    responses: One entry for each item of the request: its result.
     """
 
     __slots__ = (

@@ -70,7 +70,7 @@ class PartitionData(Struct):
 
     Versions 0 to 3.
 
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     leader_epoch: Leader epoch in which the proposal is made.
     new_isr: In-sync replicas that the leader proposes; NewIsrWithEpochs has replaced it. (versions
         0 to 2)
@@ -116,7 +116,7 @@ class TopicData(Struct):
     Versions 0 to 3.
 
     topic_name: Name of the topic. (versions 0 to 1, ignorable)
-    topic_id: Id of the topic. (versions 2 to 3, ignorable)
+    topic_id: Id that the topic got when it was created; zero for none. (versions 2 to 3, ignorable)
     partitions: Partitions of the topic.
     """
 
@@ -142,7 +142,7 @@ class AlterPartitionRequest(Request["AlterPartitionResponse"]):
 
     broker_id: Id of the broker that leads the partitions.
     broker_epoch: Epoch of the broker's registration; -1 when not known.
-    topics: Topics, one entry each.
+    topics: One entry for each topic.
     """
 
     __slots__ = ("broker_id", "broker_epoch", "topics")

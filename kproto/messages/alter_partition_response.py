@@ -43,7 +43,7 @@ class PartitionData(Struct):
 
     Versions 0 to 3.
 
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     error_code: Kafka error code; 0 for success.
     leader_id: Broker id of the leader; -1 when not known.
     leader_epoch: Epoch of the partition's leader, raised at each election; -1 when not known.
@@ -90,7 +90,7 @@ class TopicData(Struct):
     Versions 0 to 3.
 
     topic_name: Name of the topic. (versions 0 to 1, ignorable)
-    topic_id: Id of the topic. (versions 2 to 3, ignorable)
+    topic_id: Id that the topic got when it was created; zero for none. (versions 2 to 3, ignorable)
     partitions: Partitions of the topic.
     """
 
@@ -117,7 +117,7 @@ class AlterPartitionResponse(Response):
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.
     error_code: Kafka error code; 0 for success.
-    topics: Topics, one entry each.
+    topics: One entry for each topic.
     """
 
     __slots__ = ("throttle_time_ms", "error_code", "topics")

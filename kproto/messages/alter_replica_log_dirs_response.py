@@ -42,7 +42,7 @@ class AlterReplicaLogDirPartitionResult(Struct):
 
     Versions 0 to 2.
 
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     error_code: Kafka error code; 0 for success.
     """
 
@@ -88,7 +88,7 @@ class AlterReplicaLogDirsResponse(Response):
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.
-    results: Results, one entry for each item of the request.
+    results: One entry for each item of the request: its result.
     """
 
     __slots__ = ("throttle_time_ms", "results")

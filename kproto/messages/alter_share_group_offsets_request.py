@@ -36,7 +36,7 @@ class AlterShareGroupOffsetsRequestPartition(Struct):
 
     Version 0.
 
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     start_offset: Offset at which delivery shall begin.
     """
 
@@ -96,8 +96,8 @@ class AlterShareGroupOffsetsRequest(Request["AlterShareGroupOffsetsResponse"]):
 
     Version 0, flexible.
 
-    group_id: Id of the group.
-    topics: Topics, one entry each.
+    group_id: Id of the group, which its members name in group.id.
+    topics: One entry for each topic.
     """
 
     __slots__ = ("group_id", "topics")

@@ -41,7 +41,7 @@ class AlterShareGroupOffsetsResponsePartition(Struct):
 
     Version 0.
 
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (nullable)
     """
@@ -67,7 +67,7 @@ class AlterShareGroupOffsetsResponseTopic(Struct):
     Version 0.
 
     topic_name: Name of the topic.
-    topic_id: Id of the topic.
+    topic_id: Id that the topic got when it was created; zero for none.
     partitions: Partitions of the topic.
     """
 
@@ -111,7 +111,7 @@ class AlterShareGroupOffsetsResponse(Response):
         quota, in ms; 0 for not at all.
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (nullable)
-    responses: Results, one entry for each item of the request.
+    responses: One entry for each item of the request: its result.
     """
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "responses")

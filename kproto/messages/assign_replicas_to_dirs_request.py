@@ -32,7 +32,7 @@ class PartitionData(Struct):
 
     Version 0.
 
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     """
 
     __slots__ = ("partition_index",)
@@ -51,7 +51,7 @@ class TopicData(Struct):
 
     Version 0.
 
-    topic_id: Id of the topic.
+    topic_id: Id that the topic got when it was created; zero for none.
     partitions: Partitions of the topic.
     """
 
@@ -74,7 +74,7 @@ class DirectoryData(Struct):
     Version 0.
 
     id: Id of the log directory.
-    topics: Topics, one entry each.
+    topics: One entry for each topic.
     """
 
     __slots__ = ("id", "topics")

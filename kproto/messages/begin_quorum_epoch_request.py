@@ -54,7 +54,7 @@ class PartitionData(Struct):
 
     Versions 0 to 1.
 
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     voter_directory_id: Log directory id of the voter that is told. (version 1, ignorable)
     leader_id: Replica id of the new leader.
     leader_epoch: Epoch that the new leader has begun.
@@ -147,7 +147,7 @@ class BeginQuorumEpochRequest(Request["BeginQuorumEpochResponse"]):
 
     cluster_id: Id of the cluster; null when not known. (nullable)
     voter_id: Replica id of the voter that is told; -1 when not known. (version 1, ignorable)
-    topics: Topics, one entry each.
+    topics: One entry for each topic.
     leader_endpoints: Addresses of the leader, one for each listener. (version 1, ignorable)
     """
 

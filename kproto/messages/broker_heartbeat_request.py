@@ -111,12 +111,10 @@ class BrokerHeartbeatRequest(Request["BrokerHeartbeatResponse"]):
                 BOOLS[self.want_shut_down],
             )
         )
-        if version == 0:
-            if len(self.offline_log_dirs) > 0:
-                raise WireFault
-        if version <= 1:
-            if self.cordoned_log_dirs is not None:
-                raise WireFault
+        if version == 0 and len(self.offline_log_dirs) > 0:
+            raise WireFault
+        if version <= 1 and self.cordoned_log_dirs is not None:
+            raise WireFault
         _write_broker_heartbeat_request_tags(append, self, version)
 
 

@@ -93,15 +93,12 @@ class BrokerRegistrationChangeRecord(Message):
 
     def _write_fields(self, append: Append, version: int) -> None:
         append(_INT32_INT64.pack(self.broker_id, self.broker_epoch))
-        if version == 0:
-            if self.in_controlled_shutdown != 0:
-                raise WireFault
-        if version <= 1:
-            if len(self.log_dirs) > 0:
-                raise WireFault
-        if version <= 2:
-            if self.cordoned_log_dirs is not None:
-                raise WireFault
+        if version == 0 and self.in_controlled_shutdown != 0:
+            raise WireFault
+        if version <= 1 and len(self.log_dirs) > 0:
+            raise WireFault
+        if version <= 2 and self.cordoned_log_dirs is not None:
+            raise WireFault
         _write_broker_registration_change_record_tags(append, self, version)
 
 

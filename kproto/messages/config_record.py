@@ -25,7 +25,7 @@ class ConfigRecord(Message):
 
     resource_type: Type of resource: 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32
         group.
-    resource_name: Name of the resource.
+    resource_name: Name of the resource, such as a topic or a broker id.
     name: Name of the setting.
     value: Value of the setting; null removes it. (nullable)
     """

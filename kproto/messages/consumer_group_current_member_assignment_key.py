@@ -21,7 +21,7 @@ class ConsumerGroupCurrentMemberAssignmentKey(Message):
 
     Version 0, not flexible.
 
-    group_id: Id of the group.
+    group_id: Id of the group, which its members name in group.id.
     member_id: Id of the group member.
     """
 

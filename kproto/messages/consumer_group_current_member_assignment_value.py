@@ -41,7 +41,7 @@ class TopicPartitions(Struct):
 
     Version 0.
 
-    topic_id: Id of the topic.
+    topic_id: Id that the topic got when it was created; zero for none.
     partitions: Partitions of the topic.
     assignment_epochs: Member epoch at which each of Partitions was assigned, by which late commits
         are fenced; null if unknown. (nullable, tag 0)

@@ -49,7 +49,7 @@ class TopicPartitions(Struct):
 
     Versions 0 to 1.
 
-    topic_id: Id of the topic.
+    topic_id: Id that the topic got when it was created; zero for none.
     topic_name: Name of the topic.
     partitions: Partitions of the topic.
     """
@@ -159,7 +159,7 @@ class DescribedGroup(Struct):
 
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (nullable)
-    group_id: Id of the group.
+    group_id: Id of the group, which its members name in group.id.
     group_state: Name of the group's state, such as Stable or Empty.
     group_epoch: Epoch of the group, raised whenever its members or their subscriptions change.
     assignment_epoch: Group epoch for which the target assignment was computed.
@@ -213,7 +213,7 @@ class ConsumerGroupDescribeResponse(Response):
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.
-    groups: Groups, one entry each.
+    groups: One entry for each group.
     """
 
     __slots__ = ("throttle_time_ms", "groups")

@@ -48,7 +48,7 @@ class TopicPartitions(Struct):
 
     Versions 0 to 1.
 
-    topic_id: Id of the topic.
+    topic_id: Id that the topic got when it was created; zero for none.
     partitions: Partitions of the topic.
     """
 
@@ -70,7 +70,7 @@ class ConsumerGroupHeartbeatRequest(Request["ConsumerGroupHeartbeatResponse"]):
 
     Versions 0 to 1, all flexible.
 
-    group_id: Id of the group.
+    group_id: Id of the group, which its members name in group.id.
     member_id: Id that the member has made up for its lifetime; in version 0 empty until the
         coordinator gives one.
     member_epoch: Epoch that the member is at; 0 joins the group, -1 leaves it, -2 leaves as a

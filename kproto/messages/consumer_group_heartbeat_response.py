@@ -41,7 +41,7 @@ class TopicPartitions(Struct):
 
     Versions 0 to 1.
 
-    topic_id: Id of the topic.
+    topic_id: Id that the topic got when it was created; zero for none.
     partitions: Partitions of the topic.
     """
 

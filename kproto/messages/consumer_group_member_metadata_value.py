@@ -289,6 +289,8 @@ def _write_consumer_group_member_metadata_value_tags(
 
 
 def _is_default_classic_member_metadata(entry: ClassicMemberMetadata) -> bool:
-    return not (
-        entry.session_timeout_ms != 0 or len(entry.supported_protocols) > 0 or entry._unknown_tags
+    return (
+        entry.session_timeout_ms == 0
+        and len(entry.supported_protocols) == 0
+        and not entry._unknown_tags
     )

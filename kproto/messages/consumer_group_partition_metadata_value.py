@@ -40,7 +40,7 @@ class PartitionMetadata(Struct):
 
     Version 0.
 
-    partition: Index of the partition.
+    partition: Index of the partition in its topic, from 0.
     racks: Racks that hold a replica of the partition.
     """
 
@@ -62,7 +62,7 @@ class TopicMetadata(Struct):
 
     Version 0.
 
-    topic_id: Id of the topic.
+    topic_id: Id that the topic got when it was created; zero for none.
     topic_name: Name of the topic.
     num_partitions: How many partitions the topic has.
     partition_metadata: Racks of each partition; empty when none are known.
@@ -90,7 +90,7 @@ class ConsumerGroupPartitionMetadataValue(Message):
 
     Version 0, flexible.
 
-    topics: Topics, one entry each.
+    topics: One entry for each topic.
     """
 
     __slots__ = ("topics",)

@@ -21,7 +21,7 @@ class ConsumerGroupRegularExpressionKey(Message):
 
     Version 0, not flexible.
 
-    group_id: Id of the group.
+    group_id: Id of the group, which its members name in group.id.
     regular_expression: Regular expression over topic names that members subscribe by, in RE2
         syntax.
     """

@@ -43,7 +43,7 @@ class RemainingPartition(Struct):
     Versions 0 to 3.
 
     topic_name: Name of the topic.
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     """
 
     __slots__ = ("topic_name", "partition_index")

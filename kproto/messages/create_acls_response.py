@@ -65,7 +65,7 @@ class CreateAclsResponse(Response):
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.
-    results: Results, one entry for each item of the request.
+    results: One entry for each item of the request: its result.
     """
 
     __slots__ = ("throttle_time_ms", "results")

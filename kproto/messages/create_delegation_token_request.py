@@ -109,10 +109,9 @@ class CreateDelegationTokenRequest(Request["CreateDelegationTokenResponse"]):
             message.owner_principal_name = ""
         if version >= 2:
             length, pos = read_compact_array_length(data, pos)
-            message.renewers, pos = _read_creatable_renewers(data, pos, length, version)
         else:
             length, pos = read_array_length(data, pos)
-            message.renewers, pos = _read_creatable_renewers(data, pos, length, version)
+        message.renewers, pos = _read_creatable_renewers(data, pos, length, version)
         (message.max_lifetime_ms,) = _INT64.unpack_from(data, pos)
         pos += 8
         if version >= 2:
@@ -136,10 +135,9 @@ class CreateDelegationTokenRequest(Request["CreateDelegationTokenResponse"]):
                 raise WireFault
         if version >= 2:
             write_compact_array_length(append, len(self.renewers))
-            _write_creatable_renewers(append, self.renewers, version)
         else:
             write_array_length(append, len(self.renewers))
-            _write_creatable_renewers(append, self.renewers, version)
+        _write_creatable_renewers(append, self.renewers, version)
         append(_INT64.pack(self.max_lifetime_ms))
         if version >= 2:
             if self._unknown_tags:

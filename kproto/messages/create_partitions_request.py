@@ -111,7 +111,7 @@ class CreatePartitionsRequest(Request["CreatePartitionsResponse"]):
 
     Versions 0 to 3, flexible in versions 2 to 3.
 
-    topics: Topics, one entry each.
+    topics: One entry for each topic.
     timeout_ms: How long to wait for the request to take effect, in ms.
     validate_only: True to check the request and change nothing.
     """
@@ -141,10 +141,9 @@ class CreatePartitionsRequest(Request["CreatePartitionsResponse"]):
         message = cls.__new__(cls)
         if version >= 2:
             length, pos = read_compact_array_length(data, pos)
-            message.topics, pos = _read_create_partitions_topic(data, pos, length, version)
         else:
             length, pos = read_array_length(data, pos)
-            message.topics, pos = _read_create_partitions_topic(data, pos, length, version)
+        message.topics, pos = _read_create_partitions_topic(data, pos, length, version)
         message.timeout_ms, message.validate_only = _INT32_BOOL.unpack_from(data, pos)
         pos += 5
         if version >= 2:
@@ -160,10 +159,9 @@ class CreatePartitionsRequest(Request["CreatePartitionsResponse"]):
     def _write_fields(self, append: Append, version: int) -> None:
         if version >= 2:
             write_compact_array_length(append, len(self.topics))
-            _write_create_partitions_topic(append, self.topics, version)
         else:
             write_array_length(append, len(self.topics))
-            _write_create_partitions_topic(append, self.topics, version)
+        _write_create_partitions_topic(append, self.topics, version)
         append(_INT32_BOOL.pack(self.timeout_ms, BOOLS[self.validate_only]))
         if version >= 2:
             if self._unknown_tags:

@@ -57,7 +57,7 @@ class CreatableReplicaAssignment(Struct):
 
     Versions 0 to 7.
 
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     broker_ids: Brokers that hold the replicas, the preferred leader first.
     """
 
@@ -181,7 +181,7 @@ class CreateTopicsRequest(Request["CreateTopicsResponse"]):
 
     Versions 0 to 7, flexible in versions 5 to 7.
 
-    topics: Topics, one entry each.
+    topics: One entry for each topic.
     timeout_ms: How long to wait for the request to take effect, in ms.
     validate_only: True to check the request and change nothing. (versions 1 to 7)
     """
@@ -211,10 +211,9 @@ class CreateTopicsRequest(Request["CreateTopicsResponse"]):
         message = cls.__new__(cls)
         if version >= 5:
             length, pos = read_compact_array_length(data, pos)
-            message.topics, pos = _read_creatable_topic(data, pos, length, version)
         else:
             length, pos = read_array_length(data, pos)
-            message.topics, pos = _read_creatable_topic(data, pos, length, version)
+        message.topics, pos = _read_creatable_topic(data, pos, length, version)
         (message.timeout_ms,) = _INT32.unpack_from(data, pos)
         pos += 4
         if version >= 1:
@@ -235,10 +234,9 @@ class CreateTopicsRequest(Request["CreateTopicsResponse"]):
     def _write_fields(self, append: Append, version: int) -> None:
         if version >= 5:
             write_compact_array_length(append, len(self.topics))
-            _write_creatable_topic(append, self.topics, version)
         else:
             write_array_length(append, len(self.topics))
-            _write_creatable_topic(append, self.topics, version)
+        _write_creatable_topic(append, self.topics, version)
         append(_INT32.pack(self.timeout_ms))
         if version >= 1:
             append(_BOOL.pack(BOOLS[self.validate_only]))

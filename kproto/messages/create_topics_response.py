@@ -88,7 +88,7 @@ class CreatableTopicResult(Struct):
     Versions 0 to 7.
 
     name: Name of the topic.
-    topic_id: Id of the topic. (version 7, ignorable)
+    topic_id: Id that the topic got when it was created; zero for none. (version 7, ignorable)
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (versions 1 to 7, nullable,
         ignorable)
@@ -159,7 +159,7 @@ class CreateTopicsResponse(Response):
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all. (versions 2 to 7, ignorable)
-    topics: Topics, one entry each.
+    topics: One entry for each topic.
     """
 
     __slots__ = ("throttle_time_ms", "topics")
@@ -283,8 +283,8 @@ def _read_creatable_topic_result(
             entry.error_message, pos = read_nullable_string(data, pos)
         else:
             entry.error_message = ""
+        entry.topic_config_error_code = 0
         if version >= 5:
-            entry.topic_config_error_code = 0
             entry.num_partitions, entry.replication_factor = _INT32_INT16.unpack_from(data, pos)
             pos += 6
             length, pos = read_compact_nullable_array_length(data, pos)
@@ -298,7 +298,6 @@ def _read_creatable_topic_result(
                 entry._unknown_tags = None
                 pos += 1
         else:
-            entry.topic_config_error_code = 0
             entry.num_partitions = -1
             entry.replication_factor = -1
             entry.configs = []

@@ -52,7 +52,7 @@ class DeleteAclsMatchingAcl(Struct):
     error_message: Text for the error code; null when there is none. (nullable)
     resource_type: Type of resource: 1 any, 2 topic, 3 group, 4 cluster, 5 transactional id, 6
         delegation token, 7 user.
-    resource_name: Name of the resource.
+    resource_name: Name of the resource, such as a topic or a broker id.
     pattern_type: How ResourceName is meant: 3 literally, 4 as a prefix. (versions 1 to 3)
     principal: Principal that the ACL is about, as type:name.
     host: Host that the ACL is about; * for any.

@@ -44,7 +44,7 @@ class DeletableGroupResult(Struct):
 
     Versions 0 to 3.
 
-    group_id: Id of the group.
+    group_id: Id of the group, which its members name in group.id.
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (version 3, nullable,
         ignorable)
@@ -88,7 +88,7 @@ class DeleteGroupsResponse(Response):
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.
-    results: Results, one entry for each item of the request.
+    results: One entry for each item of the request: its result.
     """
 
     __slots__ = ("throttle_time_ms", "results")

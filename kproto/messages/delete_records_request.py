@@ -45,7 +45,7 @@ class DeleteRecordsPartition(Struct):
 
     Versions 0 to 2.
 
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     offset: Records below this offset are deleted; -1 for all below the high watermark.
     """
 
@@ -89,7 +89,7 @@ class DeleteRecordsRequest(Request["DeleteRecordsResponse"]):
 
     Versions 0 to 2, flexible in version 2.
 
-    topics: Topics, one entry each.
+    topics: One entry for each topic.
     timeout_ms: How long to wait for the request to take effect, in ms.
     """
 
@@ -116,10 +116,9 @@ class DeleteRecordsRequest(Request["DeleteRecordsResponse"]):
         message = cls.__new__(cls)
         if version >= 2:
             length, pos = read_compact_array_length(data, pos)
-            message.topics, pos = _read_delete_records_topic(data, pos, length, version)
         else:
             length, pos = read_array_length(data, pos)
-            message.topics, pos = _read_delete_records_topic(data, pos, length, version)
+        message.topics, pos = _read_delete_records_topic(data, pos, length, version)
         (message.timeout_ms,) = _INT32.unpack_from(data, pos)
         pos += 4
         if version >= 2:
@@ -135,10 +134,9 @@ class DeleteRecordsRequest(Request["DeleteRecordsResponse"]):
     def _write_fields(self, append: Append, version: int) -> None:
         if version >= 2:
             write_compact_array_length(append, len(self.topics))
-            _write_delete_records_topic(append, self.topics, version)
         else:
             write_array_length(append, len(self.topics))
-            _write_delete_records_topic(append, self.topics, version)
+        _write_delete_records_topic(append, self.topics, version)
         append(_INT32.pack(self.timeout_ms))
         if version >= 2:
             if self._unknown_tags:

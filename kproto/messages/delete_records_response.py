@@ -44,7 +44,7 @@ class DeleteRecordsPartitionResult(Struct):
 
     Versions 0 to 2.
 
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     low_watermark: Smallest log start offset among the partition's replicas; -1 on an error.
     error_code: Kafka error code; 0 for success.
     """
@@ -125,7 +125,7 @@ class DeleteRecordsResponse(Response):
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.
-    topics: Topics, one entry each.
+    topics: One entry for each topic.
     """
 
     __slots__ = ("throttle_time_ms", "topics")

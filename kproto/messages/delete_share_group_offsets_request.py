@@ -50,8 +50,8 @@ class DeleteShareGroupOffsetsRequest(Request["DeleteShareGroupOffsetsResponse"])
 
     Version 0, flexible.
 
-    group_id: Id of the group.
-    topics: Topics, one entry each.
+    group_id: Id of the group, which its members name in group.id.
+    topics: One entry for each topic.
     """
 
     __slots__ = ("group_id", "topics")

@@ -41,7 +41,7 @@ class DeleteShareGroupOffsetsResponseTopic(Struct):
     Version 0.
 
     topic_name: Name of the topic.
-    topic_id: Id of the topic.
+    topic_id: Id that the topic got when it was created; zero for none.
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (nullable)
     """
@@ -72,7 +72,7 @@ class DeleteShareGroupOffsetsResponse(Response):
         quota, in ms; 0 for not at all.
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (nullable)
-    responses: Results, one entry for each item of the request.
+    responses: One entry for each item of the request: its result.
     """
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "responses")

@@ -37,7 +37,7 @@ class PartitionData(Struct):
 
     Version 0.
 
-    partition: Index of the partition.
+    partition: Index of the partition in its topic, from 0.
     """
 
     __slots__ = ("partition",)
@@ -56,7 +56,7 @@ class DeleteStateData(Struct):
 
     Version 0.
 
-    topic_id: Id of the topic.
+    topic_id: Id that the topic got when it was created; zero for none.
     partitions: Partitions of the topic.
     """
 
@@ -78,8 +78,8 @@ class DeleteShareGroupStateRequest(Request["DeleteShareGroupStateResponse"]):
 
     Version 0, flexible.
 
-    group_id: Id of the group.
-    topics: Topics, one entry each.
+    group_id: Id of the group, which its members name in group.id.
+    topics: One entry for each topic.
     """
 
     __slots__ = ("group_id", "topics")

@@ -69,7 +69,7 @@ class DeleteTopicsRequest(Request["DeleteTopicsResponse"]):
 
     Versions 0 to 6, flexible in versions 4 to 6.
 
-    topics: Topics, one entry each. (version 6)
+    topics: One entry for each topic. (version 6)
     topic_names: Names of the topics. (versions 0 to 5, ignorable)
     timeout_ms: How long to wait for the request to take effect, in ms.
     """

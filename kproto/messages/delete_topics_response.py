@@ -94,7 +94,7 @@ class DeleteTopicsResponse(Response):
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all. (versions 1 to 6, ignorable)
-    responses: Results, one entry for each item of the request.
+    responses: One entry for each item of the request: its result.
     """
 
     __slots__ = ("throttle_time_ms", "responses")

@@ -78,7 +78,7 @@ class DescribeAclsResource(Struct):
 
     resource_type: Type of resource: 1 any, 2 topic, 3 group, 4 cluster, 5 transactional id, 6
         delegation token, 7 user.
-    resource_name: Name of the resource.
+    resource_name: Name of the resource, such as a topic or a broker id.
     pattern_type: How ResourceName is meant: 3 literally, 4 as a prefix. (versions 1 to 3)
     acls: Access control entries of the resource.
     """
@@ -109,7 +109,7 @@ class DescribeAclsResponse(Response):
         quota, in ms; 0 for not at all.
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (nullable)
-    resources: Resources, one entry each.
+    resources: One entry for each resource.
     """
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "resources")

@@ -101,10 +101,9 @@ class DescribeClientQuotasRequest(Request["DescribeClientQuotasResponse"]):
         message = cls.__new__(cls)
         if version >= 1:
             length, pos = read_compact_array_length(data, pos)
-            message.components, pos = _read_component_data(data, pos, length, version)
         else:
             length, pos = read_array_length(data, pos)
-            message.components, pos = _read_component_data(data, pos, length, version)
+        message.components, pos = _read_component_data(data, pos, length, version)
         message.strict = data[pos] != 0
         pos += 1
         if version >= 1:
@@ -120,10 +119,9 @@ class DescribeClientQuotasRequest(Request["DescribeClientQuotasResponse"]):
     def _write_fields(self, append: Append, version: int) -> None:
         if version >= 1:
             write_compact_array_length(append, len(self.components))
-            _write_component_data(append, self.components, version)
         else:
             write_array_length(append, len(self.components))
-            _write_component_data(append, self.components, version)
+        _write_component_data(append, self.components, version)
         append(_BOOL.pack(BOOLS[self.strict]))
         if version >= 1:
             if self._unknown_tags:

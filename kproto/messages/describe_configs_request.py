@@ -53,7 +53,7 @@ class DescribeConfigsResource(Struct):
 
     resource_type: Type of resource: 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32
         group.
-    resource_name: Name of the resource.
+    resource_name: Name of the resource, such as a topic or a broker id.
     configuration_keys: Names of the settings to describe; null for all. (nullable)
     """
 
@@ -79,7 +79,7 @@ class DescribeConfigsRequest(Request["DescribeConfigsResponse"]):
 
     Versions 0 to 4, flexible in version 4.
 
-    resources: Resources, one entry each.
+    resources: One entry for each resource.
     include_synonyms: True to have the other sources of each value returned. (versions 1 to 4)
     include_documentation: True to have the documentation of each setting returned. (versions 3 to
         4)
@@ -110,10 +110,9 @@ class DescribeConfigsRequest(Request["DescribeConfigsResponse"]):
         message = cls.__new__(cls)
         if version >= 4:
             length, pos = read_compact_array_length(data, pos)
-            message.resources, pos = _read_describe_configs_resource(data, pos, length, version)
         else:
             length, pos = read_array_length(data, pos)
-            message.resources, pos = _read_describe_configs_resource(data, pos, length, version)
+        message.resources, pos = _read_describe_configs_resource(data, pos, length, version)
         if version >= 1:
             message.include_synonyms = data[pos] != 0
             pos += 1
@@ -137,10 +136,9 @@ class DescribeConfigsRequest(Request["DescribeConfigsResponse"]):
     def _write_fields(self, append: Append, version: int) -> None:
         if version >= 4:
             write_compact_array_length(append, len(self.resources))
-            _write_describe_configs_resource(append, self.resources, version)
         else:
             write_array_length(append, len(self.resources))
-            _write_describe_configs_resource(append, self.resources, version)
+        _write_describe_configs_resource(append, self.resources, version)
         if version >= 1:
             append(_BOOL.pack(BOOLS[self.include_synonyms]))
         elif self.include_synonyms is not False:

@@ -136,7 +136,7 @@ class DescribeConfigsResult(Struct):
     error_message: Text for the error code; null when there is none. (nullable)
     resource_type: Type of resource: 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32
         group.
-    resource_name: Name of the resource.
+    resource_name: Name of the resource, such as a topic or a broker id.
     configs: Settings of the resource.
     """
 
@@ -166,7 +166,7 @@ class DescribeConfigsResponse(Response):
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.
-    results: Results, one entry for each item of the request.
+    results: One entry for each item of the request: its result.
     """
 
     __slots__ = ("throttle_time_ms", "results")
@@ -286,11 +286,10 @@ def _read_describe_configs_resource_result(
         if version >= 1:
             entry.is_default = False
             (entry.config_source,) = _INT8.unpack_from(data, pos)
-            pos += 1
         else:
             entry.config_source = -1
             entry.is_default = data[pos] != 0
-            pos += 1
+        pos += 1
         entry.is_sensitive = data[pos] != 0
         pos += 1
         if version >= 4:

@@ -159,10 +159,9 @@ class DescribeDelegationTokenResponse(Response):
         pos += 2
         if version >= 2:
             length, pos = read_compact_array_length(data, pos)
-            message.tokens, pos = _read_described_delegation_token(data, pos, length, version)
         else:
             length, pos = read_array_length(data, pos)
-            message.tokens, pos = _read_described_delegation_token(data, pos, length, version)
+        message.tokens, pos = _read_described_delegation_token(data, pos, length, version)
         (message.throttle_time_ms,) = _INT32.unpack_from(data, pos)
         pos += 4
         if version >= 2:
@@ -179,10 +178,9 @@ class DescribeDelegationTokenResponse(Response):
         append(_INT16.pack(self.error_code))
         if version >= 2:
             write_compact_array_length(append, len(self.tokens))
-            _write_described_delegation_token(append, self.tokens, version)
         else:
             write_array_length(append, len(self.tokens))
-            _write_described_delegation_token(append, self.tokens, version)
+        _write_described_delegation_token(append, self.tokens, version)
         append(_INT32.pack(self.throttle_time_ms))
         if version >= 2:
             if self._unknown_tags:

@@ -94,7 +94,7 @@ class DescribedGroup(Struct):
 
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (version 6, nullable)
-    group_id: Id of the group.
+    group_id: Id of the group, which its members name in group.id.
     group_state: Name of the group's state, such as Stable; Dead for an unknown group, empty on an
         error.
     protocol_type: Kind of group, such as consumer or connect; empty when there is none.
@@ -145,7 +145,7 @@ class DescribeGroupsResponse(Response):
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all. (versions 1 to 6, ignorable)
-    groups: Groups, one entry each.
+    groups: One entry for each group.
     """
 
     __slots__ = ("throttle_time_ms", "groups")
@@ -290,14 +290,13 @@ def _read_described_group(
             entry.protocol_type, pos = read_compact_string(data, pos)
             entry.protocol_data, pos = read_compact_string(data, pos)
             length, pos = read_compact_array_length(data, pos)
-            entry.members, pos = _read_described_group_member(data, pos, length, version)
         else:
             entry.group_id, pos = read_string(data, pos)
             entry.group_state, pos = read_string(data, pos)
             entry.protocol_type, pos = read_string(data, pos)
             entry.protocol_data, pos = read_string(data, pos)
             length, pos = read_array_length(data, pos)
-            entry.members, pos = _read_described_group_member(data, pos, length, version)
+        entry.members, pos = _read_described_group_member(data, pos, length, version)
         if version >= 3:
             (entry.authorized_operations,) = _INT32.unpack_from(data, pos)
             pos += 4
@@ -330,14 +329,13 @@ def _write_described_group(
             write_compact_string(append, entry.protocol_type)
             write_compact_string(append, entry.protocol_data)
             write_compact_array_length(append, len(entry.members))
-            _write_described_group_member(append, entry.members, version)
         else:
             write_string(append, entry.group_id)
             write_string(append, entry.group_state)
             write_string(append, entry.protocol_type)
             write_string(append, entry.protocol_data)
             write_array_length(append, len(entry.members))
-            _write_described_group_member(append, entry.members, version)
+        _write_described_group_member(append, entry.members, version)
         if version >= 3:
             append(_INT32.pack(entry.authorized_operations))
         elif entry.authorized_operations != -(2**31):

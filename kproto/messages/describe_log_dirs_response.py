@@ -47,7 +47,7 @@ class DescribeLogDirsPartition(Struct):
 
     Versions 0 to 5.
 
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     partition_size: Size of the partition's segments on disk, in bytes.
     offset_lag: Offsets the log is behind: the high watermark, or for a future log the current one;
         -1 when not known.
@@ -100,7 +100,7 @@ class DescribeLogDirsResult(Struct):
 
     error_code: Kafka error code; 0 for success.
     log_dir: Absolute path of the log directory.
-    topics: Topics, one entry each.
+    topics: One entry for each topic.
     total_bytes: Size of the volume that holds the log directory, in bytes; -1 when not known.
         (versions 4 to 5, ignorable)
     usable_bytes: Space left on the volume that holds the log directory, in bytes; -1 when not
@@ -137,7 +137,7 @@ class DescribeLogDirsResponse(Response):
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.
     error_code: Kafka error code; 0 for success. (versions 3 to 5, ignorable)
-    results: Results, one entry for each item of the request.
+    results: One entry for each item of the request: its result.
     """
 
     __slots__ = ("throttle_time_ms", "error_code", "results")
@@ -305,11 +305,10 @@ def _read_describe_log_dirs_result(
         if version >= 2:
             entry.log_dir, pos = read_compact_string(data, pos)
             length, pos = read_compact_array_length(data, pos)
-            entry.topics, pos = _read_describe_log_dirs_topic(data, pos, length, version)
         else:
             entry.log_dir, pos = read_string(data, pos)
             length, pos = read_array_length(data, pos)
-            entry.topics, pos = _read_describe_log_dirs_topic(data, pos, length, version)
+        entry.topics, pos = _read_describe_log_dirs_topic(data, pos, length, version)
         if version >= 4:
             entry.total_bytes, entry.usable_bytes = _INT64X2.unpack_from(data, pos)
             pos += 16
@@ -341,11 +340,10 @@ def _write_describe_log_dirs_result(
         if version >= 2:
             write_compact_string(append, entry.log_dir)
             write_compact_array_length(append, len(entry.topics))
-            _write_describe_log_dirs_topic(append, entry.topics, version)
         else:
             write_string(append, entry.log_dir)
             write_array_length(append, len(entry.topics))
-            _write_describe_log_dirs_topic(append, entry.topics, version)
+        _write_describe_log_dirs_topic(append, entry.topics, version)
         if version >= 4:
             append(_INT64X2.pack(entry.total_bytes, entry.usable_bytes))
         if version == 5:

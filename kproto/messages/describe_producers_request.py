@@ -39,7 +39,7 @@ class TopicRequest(Struct):
     Version 0.
 
     name: Name of the topic.
-    partition_indexes: Indexes of the partitions.
+    partition_indexes: Indexes of the partitions in their topic, each from 0.
     """
 
     __slots__ = ("name", "partition_indexes")
@@ -76,7 +76,7 @@ class DescribeProducersRequest(Request["DescribeProducersResponse"]):
 
     Version 0, flexible.
 
-    topics: Topics, one entry each.
+    topics: One entry for each topic.
     """
 
     __slots__ = ("topics",)

@@ -35,7 +35,7 @@ class PartitionData(Struct):
 
     Versions 0 to 2.
 
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     """
 
     __slots__ = ("partition_index",)
@@ -76,7 +76,7 @@ class DescribeQuorumRequest(Request["DescribeQuorumResponse"]):
 
     Versions 0 to 2, all flexible.
 
-    topics: Topics, one entry each.
+    topics: One entry for each topic.
     """
 
     __slots__ = ("topics",)

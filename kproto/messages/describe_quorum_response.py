@@ -91,7 +91,7 @@ class PartitionData(Struct):
 
     Versions 0 to 2.
 
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (version 2, nullable,
         ignorable)
@@ -245,7 +245,7 @@ class DescribeQuorumResponse(Response):
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (version 2, nullable,
         ignorable)
-    topics: Topics, one entry each.
+    topics: One entry for each topic.
     nodes: Nodes of the quorum and their addresses. (version 2)
     """
 

@@ -61,7 +61,7 @@ class DescribeShareGroupOffsetsRequestGroup(Struct):
 
     Versions 0 to 1.
 
-    group_id: Id of the group.
+    group_id: Id of the group, which its members name in group.id.
     topics: Topics and partitions to describe; null for all that the group has offsets for.
         (nullable)
     """

@@ -44,7 +44,7 @@ class DescribeShareGroupOffsetsResponsePartition(Struct):
 
     Versions 0 to 1.
 
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     start_offset: First offset whose delivery is not done; -1 when the partition has no state.
     leader_epoch: Epoch of the partition's leader, raised at each election; -1 when not known.
     lag: Number of records still to be delivered; -1 when not known. (version 1, ignorable)
@@ -86,7 +86,7 @@ class DescribeShareGroupOffsetsResponseTopic(Struct):
     Versions 0 to 1.
 
     topic_name: Name of the topic.
-    topic_id: Id of the topic.
+    topic_id: Id that the topic got when it was created; zero for none.
     partitions: Partitions of the topic.
     """
 
@@ -110,8 +110,8 @@ class DescribeShareGroupOffsetsResponseGroup(Struct):
 
     Versions 0 to 1.
 
-    group_id: Id of the group.
-    topics: Topics, one entry each.
+    group_id: Id of the group, which its members name in group.id.
+    topics: One entry for each topic.
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (nullable)
     """
@@ -140,7 +140,7 @@ class DescribeShareGroupOffsetsResponse(Response):
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.
-    groups: Groups, one entry each.
+    groups: One entry for each group.
     """
 
     __slots__ = ("throttle_time_ms", "groups")

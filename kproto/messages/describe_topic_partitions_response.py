@@ -50,7 +50,7 @@ class DescribeTopicPartitionsResponsePartition(Struct):
     Version 0.
 
     error_code: Kafka error code; 0 for success.
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     leader_id: Broker id of the leader; -1 when not known.
     leader_epoch: Epoch of the partition's leader, raised at each election; -1 when not known.
     replica_nodes: Broker ids of all replicas, the preferred leader first.
@@ -108,7 +108,7 @@ class DescribeTopicPartitionsResponseTopic(Struct):
 
     error_code: Kafka error code; 0 for success.
     name: Name of the topic; null when not known. (nullable)
-    topic_id: Id of the topic.
+    topic_id: Id that the topic got when it was created; zero for none.
     is_internal: True for a topic of Kafka's own, such as __consumer_offsets.
     partitions: Partitions of the topic.
     topic_authorized_operations: Bit n is set when the caller may do AclOperation n on the topic;
@@ -190,7 +190,7 @@ class DescribeTopicPartitionsResponse(Response):
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.
-    topics: Topics, one entry each.
+    topics: One entry for each topic.
     next_cursor: Where the next request shall begin; null when nothing is left. (nullable)
     """
 

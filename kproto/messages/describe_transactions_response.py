@@ -132,7 +132,7 @@ class DescribeTransactionsResponse(Response):
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.
-    transaction_states: Transactions, one entry each.
+    transaction_states: State of each transaction.
     """
 
     __slots__ = ("throttle_time_ms", "transaction_states")

@@ -94,7 +94,7 @@ class DescribeUserScramCredentialsResponse(Response):
         quota, in ms; 0 for not at all.
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (nullable)
-    results: Results, one entry for each item of the request.
+    results: One entry for each item of the request: its result.
     """
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "results")

@@ -125,16 +125,12 @@ class ElectLeadersRequest(Request["ElectLeadersResponse"]):
             message.election_type = 0
         if version >= 2:
             length, pos = read_compact_nullable_array_length(data, pos)
-            if length < 0:
-                message.topic_partitions = None
-            else:
-                message.topic_partitions, pos = _read_topic_partitions(data, pos, length, version)
         else:
             length, pos = read_nullable_array_length(data, pos)
-            if length < 0:
-                message.topic_partitions = None
-            else:
-                message.topic_partitions, pos = _read_topic_partitions(data, pos, length, version)
+        if length < 0:
+            message.topic_partitions = None
+        else:
+            message.topic_partitions, pos = _read_topic_partitions(data, pos, length, version)
         (message.timeout_ms,) = _INT32.unpack_from(data, pos)
         pos += 4
         if version >= 2:

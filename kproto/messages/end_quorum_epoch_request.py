@@ -79,7 +79,7 @@ class PartitionData(Struct):
 
     Versions 0 to 1.
 
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     leader_id: Replica id of the leader that resigns.
     leader_epoch: Epoch that ends.
     preferred_successors: Replica ids of voters that shall stand for election, the most up to date
@@ -182,7 +182,7 @@ class EndQuorumEpochRequest(Request["EndQuorumEpochResponse"]):
     Versions 0 to 1, flexible in version 1.
 
     cluster_id: Id of the cluster; null when not known. (nullable)
-    topics: Topics, one entry each.
+    topics: One entry for each topic.
     leader_endpoints: Addresses of the leader, one for each listener. (version 1, ignorable)
     """
 

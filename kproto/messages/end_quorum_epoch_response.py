@@ -48,7 +48,7 @@ class PartitionData(Struct):
 
     Versions 0 to 1.
 
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     error_code: Kafka error code; 0 for success.
     leader_id: Broker id of the leader; -1 when not known.
     leader_epoch: Epoch of the partition's leader, raised at each election; -1 when not known.
@@ -140,7 +140,7 @@ class EndQuorumEpochResponse(Response):
     Versions 0 to 1, flexible in version 1.
 
     error_code: Kafka error code; 0 for success.
-    topics: Topics, one entry each.
+    topics: One entry for each topic.
     node_endpoints: Addresses of the leaders that the partitions name. (version 1, tag 0)
     """
 

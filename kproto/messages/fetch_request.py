@@ -99,7 +99,7 @@ class FetchPartition(Struct):
 
     Versions 0 to 18.
 
-    partition: Index of the partition.
+    partition: Index of the partition in its topic, from 0.
     current_leader_epoch: Leader epoch that the sender knows; a broker at another epoch answers with
         an error. -1 skips the check. (versions 9 to 18, ignorable)
     fetch_offset: Offset of the first record wanted.
@@ -155,7 +155,8 @@ class FetchTopic(Struct):
     Versions 0 to 18.
 
     topic: Name of the topic. (versions 0 to 12, ignorable)
-    topic_id: Id of the topic. (versions 13 to 18, ignorable)
+    topic_id: Id that the topic got when it was created; zero for none. (versions 13 to 18,
+        ignorable)
     partitions: Partitions of the topic.
     """
 
@@ -180,7 +181,8 @@ class ForgottenTopic(Struct):
     Versions 7 to 18.
 
     topic: Name of the topic. (versions 7 to 12, ignorable)
-    topic_id: Id of the topic. (versions 13 to 18, ignorable)
+    topic_id: Id that the topic got when it was created; zero for none. (versions 13 to 18,
+        ignorable)
     partitions: Partitions of the topic.
     """
 
@@ -217,7 +219,7 @@ class FetchRequest(Request["FetchResponse"]):
     session_id: Id of the fetch session; 0 for none. (versions 7 to 18, ignorable)
     session_epoch: Epoch of the fetch session, one more with each request; 0 opens a session, -1
         does without or closes it. (versions 7 to 18, ignorable)
-    topics: Topics, one entry each.
+    topics: One entry for each topic.
     forgotten_topics_data: Partitions to drop from the session. (versions 7 to 18)
     rack_id: Rack of the consumer; empty when it has none. (versions 11 to 18, ignorable)
     """
@@ -1121,4 +1123,4 @@ def _write_fetch_request_tags(out: Append, message: FetchRequest, version: int) 
 
 
 def _is_default_replica_state(entry: ReplicaState) -> bool:
-    return not (entry.replica_id != -1 or entry.replica_epoch != -1 or entry._unknown_tags)
+    return entry.replica_id == -1 and entry.replica_epoch == -1 and not entry._unknown_tags

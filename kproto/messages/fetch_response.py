@@ -164,7 +164,7 @@ class PartitionData(Struct):
 
     Versions 0 to 18.
 
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     error_code: Kafka error code; 0 for success.
     high_watermark: Offset below which every record is on all in-sync replicas; -1 on an error.
     last_stable_offset: Offset below which every transaction has ended; -1 when not known. (versions
@@ -272,7 +272,8 @@ class FetchableTopicResponse(Struct):
     Versions 0 to 18.
 
     topic: Name of the topic. (versions 0 to 12, ignorable)
-    topic_id: Id of the topic. (versions 13 to 18, ignorable)
+    topic_id: Id that the topic got when it was created; zero for none. (versions 13 to 18,
+        ignorable)
     partitions: Partitions of the topic.
     """
 
@@ -344,7 +345,7 @@ class FetchResponse(Response):
         quota, in ms; 0 for not at all. (versions 1 to 18, ignorable)
     error_code: Kafka error code; 0 for success. (versions 7 to 18, ignorable)
     session_id: Id of the fetch session; 0 when there is none. (versions 7 to 18)
-    responses: Results, one entry for each item of the request.
+    responses: What each topic returned; a session leaves out topics in which nothing is new.
     node_endpoints: Addresses of the nodes that CurrentLeader names. (versions 16 to 18, tag 0)
     """
 
@@ -1168,12 +1169,12 @@ def _write_fetch_response_tags(out: Append, message: FetchResponse, version: int
 
 
 def _is_default_epoch_end_offset(entry: EpochEndOffset) -> bool:
-    return not (entry.epoch != -1 or entry.end_offset != -1 or entry._unknown_tags)
+    return entry.epoch == -1 and entry.end_offset == -1 and not entry._unknown_tags
 
 
 def _is_default_leader_id_and_epoch(entry: LeaderIdAndEpoch) -> bool:
-    return not (entry.leader_id != -1 or entry.leader_epoch != -1 or entry._unknown_tags)
+    return entry.leader_id == -1 and entry.leader_epoch == -1 and not entry._unknown_tags
 
 
 def _is_default_snapshot_id(entry: SnapshotId) -> bool:
-    return not (entry.end_offset != -1 or entry.epoch != -1 or entry._unknown_tags)
+    return entry.end_offset == -1 and entry.epoch == -1 and not entry._unknown_tags

@@ -71,7 +71,7 @@ class PartitionSnapshot(Struct):
 
     Versions 0 to 1.
 
-    partition: Index of the partition.
+    partition: Index of the partition in its topic, from 0.
     current_leader_epoch: Leader epoch that the replica knows; -1 when it knows none.
     snapshot_id: End offset and epoch that identify a snapshot.
     position: First byte within the snapshot, from 0.
@@ -134,7 +134,7 @@ class FetchSnapshotRequest(Request["FetchSnapshotResponse"]):
     cluster_id: Id of the cluster; null when not known. (nullable, tag 0)
     replica_id: Replica id of the node that fetches; -1 for none.
     max_bytes: Size limit over all snapshots of the response, in bytes.
-    topics: Topics, one entry each.
+    topics: One entry for each topic.
     """
 
     __slots__ = ("cluster_id", "replica_id", "max_bytes", "topics")

@@ -220,7 +220,7 @@ class FetchSnapshotResponse(Response):
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.
     error_code: Kafka error code; 0 for success.
-    topics: Topics, one entry each.
+    topics: One entry for each topic.
     node_endpoints: Addresses of the leaders that the partitions name. (version 1, tag 0)
     """
 
@@ -264,9 +264,8 @@ class FetchSnapshotResponse(Response):
         append(_INT32_INT16.pack(self.throttle_time_ms, self.error_code))
         write_compact_array_length(append, len(self.topics))
         _write_topic_snapshot(append, self.topics, version)
-        if version == 0:
-            if len(self.node_endpoints) > 0:
-                raise WireFault
+        if version == 0 and len(self.node_endpoints) > 0:
+            raise WireFault
         _write_fetch_snapshot_response_tags(append, self, version)
 
 
@@ -485,4 +484,4 @@ def _write_fetch_snapshot_response_tags(
 
 
 def _is_default_leader_id_and_epoch(entry: LeaderIdAndEpoch) -> bool:
-    return not (entry.leader_id != 0 or entry.leader_epoch != 0 or entry._unknown_tags)
+    return entry.leader_id == 0 and entry.leader_epoch == 0 and not entry._unknown_tags

@@ -30,7 +30,7 @@ class HeartbeatRequest(Request["HeartbeatResponse"]):
 
     Versions 0 to 4, flexible in version 4.
 
-    group_id: Id of the group.
+    group_id: Id of the group, which its members name in group.id.
     generation_id: Generation of the classic group, raised at each rebalance.
     member_id: Id of the group member.
     group_instance_id: Instance id of a static member; null for a dynamic one. (versions 3 to 4,

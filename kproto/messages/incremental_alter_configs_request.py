@@ -97,7 +97,7 @@ class AlterConfigsResource(Struct):
 
     resource_type: Type of resource: 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32
         group.
-    resource_name: Name of the resource.
+    resource_name: Name of the resource, such as a topic or a broker id.
     configs: Settings to change.
     """
 
@@ -141,7 +141,7 @@ class IncrementalAlterConfigsRequest(Request["IncrementalAlterConfigsResponse"])
 
     Versions 0 to 1, flexible in version 1.
 
-    resources: Resources, one entry each.
+    resources: One entry for each resource.
     validate_only: True to check the request and change nothing.
     """
 
@@ -168,10 +168,9 @@ class IncrementalAlterConfigsRequest(Request["IncrementalAlterConfigsResponse"])
         message = cls.__new__(cls)
         if version >= 1:
             length, pos = read_compact_array_length(data, pos)
-            message.resources, pos = _read_alter_configs_resource(data, pos, length, version)
         else:
             length, pos = read_array_length(data, pos)
-            message.resources, pos = _read_alter_configs_resource(data, pos, length, version)
+        message.resources, pos = _read_alter_configs_resource(data, pos, length, version)
         message.validate_only = data[pos] != 0
         pos += 1
         if version >= 1:
@@ -187,10 +186,9 @@ class IncrementalAlterConfigsRequest(Request["IncrementalAlterConfigsResponse"])
     def _write_fields(self, append: Append, version: int) -> None:
         if version >= 1:
             write_compact_array_length(append, len(self.resources))
-            _write_alter_configs_resource(append, self.resources, version)
         else:
             write_array_length(append, len(self.resources))
-            _write_alter_configs_resource(append, self.resources, version)
+        _write_alter_configs_resource(append, self.resources, version)
         append(_BOOL.pack(BOOLS[self.validate_only]))
         if version >= 1:
             if self._unknown_tags:

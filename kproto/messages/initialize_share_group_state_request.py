@@ -37,7 +37,7 @@ class PartitionData(Struct):
 
     Version 0.
 
-    partition: Index of the partition.
+    partition: Index of the partition in its topic, from 0.
     state_epoch: Epoch of the share partition's state, raised when it is set up anew.
     start_offset: First offset to deliver; -1 when not known yet.
     """
@@ -62,7 +62,7 @@ class InitializeStateData(Struct):
 
     Version 0.
 
-    topic_id: Id of the topic.
+    topic_id: Id that the topic got when it was created; zero for none.
     partitions: Partitions of the topic.
     """
 
@@ -84,8 +84,8 @@ class InitializeShareGroupStateRequest(Request["InitializeShareGroupStateRespons
 
     Version 0, flexible.
 
-    group_id: Id of the group.
-    topics: Topics, one entry each.
+    group_id: Id of the group, which its members name in group.id.
+    topics: One entry for each topic.
     """
 
     __slots__ = ("group_id", "topics")

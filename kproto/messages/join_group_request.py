@@ -90,7 +90,7 @@ class JoinGroupRequest(Request["JoinGroupResponse"]):
 
     Versions 0 to 9, flexible in versions 6 to 9.
 
-    group_id: Id of the group.
+    group_id: Id of the group, which its members name in group.id.
     session_timeout_ms: How long the coordinator waits for a heartbeat before it drops the member,
         in ms.
     rebalance_timeout_ms: How long to wait for members to rejoin, in ms; -1 in version 0, which uses
@@ -169,11 +169,10 @@ class JoinGroupRequest(Request["JoinGroupResponse"]):
         if version >= 6:
             message.protocol_type, pos = read_compact_string(data, pos)
             length, pos = read_compact_array_length(data, pos)
-            message.protocols, pos = _read_join_group_request_protocol(data, pos, length, version)
         else:
             message.protocol_type, pos = read_string(data, pos)
             length, pos = read_array_length(data, pos)
-            message.protocols, pos = _read_join_group_request_protocol(data, pos, length, version)
+        message.protocols, pos = _read_join_group_request_protocol(data, pos, length, version)
         if version >= 8:
             message.reason, pos = read_compact_nullable_string(data, pos)
         else:
@@ -209,11 +208,10 @@ class JoinGroupRequest(Request["JoinGroupResponse"]):
         if version >= 6:
             write_compact_string(append, self.protocol_type)
             write_compact_array_length(append, len(self.protocols))
-            _write_join_group_request_protocol(append, self.protocols, version)
         else:
             write_string(append, self.protocol_type)
             write_array_length(append, len(self.protocols))
-            _write_join_group_request_protocol(append, self.protocols, version)
+        _write_join_group_request_protocol(append, self.protocols, version)
         if version >= 8:
             write_compact_nullable_string(append, self.reason)
         if version >= 6:

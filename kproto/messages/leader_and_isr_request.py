@@ -55,7 +55,7 @@ class LeaderAndIsrPartitionState(Struct):
     Versions 0 to 7.
 
     topic_name: Name of the topic. (versions 0 to 1, ignorable)
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     controller_epoch: Epoch of the controller, raised at each controller election.
     leader: Broker id of the leader; -1 for none.
     leader_epoch: Epoch of the partition's leader, raised at each election; -1 when not known.
@@ -122,7 +122,7 @@ class LeaderAndIsrTopicState(Struct):
     Versions 2 to 7.
 
     topic_name: Name of the topic.
-    topic_id: Id of the topic. (versions 5 to 7, ignorable)
+    topic_id: Id that the topic got when it was created; zero for none. (versions 5 to 7, ignorable)
     partition_states: State of each partition of the topic.
     """
 
@@ -334,18 +334,16 @@ def _read_leader_and_isr_partition_state(
         pos += 16
         if version >= 4:
             length, pos = read_compact_array_length(data, pos)
-            entry.isr, pos = read_numbers(data, pos, length, "i")
         else:
             length, pos = read_array_length(data, pos)
-            entry.isr, pos = read_numbers(data, pos, length, "i")
+        entry.isr, pos = read_numbers(data, pos, length, "i")
         (entry.partition_epoch,) = _INT32.unpack_from(data, pos)
         pos += 4
         if version >= 4:
             length, pos = read_compact_array_length(data, pos)
-            entry.replicas, pos = read_numbers(data, pos, length, "i")
         else:
             length, pos = read_array_length(data, pos)
-            entry.replicas, pos = read_numbers(data, pos, length, "i")
+        entry.replicas, pos = read_numbers(data, pos, length, "i")
         if version >= 4:
             length, pos = read_compact_array_length(data, pos)
             entry.adding_replicas, pos = read_numbers(data, pos, length, "i")
@@ -394,17 +392,15 @@ def _write_leader_and_isr_partition_state(
         )
         if version >= 4:
             write_compact_array_length(append, len(entry.isr))
-            write_numbers(append, entry.isr, "i")
         else:
             write_array_length(append, len(entry.isr))
-            write_numbers(append, entry.isr, "i")
+        write_numbers(append, entry.isr, "i")
         append(_INT32.pack(entry.partition_epoch))
         if version >= 4:
             write_compact_array_length(append, len(entry.replicas))
-            write_numbers(append, entry.replicas, "i")
         else:
             write_array_length(append, len(entry.replicas))
-            write_numbers(append, entry.replicas, "i")
+        write_numbers(append, entry.replicas, "i")
         if version >= 4:
             write_compact_array_length(append, len(entry.adding_replicas))
             write_numbers(append, entry.adding_replicas, "i")

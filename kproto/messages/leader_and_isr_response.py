@@ -46,7 +46,7 @@ class LeaderAndIsrPartitionError(Struct):
     Versions 0 to 7.
 
     topic_name: Name of the topic. (versions 0 to 4, ignorable)
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     error_code: Kafka error code; 0 for success.
     """
 
@@ -70,7 +70,7 @@ class LeaderAndIsrTopicError(Struct):
 
     Versions 5 to 7.
 
-    topic_id: Id of the topic.
+    topic_id: Id that the topic got when it was created; zero for none.
     partition_errors: Result for each partition.
     """
 
@@ -110,7 +110,7 @@ class LeaderAndIsrResponse(Response):
 
     error_code: Kafka error code; 0 for success.
     partition_errors: Result for each partition. (versions 0 to 4)
-    topics: Topics, one entry each. (versions 5 to 7)
+    topics: One entry for each topic. (versions 5 to 7)
     """
 
     __slots__ = ("error_code", "partition_errors", "topics")

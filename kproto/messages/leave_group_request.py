@@ -69,7 +69,7 @@ class LeaveGroupRequest(Request["LeaveGroupResponse"]):
 
     Versions 0 to 5, flexible in versions 4 to 5.
 
-    group_id: Id of the group.
+    group_id: Id of the group, which its members name in group.id.
     member_id: Id of the member that leaves. (versions 0 to 2)
     members: Members that leave. (versions 3 to 5)
     """

@@ -32,7 +32,7 @@ class ConfigResource(Struct):
 
     Versions 0 to 1.
 
-    resource_name: Name of the resource.
+    resource_name: Name of the resource, such as a topic or a broker id.
     resource_type: Type of resource: 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32
         group. (version 1, ignorable)
     """

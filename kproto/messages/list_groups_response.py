@@ -41,7 +41,7 @@ class ListedGroup(Struct):
 
     Versions 0 to 5.
 
-    group_id: Id of the group.
+    group_id: Id of the group, which its members name in group.id.
     protocol_type: Kind of classic group, such as consumer or connect.
     group_state: Name of the group's state, such as Stable or Empty. (versions 4 to 5, ignorable)
     group_type: Name of the group's type, such as classic, consumer, share or streams. (version 5,
@@ -73,7 +73,7 @@ class ListGroupsResponse(Response):
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all. (versions 1 to 5, ignorable)
     error_code: Kafka error code; 0 for success.
-    groups: Groups, one entry each.
+    groups: One entry for each group.
     """
 
     __slots__ = ("throttle_time_ms", "error_code", "groups")

@@ -45,7 +45,7 @@ class ListOffsetsPartition(Struct):
 
     Versions 0 to 11.
 
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     current_leader_epoch: Leader epoch that the sender knows; a broker at another epoch answers with
         an error. -1 skips the check. (versions 4 to 11, ignorable)
     timestamp: Time to look up, in ms; -1 end, -2 start, -3 largest timestamp, -4 local start, -5
@@ -100,7 +100,7 @@ class ListOffsetsRequest(Request["ListOffsetsResponse"]):
     replica_id: Broker id of the replica that asks; -1 for a consumer, -2 for debugging.
     isolation_level: 0 reads all records, 1 leaves out those of open and aborted transactions.
         (versions 2 to 11)
-    topics: Topics, one entry each.
+    topics: One entry for each topic.
     timeout_ms: How long to wait for offsets that have to be looked up in remote storage, in ms.
         (versions 10 to 11, ignorable)
     """

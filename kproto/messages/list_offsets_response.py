@@ -54,7 +54,7 @@ class ListOffsetsPartitionResponse(Struct):
 
     Versions 0 to 11.
 
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     error_code: Kafka error code; 0 for success.
     old_style_offsets: Offsets of segment starts at or before the timestamp asked for, newest first.
         (version 0)
@@ -121,7 +121,7 @@ class ListOffsetsResponse(Response):
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all. (versions 2 to 11, ignorable)
-    topics: Topics, one entry each.
+    topics: One entry for each topic.
     """
 
     __slots__ = ("throttle_time_ms", "topics")

@@ -42,7 +42,7 @@ class ListPartitionReassignmentsTopics(Struct):
     Version 0.
 
     name: Name of the topic.
-    partition_indexes: Indexes of the partitions.
+    partition_indexes: Indexes of the partitions in their topic, each from 0.
     """
 
     __slots__ = ("name", "partition_indexes")

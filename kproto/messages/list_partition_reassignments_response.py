@@ -41,7 +41,7 @@ class OngoingPartitionReassignment(Struct):
 
     Version 0.
 
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     replicas: Broker ids of all replicas, the preferred leader first.
     adding_replicas: Brokers that a reassignment is adding as replicas.
     removing_replicas: Brokers that a reassignment is removing as replicas.
@@ -95,7 +95,7 @@ class ListPartitionReassignmentsResponse(Response):
         quota, in ms; 0 for not at all.
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (nullable)
-    topics: Topics, one entry each.
+    topics: One entry for each topic.
     """
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "topics")

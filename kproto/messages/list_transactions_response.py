@@ -67,7 +67,7 @@ class ListTransactionsResponse(Response):
         quota, in ms; 0 for not at all.
     error_code: Kafka error code; 0 for success.
     unknown_state_filters: Names in StateFilters that the coordinator does not know.
-    transaction_states: Transactions, one entry each.
+    transaction_states: State of each transaction.
     """
 
     __slots__ = ("throttle_time_ms", "error_code", "unknown_state_filters", "transaction_states")

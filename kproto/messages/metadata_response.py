@@ -116,7 +116,7 @@ class MetadataResponsePartition(Struct):
     Versions 0 to 13.
 
     error_code: Kafka error code; 0 for success.
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     leader_id: Broker id of the leader; -1 when not known.
     leader_epoch: Epoch of the partition's leader, raised at each election; -1 when not known.
         (versions 7 to 13, ignorable)
@@ -228,7 +228,7 @@ class MetadataResponse(Response):
     cluster_id: Id of the cluster; null when not known. (versions 2 to 13, nullable, ignorable)
     controller_id: Id of a broker that takes controller requests; -1 when not known. (versions 1 to
         13, ignorable)
-    topics: Topics, one entry each.
+    topics: One entry for each topic.
     cluster_authorized_operations: Bit n is set when the caller may do AclOperation n on the
         cluster; -(2**31) when not asked for. (versions 8 to 10)
     error_code: Kafka error code; 0 for success. (version 13, ignorable)

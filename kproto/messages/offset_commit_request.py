@@ -58,7 +58,7 @@ class OffsetCommitRequestPartition(Struct):
 
     Versions 0 to 10.
 
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     committed_offset: Offset of the next record to consume.
     committed_leader_epoch: Leader epoch of the last record consumed; -1 when not known. (versions 6
         to 10, ignorable)
@@ -99,7 +99,7 @@ class OffsetCommitRequestTopic(Struct):
     Versions 0 to 10.
 
     name: Name of the topic. (versions 0 to 9, ignorable)
-    topic_id: Id of the topic. (version 10, ignorable)
+    topic_id: Id that the topic got when it was created; zero for none. (version 10, ignorable)
     partitions: Partitions of the topic.
     """
 
@@ -123,7 +123,7 @@ class OffsetCommitRequest(Request["OffsetCommitResponse"]):
 
     Versions 0 to 10, flexible in versions 8 to 10.
 
-    group_id: Id of the group.
+    group_id: Id of the group, which its members name in group.id.
     generation_id_or_member_epoch: Generation of a classic group, or member epoch of a consumer
         group; -1 outside any group. (versions 1 to 10, ignorable)
     member_id: Id of the group member; empty outside any group. (versions 1 to 10, ignorable)
@@ -131,7 +131,7 @@ class OffsetCommitRequest(Request["OffsetCommitResponse"]):
         nullable)
     retention_time_ms: How long to keep the offsets, in ms; -1 for the broker's setting. (versions 2
         to 4, ignorable)
-    topics: Topics, one entry each.
+    topics: One entry for each topic.
     """
 
     __slots__ = (

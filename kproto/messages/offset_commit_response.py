@@ -47,7 +47,7 @@ class OffsetCommitResponsePartition(Struct):
 
     Versions 0 to 10.
 
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     error_code: Kafka error code; 0 for success.
     """
 
@@ -70,7 +70,7 @@ class OffsetCommitResponseTopic(Struct):
     Versions 0 to 10.
 
     name: Name of the topic. (versions 0 to 9, ignorable)
-    topic_id: Id of the topic. (version 10, ignorable)
+    topic_id: Id that the topic got when it was created; zero for none. (version 10, ignorable)
     partitions: Partitions of the topic.
     """
 
@@ -96,7 +96,7 @@ class OffsetCommitResponse(Response):
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all. (versions 3 to 10, ignorable)
-    topics: Topics, one entry each.
+    topics: One entry for each topic.
     """
 
     __slots__ = ("throttle_time_ms", "topics")

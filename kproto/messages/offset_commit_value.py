@@ -93,15 +93,14 @@ class OffsetCommitValue(Message):
             pos += 8
         else:
             message.expire_timestamp = -1
+        message.topic_id = ZERO_UUID
         if version >= 4:
-            message.topic_id = ZERO_UUID
             if data[pos]:
                 pos = _read_offset_commit_value_tags(message, data, pos, version)
             else:
                 message._unknown_tags = None
                 pos += 1
         else:
-            message.topic_id = ZERO_UUID
             message._unknown_tags = None
         return message, pos
 

@@ -31,7 +31,7 @@ class OffsetDeleteRequestPartition(Struct):
 
     Version 0.
 
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     """
 
     __slots__ = ("partition_index",)
@@ -88,8 +88,8 @@ class OffsetDeleteRequest(Request["OffsetDeleteResponse"]):
 
     Version 0, not flexible.
 
-    group_id: Id of the group.
-    topics: Topics, one entry each.
+    group_id: Id of the group, which its members name in group.id.
+    topics: One entry for each topic.
     """
 
     __slots__ = ("group_id", "topics")

@@ -30,7 +30,7 @@ class OffsetDeleteResponsePartition(Struct):
 
     Version 0.
 
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     error_code: Kafka error code; 0 for success.
     """
 
@@ -109,7 +109,7 @@ class OffsetDeleteResponse(Response):
     error_code: Kafka error code; 0 for success.
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.
-    topics: Topics, one entry each.
+    topics: One entry for each topic.
     """
 
     __slots__ = ("error_code", "throttle_time_ms", "topics")

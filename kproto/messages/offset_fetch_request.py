@@ -56,7 +56,7 @@ class OffsetFetchRequestTopic(Struct):
     Versions 0 to 7.
 
     name: Name of the topic.
-    partition_indexes: Indexes of the partitions.
+    partition_indexes: Indexes of the partitions in their topic, each from 0.
     """
 
     __slots__ = ("name", "partition_indexes")
@@ -78,8 +78,8 @@ class OffsetFetchRequestTopics(Struct):
     Versions 8 to 10.
 
     name: Name of the topic. (versions 8 to 9, ignorable)
-    topic_id: Id of the topic. (version 10, ignorable)
-    partition_indexes: Indexes of the partitions.
+    topic_id: Id that the topic got when it was created; zero for none. (version 10, ignorable)
+    partition_indexes: Indexes of the partitions in their topic, each from 0.
     """
 
     __slots__ = ("name", "topic_id", "partition_indexes")
@@ -102,7 +102,7 @@ class OffsetFetchRequestGroup(Struct):
 
     Versions 8 to 10.
 
-    group_id: Id of the group.
+    group_id: Id of the group, which its members name in group.id.
     member_id: Id of the member in a consumer group; null when there is none. (versions 9 to 10,
         nullable, ignorable)
     member_epoch: Epoch of the member in a consumer group; -1 when there is none. (versions 9 to 10,
@@ -132,7 +132,7 @@ class OffsetFetchRequest(Request["OffsetFetchResponse"]):
 
     Versions 0 to 10, flexible in versions 6 to 10.
 
-    group_id: Id of the group. (versions 0 to 7)
+    group_id: Id of the group, which its members name in group.id. (versions 0 to 7)
     topics: Topics whose offsets are wanted; null for all that the group has offsets for. (versions
         0 to 7, nullable in versions 2 to 7)
     groups: Groups whose offsets are wanted. (versions 8 to 10)

@@ -56,7 +56,7 @@ class OffsetFetchResponsePartition(Struct):
 
     Versions 0 to 7.
 
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     committed_offset: Offset of the next record to consume; -1 when none is committed.
     committed_leader_epoch: Leader epoch of the last record consumed; -1 when not known. (versions 5
         to 7, ignorable)
@@ -116,7 +116,7 @@ class OffsetFetchResponsePartitions(Struct):
 
     Versions 8 to 10.
 
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     committed_offset: Offset of the next record to consume; -1 when none is committed.
     committed_leader_epoch: Leader epoch of the last record consumed; -1 when not known.
     metadata: Free text that was committed with the offset; null or empty for none. (nullable)
@@ -154,7 +154,7 @@ class OffsetFetchResponseTopics(Struct):
     Versions 8 to 10.
 
     name: Name of the topic. (versions 8 to 9, ignorable)
-    topic_id: Id of the topic. (version 10, ignorable)
+    topic_id: Id that the topic got when it was created; zero for none. (version 10, ignorable)
     partitions: Partitions of the topic.
     """
 
@@ -178,8 +178,8 @@ class OffsetFetchResponseGroup(Struct):
 
     Versions 8 to 10.
 
-    group_id: Id of the group.
-    topics: Topics, one entry each.
+    group_id: Id of the group, which its members name in group.id.
+    topics: One entry for each topic.
     error_code: Kafka error code; 0 for success.
     """
 
@@ -207,7 +207,7 @@ class OffsetFetchResponse(Response):
         quota, in ms; 0 for not at all. (versions 3 to 10, ignorable)
     topics: Committed offsets by topic. (versions 0 to 7)
     error_code: Kafka error code; 0 for success. (versions 2 to 7, ignorable)
-    groups: Groups, one entry each. (versions 8 to 10)
+    groups: One entry for each group. (versions 8 to 10)
     """
 
     __slots__ = ("throttle_time_ms", "topics", "error_code", "groups")

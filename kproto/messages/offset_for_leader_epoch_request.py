@@ -45,7 +45,7 @@ class OffsetForLeaderPartition(Struct):
 
     Versions 0 to 4.
 
-    partition: Index of the partition.
+    partition: Index of the partition in its topic, from 0.
     current_leader_epoch: Leader epoch that the sender knows; a broker at another epoch answers with
         an error. -1 skips the check. (versions 2 to 4, ignorable)
     leader_epoch: Epoch whose end is wanted.
@@ -111,7 +111,7 @@ class OffsetForLeaderEpochRequest(Request["OffsetForLeaderEpochResponse"]):
 
     replica_id: Broker id of the follower that asks; -1 for a consumer, -2 for debugging. (versions
         3 to 4, ignorable)
-    topics: Topics, one entry each.
+    topics: One entry for each topic.
     """
 
     __slots__ = ("replica_id", "topics")

@@ -45,7 +45,7 @@ class EpochEndOffset(Struct):
     Versions 0 to 4.
 
     error_code: Kafka error code; 0 for success.
-    partition: Index of the partition.
+    partition: Index of the partition in its topic, from 0.
     leader_epoch: Epoch asked for, or the largest one below it that the log has; -1 when not known.
         (versions 1 to 4, ignorable)
     end_offset: Offset at which the epoch ends; -1 when not known.
@@ -113,7 +113,7 @@ class OffsetForLeaderEpochResponse(Response):
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all. (versions 2 to 4, ignorable)
-    topics: Topics, one entry each.
+    topics: One entry for each topic.
     """
 
     __slots__ = ("throttle_time_ms", "topics")

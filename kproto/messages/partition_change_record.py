@@ -36,7 +36,7 @@ class PartitionChangeRecord(Message):
     Versions 0 to 2, all flexible.
 
     partition_id: Index of the partition; -1 when not set.
-    topic_id: Id of the topic.
+    topic_id: Id that the topic got when it was created; zero for none.
     isr: Broker ids of the in-sync replicas; null for no change. (nullable, tag 0)
     leader: Broker id of the new leader; -1 for none, -2 for no change. (tag 1)
     replicas: Broker ids of all replicas, the preferred leader first; null for no change. (nullable,
@@ -130,9 +130,8 @@ class PartitionChangeRecord(Message):
     def _write_fields(self, append: Append, version: int) -> None:
         append(_INT32.pack(self.partition_id))
         append(uuid_bytes(self.topic_id))
-        if version == 0:
-            if self.directories is not None:
-                raise WireFault
+        if version == 0 and self.directories is not None:
+            raise WireFault
         if version <= 1:
             if self.eligible_leader_replicas is not None:
                 raise WireFault

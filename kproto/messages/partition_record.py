@@ -43,7 +43,7 @@ class PartitionRecord(Message):
     Versions 0 to 2, all flexible.
 
     partition_id: Index of the partition; -1 when not set.
-    topic_id: Id of the topic.
+    topic_id: Id that the topic got when it was created; zero for none.
     replicas: Broker ids of all replicas, the preferred leader first.
     isr: Broker ids of the in-sync replicas.
     removing_replicas: Brokers that a reassignment is removing as replicas.

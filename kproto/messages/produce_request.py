@@ -79,8 +79,8 @@ class TopicProduceData(Struct):
     Versions 0 to 13.
 
     name: Name of the topic. (versions 0 to 12, ignorable)
-    topic_id: Id of the topic. (version 13, ignorable)
-    partition_data: Partitions to write to, one entry each.
+    topic_id: Id that the topic got when it was created; zero for none. (version 13, ignorable)
+    partition_data: Records for each partition to write to.
     """
 
     __slots__ = ("name", "topic_id", "partition_data")
@@ -124,7 +124,7 @@ class ProduceRequest(Request["ProduceResponse"]):
     acks: Replicas that must have the records before the answer: 0 no answer at all, 1 the leader,
         -1 all in sync.
     timeout_ms: How long the leader waits for the replicas that Acks calls for, in ms.
-    topic_data: Topics to write to, one entry each.
+    topic_data: Records for each topic to write to.
     """
 
     __slots__ = ("transactional_id", "acks", "timeout_ms", "topic_data")

@@ -173,7 +173,7 @@ class TopicProduceResponse(Struct):
     Versions 0 to 13.
 
     name: Name of the topic. (versions 0 to 12, ignorable)
-    topic_id: Id of the topic. (version 13, ignorable)
+    topic_id: Id that the topic got when it was created; zero for none. (version 13, ignorable)
     partition_responses: Result for each partition.
     """
 
@@ -257,7 +257,7 @@ class ProduceResponse(Response):
 
     Versions 0 to 13, flexible in versions 9 to 13.
 
-    responses: Results, one entry for each item of the request.
+    responses: One entry for each item of the request: its result.
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all. (versions 1 to 13, ignorable)
     node_endpoints: Addresses of the nodes that CurrentLeader names. (versions 10 to 13, tag 0)
@@ -928,4 +928,4 @@ def _write_produce_response_tags(out: Append, message: ProduceResponse, version:
 
 
 def _is_default_leader_id_and_epoch(entry: LeaderIdAndEpoch) -> bool:
-    return not (entry.leader_id != -1 or entry.leader_epoch != -1 or entry._unknown_tags)
+    return entry.leader_id == -1 and entry.leader_epoch == -1 and not entry._unknown_tags

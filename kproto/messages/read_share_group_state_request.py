@@ -37,7 +37,7 @@ class PartitionData(Struct):
 
     Version 0.
 
-    partition: Index of the partition.
+    partition: Index of the partition in its topic, from 0.
     leader_epoch: Epoch of the share partition's leader, by which an earlier leader is fenced.
     """
 
@@ -59,7 +59,7 @@ class ReadStateData(Struct):
 
     Version 0.
 
-    topic_id: Id of the topic.
+    topic_id: Id that the topic got when it was created; zero for none.
     partitions: Partitions of the topic.
     """
 
@@ -81,8 +81,8 @@ class ReadShareGroupStateRequest(Request["ReadShareGroupStateResponse"]):
 
     Version 0, flexible.
 
-    group_id: Id of the group.
-    topics: Topics, one entry each.
+    group_id: Id of the group, which its members name in group.id.
+    topics: One entry for each topic.
     """
 
     __slots__ = ("group_id", "topics")

@@ -37,7 +37,7 @@ class PartitionData(Struct):
 
     Versions 0 to 1.
 
-    partition: Index of the partition.
+    partition: Index of the partition in its topic, from 0.
     leader_epoch: Epoch of the partition's leader, raised at each election; -1 when not known.
     """
 
@@ -59,7 +59,7 @@ class ReadStateSummaryData(Struct):
 
     Versions 0 to 1.
 
-    topic_id: Id of the topic.
+    topic_id: Id that the topic got when it was created; zero for none.
     partitions: Partitions of the topic.
     """
 
@@ -81,8 +81,8 @@ class ReadShareGroupStateSummaryRequest(Request["ReadShareGroupStateSummaryRespo
 
     Versions 0 to 1, all flexible.
 
-    group_id: Id of the group.
-    topics: Topics, one entry each.
+    group_id: Id of the group, which its members name in group.id.
+    topics: One entry for each topic.
     """
 
     __slots__ = ("group_id", "topics")

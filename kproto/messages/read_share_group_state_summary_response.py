@@ -40,7 +40,7 @@ class PartitionResult(Struct):
 
     Versions 0 to 1.
 
-    partition: Index of the partition.
+    partition: Index of the partition in its topic, from 0.
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (nullable)
     state_epoch: Epoch of the share partition's state, raised when it is set up anew.
@@ -86,7 +86,7 @@ class ReadStateSummaryResult(Struct):
 
     Versions 0 to 1.
 
-    topic_id: Id of the topic.
+    topic_id: Id that the topic got when it was created; zero for none.
     partitions: Partitions of the topic.
     """
 
@@ -108,7 +108,7 @@ class ReadShareGroupStateSummaryResponse(Response):
 
     Versions 0 to 1, all flexible.
 
-    results: Results, one entry for each item of the request.
+    results: One entry for each item of the request: its result.
     """
 
     __slots__ = ("results",)

@@ -254,12 +254,10 @@ class RegisterBrokerRecord(Message):
             append(_BOOL.pack(BOOLS[self.in_controlled_shutdown]))
         elif self.in_controlled_shutdown is not False:
             raise WireFault
-        if version <= 2:
-            if len(self.log_dirs) > 0:
-                raise WireFault
-        if version <= 3:
-            if self.cordoned_log_dirs is not None:
-                raise WireFault
+        if version <= 2 and len(self.log_dirs) > 0:
+            raise WireFault
+        if version <= 3 and self.cordoned_log_dirs is not None:
+            raise WireFault
         _write_register_broker_record_tags(append, self, version)
 
 

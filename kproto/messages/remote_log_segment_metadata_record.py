@@ -51,7 +51,7 @@ class TopicIdPartitionEntry(Struct):
 
     name: Name of the topic.
     id: Id of the topic.
-    partition: Index of the partition.
+    partition: Index of the partition in its topic, from 0.
     """
 
     __slots__ = ("name", "id", "partition")

@@ -21,7 +21,7 @@ class RemoveTopicRecord(Message):
 
     Version 0, flexible.
 
-    topic_id: Id of the topic.
+    topic_id: Id that the topic got when it was created; zero for none.
     """
 
     __slots__ = ("topic_id",)

@@ -76,7 +76,7 @@ class AcknowledgePartition(Struct):
 
     Versions 0 to 2.
 
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     acknowledgement_batches: Ranges of records that are acknowledged.
     """
 
@@ -114,7 +114,7 @@ class AcknowledgeTopic(Struct):
 
     Versions 0 to 2.
 
-    topic_id: Id of the topic.
+    topic_id: Id that the topic got when it was created; zero for none.
     partitions: Partitions of the topic.
     """
 
@@ -157,7 +157,7 @@ class ShareAcknowledgeRequest(Request["ShareAcknowledgeResponse"]):
     share_session_epoch: Epoch of the share session, one more with each request; 0 opens a session,
         -1 closes it.
     is_renew_ack: True when an acknowledgement of type renew is among those sent. (version 2)
-    topics: Topics, one entry each.
+    topics: One entry for each topic.
     """
 
     __slots__ = ("group_id", "member_id", "share_session_epoch", "is_renew_ack", "topics")

@@ -68,7 +68,7 @@ class PartitionData(Struct):
 
     Versions 0 to 2.
 
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (nullable)
     current_leader: Leader that the broker knows of, so that the client need not ask for metadata.
@@ -96,7 +96,7 @@ class ShareAcknowledgeTopicResponse(Struct):
 
     Versions 0 to 2.
 
-    topic_id: Id of the topic.
+    topic_id: Id that the topic got when it was created; zero for none.
     partitions: Partitions of the topic.
     """
 
@@ -184,7 +184,7 @@ class ShareAcknowledgeResponse(Response):
     error_message: Text for the error code; null when there is none. (nullable)
     acquisition_lock_timeout_ms: How long acquired records stay locked for the member, in ms.
         (version 2, ignorable)
-    responses: Results, one entry for each item of the request.
+    responses: Result of the acknowledgements of each topic.
     node_endpoints: Addresses of the nodes that CurrentLeader names.
     """
 

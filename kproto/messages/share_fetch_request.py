@@ -79,7 +79,7 @@ class FetchPartition(Struct):
 
     Versions 0 to 2.
 
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     partition_max_bytes: Size limit for this partition, in bytes; 0 to acknowledge without fetching.
         (version 0)
     acknowledgement_batches: Ranges of records that are acknowledged.
@@ -121,7 +121,7 @@ class FetchTopic(Struct):
 
     Versions 0 to 2.
 
-    topic_id: Id of the topic.
+    topic_id: Id that the topic got when it was created; zero for none.
     partitions: Partitions of the topic.
     """
 
@@ -159,7 +159,7 @@ class ForgottenTopic(Struct):
 
     Versions 0 to 2.
 
-    topic_id: Id of the topic.
+    topic_id: Id that the topic got when it was created; zero for none.
     partitions: Partitions of the topic.
     """
 
@@ -195,7 +195,7 @@ class ShareFetchRequest(Request["ShareFetchResponse"]):
     share_acquire_mode: How MaxRecords is meant: 0 round up to whole batches, 1 as a strict limit.
         (version 2, ignorable)
     is_renew_ack: True when an acknowledgement of type renew is among those sent. (version 2)
-    topics: Topics, one entry each.
+    topics: One entry for each topic.
     forgotten_topics_data: Partitions to drop from the session.
     """
 

@@ -101,7 +101,7 @@ class PartitionData(Struct):
 
     Versions 0 to 2.
 
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (nullable)
     acknowledge_error_code: Error code of the acknowledgements sent for this partition; 0 for
@@ -152,7 +152,7 @@ class ShareFetchableTopicResponse(Struct):
 
     Versions 0 to 2.
 
-    topic_id: Id of the topic.
+    topic_id: Id that the topic got when it was created; zero for none.
     partitions: Partitions of the topic.
     """
 
@@ -240,7 +240,7 @@ class ShareFetchResponse(Response):
     error_message: Text for the error code; null when there is none. (nullable)
     acquisition_lock_timeout_ms: How long acquired records stay locked for the member, in ms.
         (versions 1 to 2)
-    responses: Results, one entry for each item of the request.
+    responses: What each topic returned, with the results of its acknowledgements.
     node_endpoints: Addresses of the nodes that CurrentLeader names.
     """
 

@@ -33,7 +33,7 @@ class TopicPartitions(Struct):
 
     Version 0.
 
-    topic_id: Id of the topic.
+    topic_id: Id that the topic got when it was created; zero for none.
     partitions: Partitions of the topic.
     """
 

@@ -22,7 +22,7 @@ class ShareGroupPartitionMetadataKey(Message):
 
     Version 9, not flexible.
 
-    group_id: Id of the group.
+    group_id: Id of the group, which its members name in group.id.
     """
 
     __slots__ = ("group_id",)

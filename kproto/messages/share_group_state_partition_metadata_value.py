@@ -37,7 +37,7 @@ class TopicPartitionsInfo(Struct):
 
     Version 0.
 
-    topic_id: Id of the topic.
+    topic_id: Id that the topic got when it was created; zero for none.
     topic_name: Name of the topic.
     partitions: Partitions of the topic.
     """
@@ -62,7 +62,7 @@ class TopicInfo(Struct):
 
     Version 0.
 
-    topic_id: Id of the topic.
+    topic_id: Id that the topic got when it was created; zero for none.
     topic_name: Name of the topic.
     """
 

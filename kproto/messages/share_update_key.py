@@ -25,9 +25,9 @@ class ShareUpdateKey(Message):
 
     Version 0, not flexible.
 
-    group_id: Id of the group.
-    topic_id: Id of the topic.
-    partition: Index of the partition.
+    group_id: Id of the group, which its members name in group.id.
+    topic_id: Id that the topic got when it was created; zero for none.
+    partition: Index of the partition in its topic, from 0.
     """
 
     __slots__ = ("group_id", "topic_id", "partition")

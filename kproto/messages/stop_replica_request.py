@@ -53,7 +53,7 @@ class StopReplicaPartitionV0(Struct):
     Version 0.
 
     topic_name: Name of the topic.
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     """
 
     __slots__ = ("topic_name", "partition_index")
@@ -75,7 +75,7 @@ class StopReplicaTopicV1(Struct):
     Versions 1 to 2.
 
     name: Name of the topic.
-    partition_indexes: Indexes of the partitions.
+    partition_indexes: Indexes of the partitions in their topic, each from 0.
     """
 
     __slots__ = ("name", "partition_indexes")
@@ -96,7 +96,7 @@ class StopReplicaPartitionState(Struct):
 
     Versions 3 to 4.
 
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     leader_epoch: Epoch of the partition's leader; -1 when not known, -2 when the topic is being
         deleted.
     delete_partition: True to delete the replica from disk, false only to stop it.
@@ -152,7 +152,7 @@ class StopReplicaRequest(Request["StopReplicaResponse"]):
     delete_partitions: True to delete the replicas from disk, false only to stop them. (versions 0
         to 2)
     ungrouped_partitions: Partitions to stop, each with the topic in the same entry. (version 0)
-    topics: Topics, one entry each. (versions 1 to 2)
+    topics: One entry for each topic. (versions 1 to 2)
     topic_states: State of each topic's partitions. (versions 3 to 4)
     """
 

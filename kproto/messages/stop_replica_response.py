@@ -42,7 +42,7 @@ class StopReplicaPartitionError(Struct):
     Versions 0 to 4.
 
     topic_name: Name of the topic.
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     error_code: Kafka error code; 0 for success.
     """
 

@@ -385,7 +385,7 @@ class TopologyDescriptionSubtopology(Struct):
     Version 1.
 
     subtopology_id: Id of the subtopology, unique in its topology.
-    nodes: Nodes, one entry each.
+    nodes: One entry for each node.
     """
 
     __slots__ = ("subtopology_id", "nodes")
@@ -428,7 +428,7 @@ class TopologyDescription(Struct):
 
     Version 1.
 
-    subtopologies: Subtopologies, one entry each.
+    subtopologies: One entry for each subtopology, a part of the topology that runs on its own.
     global_stores: State stores that each instance holds in full.
     """
 
@@ -452,7 +452,7 @@ class DescribedGroup(Struct):
 
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (nullable)
-    group_id: Id of the group.
+    group_id: Id of the group, which its members name in group.id.
     group_state: Name of the group's state, such as Stable or Empty.
     group_epoch: Epoch of the group, raised whenever its members or their subscriptions change.
     assignment_epoch: Group epoch for which the target assignment was computed.
@@ -521,7 +521,7 @@ class StreamsGroupDescribeResponse(Response):
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.
-    groups: Groups, one entry each.
+    groups: One entry for each group.
     """
 
     __slots__ = ("throttle_time_ms", "groups")

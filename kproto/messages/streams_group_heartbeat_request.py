@@ -179,7 +179,7 @@ class Topology(Struct):
     Versions 0 to 1.
 
     epoch: Epoch of the topology, to be compared with the one that the group runs on.
-    subtopologies: Subtopologies, one entry each.
+    subtopologies: One entry for each subtopology, a part of the topology that runs on its own.
     """
 
     __slots__ = ("epoch", "subtopologies")
@@ -269,7 +269,7 @@ class StreamsGroupHeartbeatRequest(Request["StreamsGroupHeartbeatResponse"]):
 
     Versions 0 to 1, all flexible.
 
-    group_id: Id of the group.
+    group_id: Id of the group, which its members name in group.id.
     member_id: Id that the member has made up for its lifetime.
     member_epoch: Epoch that the member is at; 0 joins the group, -1 leaves it, -2 leaves as a
         static member that will be back.

@@ -21,7 +21,7 @@ class StreamsGroupTargetAssignmentMetadataKey(Message):
 
     Version 0, not flexible.
 
-    group_id: Id of the group.
+    group_id: Id of the group, which its members name in group.id.
     """
 
     __slots__ = ("group_id",)

@@ -85,7 +85,7 @@ class TopologyDescriptionSubtopology(Struct):
     Version 0.
 
     subtopology_id: Id of the subtopology, unique in its topology.
-    nodes: Nodes, one entry each.
+    nodes: One entry for each node.
     """
 
     __slots__ = ("subtopology_id", "nodes")
@@ -128,7 +128,7 @@ class TopologyDescription(Struct):
 
     Version 0.
 
-    subtopologies: Subtopologies, one entry each.
+    subtopologies: One entry for each subtopology, a part of the topology that runs on its own.
     global_stores: State stores that each instance holds in full.
     """
 
@@ -152,7 +152,7 @@ class StreamsGroupTopologyDescriptionUpdateRequest(
 
     Version 0, flexible.
 
-    group_id: Id of the group.
+    group_id: Id of the group, which its members name in group.id.
     member_id: Id of the member that sends the description.
     topology_epoch: Epoch of the topology that is described.
     topology_description: Full description of the topology, processor nodes included.

@@ -164,7 +164,7 @@ class StreamsGroupTopologyValue(Message):
     Version 0, flexible.
 
     epoch: Epoch of the topology.
-    subtopologies: Subtopologies, one entry each.
+    subtopologies: One entry for each subtopology, a part of the topology that runs on its own.
     """
 
     __slots__ = ("epoch", "subtopologies")

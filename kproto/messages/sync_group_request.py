@@ -73,7 +73,7 @@ class SyncGroupRequest(Request["SyncGroupResponse"]):
 
     Versions 0 to 5, flexible in versions 4 to 5.
 
-    group_id: Id of the group.
+    group_id: Id of the group, which its members name in group.id.
     generation_id: Generation of the classic group, raised at each rebalance.
     member_id: Id of the group member.
     group_instance_id: Instance id of a static member; null for a dynamic one. (versions 3 to 5,

@@ -22,7 +22,7 @@ class TopicRecord(Message):
     Version 0, flexible.
 
     name: Name of the topic.
-    topic_id: Id of the topic.
+    topic_id: Id that the topic got when it was created; zero for none.
     """
 
     __slots__ = ("name", "topic_id")

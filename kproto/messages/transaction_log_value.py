@@ -159,34 +159,27 @@ class TransactionLogValue(Message):
         pos += 5
         if version >= 1:
             length, pos = read_compact_nullable_array_length(data, pos)
-            if length < 0:
-                message.transaction_partitions = None
-            else:
-                message.transaction_partitions, pos = _read_partitions_schema(
-                    data, pos, length, version
-                )
         else:
             length, pos = read_nullable_array_length(data, pos)
-            if length < 0:
-                message.transaction_partitions = None
-            else:
-                message.transaction_partitions, pos = _read_partitions_schema(
-                    data, pos, length, version
-                )
+        if length < 0:
+            message.transaction_partitions = None
+        else:
+            message.transaction_partitions, pos = _read_partitions_schema(
+                data, pos, length, version
+            )
         (
             message.transaction_last_update_timestamp_ms,
             message.transaction_start_timestamp_ms,
         ) = _INT64X2.unpack_from(data, pos)
         pos += 16
+        message.client_transaction_version = 0
         if version >= 1:
-            message.client_transaction_version = 0
             if data[pos]:
                 pos = _read_transaction_log_value_tags(message, data, pos, version)
             else:
                 message._unknown_tags = None
                 pos += 1
         else:
-            message.client_transaction_version = 0
             message._unknown_tags = None
         return message, pos
 
@@ -198,9 +191,8 @@ class TransactionLogValue(Message):
             if self.next_producer_id != -1:
                 raise WireFault
         append(_INT16.pack(self.producer_epoch))
-        if version == 0:
-            if self.next_producer_epoch != -1:
-                raise WireFault
+        if version == 0 and self.next_producer_epoch != -1:
+            raise WireFault
         append(_INT32_INT8.pack(self.transaction_timeout_ms, self.transaction_status))
         if version >= 1:
             if self.transaction_partitions is None:

@@ -52,7 +52,7 @@ class TxnOffsetCommitRequestPartition(Struct):
 
     Versions 0 to 6.
 
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     committed_offset: Offset of the next record to consume.
     committed_leader_epoch: Leader epoch of the last record consumed; -1 when not known. (versions 2
         to 6, ignorable)
@@ -88,7 +88,7 @@ class TxnOffsetCommitRequestTopic(Struct):
     Versions 0 to 6.
 
     name: Name of the topic. (versions 0 to 5, ignorable)
-    topic_id: Id of the topic. (version 6, ignorable)
+    topic_id: Id that the topic got when it was created; zero for none. (version 6, ignorable)
     partitions: Partitions of the topic.
     """
 
@@ -113,7 +113,7 @@ class TxnOffsetCommitRequest(Request["TxnOffsetCommitResponse"]):
     Versions 0 to 6, flexible in versions 3 to 6.
 
     transactional_id: Transactional id of the producer.
-    group_id: Id of the group.
+    group_id: Id of the group, which its members name in group.id.
     producer_id: Id of an idempotent or transactional producer.
     producer_epoch: Epoch of the producer id; a lower one is fenced off.
     generation_id_or_member_epoch: Generation of a classic group, or member epoch of a consumer
@@ -121,7 +121,7 @@ class TxnOffsetCommitRequest(Request["TxnOffsetCommitResponse"]):
     member_id: Id of the group member; empty outside any group. (versions 3 to 6)
     group_instance_id: Instance id of a static member; null for a dynamic one. (versions 3 to 6,
         nullable)
-    topics: Topics, one entry each.
+    topics: One entry for each topic.
     """
 
     __slots__ = (

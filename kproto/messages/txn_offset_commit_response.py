@@ -44,7 +44,7 @@ class TxnOffsetCommitResponsePartition(Struct):
 
     Versions 0 to 6.
 
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     error_code: Kafka error code; 0 for success.
     """
 
@@ -67,7 +67,7 @@ class TxnOffsetCommitResponseTopic(Struct):
     Versions 0 to 6.
 
     name: Name of the topic. (versions 0 to 5, ignorable)
-    topic_id: Id of the topic. (version 6, ignorable)
+    topic_id: Id that the topic got when it was created; zero for none. (version 6, ignorable)
     partitions: Partitions of the topic.
     """
 
@@ -93,7 +93,7 @@ class TxnOffsetCommitResponse(Response):
 
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.
-    topics: Topics, one entry each.
+    topics: One entry for each topic.
     """
 
     __slots__ = ("throttle_time_ms", "topics")

@@ -157,11 +157,10 @@ def _read_feature_update_key(
         if version >= 1:
             entry.allow_downgrade = False
             (entry.upgrade_type,) = _INT8.unpack_from(data, pos)
-            pos += 1
         else:
             entry.upgrade_type = 1
             entry.allow_downgrade = data[pos] != 0
-            pos += 1
+        pos += 1
         if data[pos]:
             entry._unknown_tags, pos = read_unknown_tags(data, pos)
         else:

@@ -84,7 +84,7 @@ class UpdateFeaturesResponse(Response):
         quota, in ms; 0 for not at all.
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (nullable)
-    results: Results, one entry for each item of the request. (versions 0 to 1, ignorable)
+    results: One entry for each item of the request: its result. (versions 0 to 1, ignorable)
     """
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "results")

@@ -63,7 +63,7 @@ class UpdateMetadataPartitionState(Struct):
     Versions 0 to 8.
 
     topic_name: Name of the topic. (versions 0 to 4, ignorable)
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     controller_epoch: Epoch of the controller, raised at each controller election.
     leader: Broker id of the leader; -1 for none, -2 when the topic is being deleted.
     leader_epoch: Epoch of the partition's leader, raised at each election; -1 when not known.
@@ -116,7 +116,7 @@ class UpdateMetadataTopicState(Struct):
     Versions 5 to 8.
 
     topic_name: Name of the topic.
-    topic_id: Id of the topic. (versions 7 to 8, ignorable)
+    topic_id: Id that the topic got when it was created; zero for none. (versions 7 to 8, ignorable)
     partition_states: State of each partition of the topic.
     """
 
@@ -356,18 +356,16 @@ def _read_update_metadata_partition_state(
         pos += 16
         if version >= 6:
             length, pos = read_compact_array_length(data, pos)
-            entry.isr, pos = read_numbers(data, pos, length, "i")
         else:
             length, pos = read_array_length(data, pos)
-            entry.isr, pos = read_numbers(data, pos, length, "i")
+        entry.isr, pos = read_numbers(data, pos, length, "i")
         (entry.zk_version,) = _INT32.unpack_from(data, pos)
         pos += 4
         if version >= 6:
             length, pos = read_compact_array_length(data, pos)
-            entry.replicas, pos = read_numbers(data, pos, length, "i")
         else:
             length, pos = read_array_length(data, pos)
-            entry.replicas, pos = read_numbers(data, pos, length, "i")
+        entry.replicas, pos = read_numbers(data, pos, length, "i")
         if version >= 6:
             length, pos = read_compact_array_length(data, pos)
             entry.offline_replicas, pos = read_numbers(data, pos, length, "i")
@@ -401,17 +399,15 @@ def _write_update_metadata_partition_state(
         )
         if version >= 6:
             write_compact_array_length(append, len(entry.isr))
-            write_numbers(append, entry.isr, "i")
         else:
             write_array_length(append, len(entry.isr))
-            write_numbers(append, entry.isr, "i")
+        write_numbers(append, entry.isr, "i")
         append(_INT32.pack(entry.zk_version))
         if version >= 6:
             write_compact_array_length(append, len(entry.replicas))
-            write_numbers(append, entry.replicas, "i")
         else:
             write_array_length(append, len(entry.replicas))
-            write_numbers(append, entry.replicas, "i")
+        write_numbers(append, entry.replicas, "i")
         if version >= 6:
             write_compact_array_length(append, len(entry.offline_replicas))
             write_numbers(append, entry.offline_replicas, "i")

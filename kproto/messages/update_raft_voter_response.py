@@ -175,10 +175,10 @@ def _write_update_raft_voter_response_tags(
 
 
 def _is_default_current_leader(entry: CurrentLeader) -> bool:
-    return not (
-        entry.leader_id != -1
-        or entry.leader_epoch != -1
-        or entry.host != ""
-        or entry.port != 0
-        or entry._unknown_tags
+    return (
+        entry.leader_id == -1
+        and entry.leader_epoch == -1
+        and entry.host == ""
+        and entry.port == 0
+        and not entry._unknown_tags
     )

@@ -48,7 +48,7 @@ class PartitionData(Struct):
 
     Versions 0 to 2.
 
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     replica_epoch: Epoch for which the candidate wants the vote.
     replica_id: Replica id of the candidate.
     replica_directory_id: Log directory id of the candidate. (versions 1 to 2, ignorable)
@@ -122,7 +122,7 @@ class VoteRequest(Request["VoteResponse"]):
 
     cluster_id: Id of the cluster; null when not known. (nullable)
     voter_id: Replica id of the voter that is asked; -1 when not known. (versions 1 to 2, ignorable)
-    topics: Topics, one entry each.
+    topics: One entry for each topic.
     """
 
     __slots__ = ("cluster_id", "voter_id", "topics")

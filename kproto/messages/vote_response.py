@@ -45,7 +45,7 @@ class PartitionData(Struct):
 
     Versions 0 to 2.
 
-    partition_index: Index of the partition.
+    partition_index: Index of the partition in its topic, from 0.
     error_code: Kafka error code; 0 for success.
     leader_id: Broker id of the leader; -1 when not known.
     leader_epoch: Epoch of the partition's leader, raised at each election; -1 when not known.
@@ -140,7 +140,7 @@ class VoteResponse(Response):
     Versions 0 to 2, all flexible.
 
     error_code: Kafka error code; 0 for success.
-    topics: Topics, one entry each.
+    topics: One entry for each topic.
     node_endpoints: Addresses of the leaders that the partitions name. (versions 1 to 2, tag 0)
     """
 
@@ -182,9 +182,8 @@ class VoteResponse(Response):
         append(_INT16.pack(self.error_code))
         write_compact_array_length(append, len(self.topics))
         _write_topic_data(append, self.topics, version)
-        if version == 0:
-            if len(self.node_endpoints) > 0:
-                raise WireFault
+        if version == 0 and len(self.node_endpoints) > 0:
+            raise WireFault
         _write_vote_response_tags(append, self, version)
 
 

@@ -68,7 +68,7 @@ class PartitionData(Struct):
 
     Versions 0 to 1.
 
-    partition: Index of the partition.
+    partition: Index of the partition in its topic, from 0.
     state_epoch: Epoch of the share partition's state, raised when it is set up anew.
     leader_epoch: Epoch of the share partition's leader, by which an earlier leader is fenced.
     start_offset: First offset whose delivery is not done; -1 for no change.
@@ -110,7 +110,7 @@ class WriteStateData(Struct):
 
     Versions 0 to 1.
 
-    topic_id: Id of the topic.
+    topic_id: Id that the topic got when it was created; zero for none.
     partitions: Partitions of the topic.
     """
 
@@ -132,8 +132,8 @@ class WriteShareGroupStateRequest(Request["WriteShareGroupStateResponse"]):
 
     Versions 0 to 1, all flexible.
 
-    group_id: Id of the group.
-    topics: Topics, one entry each.
+    group_id: Id of the group, which its members name in group.id.
+    topics: One entry for each topic.
     """
 
     __slots__ = ("group_id", "topics")

@@ -38,7 +38,7 @@ class PartitionResult(Struct):
 
     Versions 0 to 1.
 
-    partition: Index of the partition.
+    partition: Index of the partition in its topic, from 0.
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (nullable)
     """
@@ -63,7 +63,7 @@ class WriteStateResult(Struct):
 
     Versions 0 to 1.
 
-    topic_id: Id of the topic.
+    topic_id: Id that the topic got when it was created; zero for none.
     partitions: Partitions of the topic.
     """
 
@@ -85,7 +85,7 @@ class WriteShareGroupStateResponse(Response):
 
     Versions 0 to 1, all flexible.
 
-    results: Results, one entry for each item of the request.
+    results: One entry for each item of the request: its result.
     """
 
     __slots__ = ("results",)

@@ -50,7 +50,7 @@ class WritableTxnMarkerTopic(Struct):
     Versions 0 to 2.
 
     name: Name of the topic.
-    partition_indexes: Indexes of the partitions.
+    partition_indexes: Indexes of the partitions in their topic, each from 0.
     """
 
     __slots__ = ("name", "partition_indexes")
@@ -224,10 +224,9 @@ def _read_writable_txn_marker(
         pos += 11
         if version >= 1:
             length, pos = read_compact_array_length(data, pos)
-            entry.topics, pos = _read_writable_txn_marker_topic(data, pos, length, version)
         else:
             length, pos = read_array_length(data, pos)
-            entry.topics, pos = _read_writable_txn_marker_topic(data, pos, length, version)
+        entry.topics, pos = _read_writable_txn_marker_topic(data, pos, length, version)
         (entry.coordinator_epoch,) = _INT32.unpack_from(data, pos)
         pos += 4
         if version >= 2:
@@ -258,10 +257,9 @@ def _write_writable_txn_marker(
         )
         if version >= 1:
             write_compact_array_length(append, len(entry.topics))
-            _write_writable_txn_marker_topic(append, entry.topics, version)
         else:
             write_array_length(append, len(entry.topics))
-            _write_writable_txn_marker_topic(append, entry.topics, version)
+        _write_writable_txn_marker_topic(append, entry.topics, version)
         append(_INT32.pack(entry.coordinator_epoch))
         if version == 2:
             append(_INT8.pack(entry.transaction_version))
