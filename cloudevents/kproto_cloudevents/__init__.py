@@ -15,7 +15,7 @@ whatever is wrong with a record that claims to be an event is a `CloudEventError
 from __future__ import annotations
 
 from .data import JSON_NULL, JsonNull
-from .errors import CloudEventError, CloudEventWarning, UnknownVersionError
+from .errors import CloudEventError, CloudEventWarning, UnknownFormatError, UnknownVersionError
 from .event import CloudEvent
 from .formats import JSON_FORMAT, EventFormat, register_format
 from .json_format import from_json, from_json_batch, to_json, to_json_batch
@@ -63,6 +63,7 @@ __all__ = [
     "ReadableRecord",
     "Received",
     "Timestamp",
+    "UnknownFormatError",
     "UnknownVersionError",
     "Uri",
     "UriReference",

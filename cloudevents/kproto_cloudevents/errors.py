@@ -14,6 +14,7 @@ __all__ = [
     "MAX_SHOWN",
     "CloudEventError",
     "CloudEventWarning",
+    "UnknownFormatError",
     "UnknownVersionError",
     "quoted",
 ]
@@ -46,6 +47,10 @@ class CloudEventError(ValueError):
 
 class UnknownVersionError(CloudEventError):
     """A specversion that has no table here: the event can be forwarded, not read."""
+
+
+class UnknownFormatError(CloudEventError):
+    """An event format that is not registered: the event can be forwarded, not read."""
 
 
 class CloudEventWarning(UserWarning):

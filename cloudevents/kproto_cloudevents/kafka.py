@@ -13,9 +13,15 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from .errors import CloudEventError, UnknownVersionError, quoted
+from .errors import CloudEventError, UnknownFormatError, UnknownVersionError, quoted
 from .event import CloudEvent
-from .formats import JSON_FORMAT, EventFormat, event_media_type, find_format
+from .formats import (
+    JSON_FORMAT,
+    EventFormat,
+    StructuredMode,
+    event_media_type,
+    read_structured,
+)
 from .headers import (
     CONTENT_TYPE,
     binary_version,
@@ -47,8 +53,8 @@ __all__ = ["from_kafka", "from_kafka_many", "kafka_record", "partition_key", "to
 _MODES: Final = ("Kafka binding 3",)
 _KEY: Final = ("Kafka binding 3.1",)
 _BINARY_HEADERS: Final = ("Kafka binding 3.2.3",)
-_STRUCTURED_DATA: Final = ("Kafka binding 3.3.2",)
 _OLD_KAFKA: Final = ("Kafka binding 1.3",)
+_STRUCTURED: Final = StructuredMode(CONTENT_TYPE, "value", _MODES, ("Kafka binding 3.3.2",))
 _JSON_NAME: Final = JSON_FORMAT.media_type
 
 
@@ -140,7 +146,9 @@ def _read(
         if mode is not None or FORMAT_NAMES.get(content_type) != "":
             name = format_name(content_type, mode)
             if name:
-                return _read_structured(KafkaRecord(key, value, headers), name)
+                event, event_format = read_structured(value, name, _STRUCTURED)
+                event._message = _StructuredMessage(KafkaRecord(key, value, headers), event_format)
+                return event
         version = binary_version(table)
         if version is not None:
             return CloudEvent._decoded(
@@ -150,21 +158,13 @@ def _read(
                 None,
                 (key, headers),
             )
-    except UnknownVersionError as error:
+    except (UnknownVersionError, UnknownFormatError) as error:
         if profile.refuse_unknown:
             raise
-        return OpaqueEvent(KafkaRecord(key, value, headers), str(error))
-    except _UnknownFormatError as error:
-        if profile.refuse_unknown:
-            raise CloudEventError(error.reason, where=error.where, clauses=error.clauses) from None
         return OpaqueEvent(KafkaRecord(key, value, headers), str(error))
     if mode is not None or has_event_header(table):
         raise missing_version_error()
     return NotAnEvent(KafkaRecord(key, value, headers), _why_not(content_type))
-
-
-class _UnknownFormatError(CloudEventError):
-    """An event format that is not registered; never leaves this module."""
 
 
 def shape_fault(key: object, value: object, headers: object) -> str | None:
@@ -261,25 +261,6 @@ _BROKEN_EVENT_TYPE: Final = re.compile(
     rb"[ \t]*application/cloudevents(?:-batch)?(?![a-z0-9!#$&^_.-])", re.IGNORECASE
 )
 _JSON_CHARSETS: Final = ("utf-8", "utf8", "us-ascii", "ascii")
-
-
-def _read_structured(record: KafkaRecord, name: str) -> CloudEvent:
-    chosen = find_format(name)
-    if chosen is None:
-        raise _UnknownFormatError(
-            f"the event format {quoted(name)} is not known here",
-            where=CONTENT_TYPE,
-            clauses=_MODES,
-        )
-    if record.value is None:
-        raise CloudEventError(
-            "a structured event is never null: the event stands in the value",
-            where="value",
-            clauses=_STRUCTURED_DATA,
-        )
-    event = chosen.read(record.value)
-    event._message = _StructuredMessage(record, chosen)
-    return event
 
 
 # --- writing ------------------------------------------------------------------------------------

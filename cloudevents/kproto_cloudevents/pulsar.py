@@ -18,9 +18,9 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from .data import JsonText
-from .errors import CloudEventError, UnknownVersionError, quoted
+from .errors import CloudEventError, UnknownFormatError, UnknownVersionError, quoted
 from .event import CloudEvent
-from .formats import JSON_FORMAT, EventFormat, find_format
+from .formats import JSON_FORMAT, EventFormat, StructuredMode, read_structured
 from .json_text import compact_json, dump_json, member_texts, parse_json
 from .media_type import parse_media_type
 from .record import DEFAULT, Mode, Profile
@@ -45,7 +45,7 @@ CONTENT_TYPE: Final = "CE-ContentType"
 _MODES: Final = ("Pulsar draft 3",)
 _NAMES: Final = ("Pulsar draft 3.1.2.1",)
 _VALUES: Final = ("Pulsar draft 3.1.2.2",)
-_STRUCTURED: Final = ("Pulsar draft 3.2.1",)
+_STRUCTURED: Final = StructuredMode(CONTENT_TYPE, "payload", _MODES, ("Pulsar draft 3.2.1",))
 
 
 class PulsarMessage(NamedTuple):
@@ -114,19 +114,15 @@ def from_pulsar(
     try:
         name = _format_name(reading, mode)
         event = _read_binary(reading) if name is None else _read_structured(message, name)
-    except (UnknownVersionError, _UnknownFormatError) as error:
-        if not profile.refuse_unknown:
-            return OpaquePulsarEvent(message, str(error))
-        raise CloudEventError(error.reason, where=error.where, clauses=error.clauses) from None
+    except (UnknownVersionError, UnknownFormatError) as error:
+        if profile.refuse_unknown:
+            raise
+        return OpaquePulsarEvent(message, str(error))
     if event is not None:
         return event
     if mode is not None or any(name != CONTENT_TYPE for name in table):
         raise V1_0.missing_error(_property_of(V1_0.specversion), _NAMES)
     return NotAPulsarEvent(message, "no CE- property but a content type, which is no event format")
-
-
-class _UnknownFormatError(CloudEventError):
-    """An event format that is not registered; never leaves this module."""
 
 
 class _Reading(NamedTuple):
@@ -229,21 +225,8 @@ def _format_name(reading: _Reading, mode: Mode | None) -> str | None:
 
 
 def _read_structured(message: PulsarMessage, name: str) -> CloudEvent:
-    chosen = find_format(name)
-    if chosen is None:
-        raise _UnknownFormatError(
-            f"the event format {quoted(name)} is not known here",
-            where=CONTENT_TYPE,
-            clauses=_MODES,
-        )
-    if message.payload is None:
-        raise CloudEventError(
-            "a structured event is never null: the event stands in the payload",
-            where="payload",
-            clauses=_STRUCTURED,
-        )
-    event = chosen.read(message.payload)
-    event._message = _ReadFrom(message, chosen)
+    event, event_format = read_structured(message.payload, name, _STRUCTURED)
+    event._message = _ReadFrom(message, event_format)
     return event
 
 

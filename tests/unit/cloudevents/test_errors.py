@@ -39,7 +39,7 @@ def raised() -> Iterator[tuple[str, str, bool]]:
                 if isinstance(node, ast.Call) and getattr(node.func, "id", "") in (
                     "CloudEventError",
                     "UnknownVersionError",
-                    "_UnknownFormatError",
+                    "UnknownFormatError",
                 ):
                     named = any(keyword.arg == "clauses" for keyword in node.keywords)
                     yield path.name, function.name, named

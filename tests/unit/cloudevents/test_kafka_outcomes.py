@@ -16,6 +16,7 @@ from kproto_cloudevents import (
     Mode,
     NotAnEvent,
     OpaqueEvent,
+    UnknownFormatError,
     UnknownVersionError,
     from_kafka,
     from_kafka_many,
@@ -75,7 +76,7 @@ def test_unknown_event_formats_pass_through() -> None:
         assert isinstance(outcome, OpaqueEvent)
         assert content_type.decode() in outcome.reason
         assert to_kafka(outcome) == record
-        with pytest.raises(CloudEventError, match="Kafka binding 3"):
+        with pytest.raises(UnknownFormatError, match="Kafka binding 3"):
             from_kafka(*record, profile=STRICT)
 
 
