@@ -9,12 +9,16 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from kproto.broker import Broker, BrokerSettings
+from kproto.wire.uuid import Uuid
 
-__all__ = ["ThreadedBroker", "threaded_broker"]
+__all__ = ["UNKNOWN_TOPIC_ID", "ThreadedBroker", "threaded_broker"]
 
 T = TypeVar("T")
 
 STOP_TIMEOUT_S = 20.0
+
+UNKNOWN_TOPIC_ID = Uuid.parse("AAAAAAAAAAAAAAAAAAAAAQ")
+"""The id of no topic: Kafka keeps it for the metadata log."""
 
 
 class ThreadedBroker:
@@ -32,6 +36,10 @@ class ThreadedBroker:
             return function(self._broker)
 
         return asyncio.run_coroutine_threadsafe(run(), self._loop).result(STOP_TIMEOUT_S)
+
+    def topic_id(self, name: str) -> Uuid:
+        """The id of a topic that is there."""
+        return self.call(lambda it: it.topics[name].topic_id)
 
 
 @contextmanager
