@@ -19,10 +19,10 @@ from kproto_cloudevents import CloudEvent, to_kafka
 
 import kproto
 from kproto.broker import Broker
+from tests.support.environment import ROOT
+from tests.support.pages import blocks, page_text
 
-ROOT = Path(__file__).resolve().parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-PROGRAMS = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+PROGRAMS = blocks(page_text("README.md"), "python")
 
 #: What the first program prints: two acknowledgements, then three records.
 LINES = [

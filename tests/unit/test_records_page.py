@@ -1,31 +1,22 @@
-"""The programs of docs/records.md run as printed."""
+"""docs/records.md says what the code does; its programs run in test_pages.py.
+
+Not among the tests of records, which are run on compiled modules too, without the pages.
+"""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
-from typing import Any
 
-import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "records.md").read_text(encoding="utf-8")
-PROGRAMS = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-
-
-@pytest.mark.parametrize("program", PROGRAMS, ids=range(len(PROGRAMS)))
-def test_a_program_runs(program: str) -> None:
-    scope: dict[str, Any] = {}
-    exec(compile(program, "docs/records.md", "exec"), scope)
+from kproto.records import CODECS
+from tests.support.pages import page_text
 
 
 def test_the_table_of_levels_is_that_of_the_codecs() -> None:
-    from kproto.records import CODECS
-
+    page = page_text("docs/records.md")
     for codec in CODECS:
         if codec.levels is None:
             continue
-        (row,) = re.findall(rf"^\| {codec.name} \|.*\|$", PAGE, re.MULTILINE)
+        (row,) = re.findall(rf"^\| {codec.name} \|.*\|$", page, re.MULTILINE)
         lowest, highest = codec.levels
         assert f"| {lowest} to {highest}" in row
         assert row.endswith(f"| {codec.default_level} |")

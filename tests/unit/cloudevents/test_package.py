@@ -10,7 +10,8 @@ from pathlib import Path
 import kproto_cloudevents
 import pytest
 
-DOCS = Path(__file__).parents[3] / "docs" / "cloudevents.md"
+from tests.support.pages import page_text
+
 PACKAGE = Path(kproto_cloudevents.__file__).parent
 
 
@@ -62,7 +63,7 @@ def test_importing_it_loads_little() -> None:
 
 
 def test_the_first_program_of_the_documentation_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    opening = DOCS.read_text(encoding="utf-8").partition("## Reading")[0]
+    opening = page_text("docs/cloudevents.md").partition("## Reading")[0]
     lines = [line[4:] for line in opening.splitlines() if not line or line.startswith("    ")]
     exec("\n".join(lines), {})
     assert capsys.readouterr().out == "order.placed {'total': 12}\n"

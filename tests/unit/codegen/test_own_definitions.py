@@ -13,17 +13,18 @@ import pytest
 from kproto_codegen.cli import main
 
 from kproto.wire.errors import DecodeError, EncodeError
+from tests.support.pages import blocks, page_text
 
 from .packages import classes, generate, imported, try_every_version, write_definitions
 from .samples import ROOT, field, message
 
-PAGE = (ROOT / "docs" / "definitions.md").read_text(encoding="utf-8")
+PAGE = page_text("docs/definitions.md")
 DEFINITIONS = dict(
     re.findall(r"^`(greetings/\w+\.json)`\n\n```json\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 )
-(COMMAND,) = re.findall(r"^```shell\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-(PROGRAM,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-(PRINTED,) = re.findall(r"^```text\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+(COMMAND,) = blocks(PAGE, "shell")
+(PROGRAM,) = blocks(PAGE, "python")
+(PRINTED,) = blocks(PAGE, "text")
 
 Captured = pytest.CaptureFixture[str]
 

@@ -17,6 +17,7 @@ from kproto.messages.base import Message
 from kproto.wire import reading
 from kproto.wire.errors import DecodeError
 from kproto.wire.limits import MAX_TAGGED_FIELDS
+from tests.support.pages import page_text
 
 from .catalogue import SOME_QUICK, class_of, shape_of
 from .worst_shapes import shapes, tagged
@@ -164,7 +165,7 @@ def test_work_out_of_proportion_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_the_bound_is_the_one_that_the_documentation_promises() -> None:
-    text = (Path(__file__).parents[3] / "docs" / "messages.md").read_text(encoding="utf-8")
+    text = page_text("docs/messages.md")
     promised = re.search(r"at most (\d+) bytes of memory for each byte", " ".join(text.split()))
     assert promised is not None
     assert int(promised[1]) == PROMISED
