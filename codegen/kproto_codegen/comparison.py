@@ -27,6 +27,7 @@ class DifferenceKind(StrEnum):
     DEFAULT = "default changed"
     TAG_ADDED = "tagged field added"
     TAG_DROPPED = "tagged field dropped"
+    TAG_CHANGED = "tag changed"
 
     @property
     def other_bytes(self) -> bool:
@@ -40,6 +41,7 @@ class DifferenceKind(StrEnum):
             DifferenceKind.FIELDS,
             DifferenceKind.ORDER,
             DifferenceKind.FLEXIBLE,
+            DifferenceKind.TAG_CHANGED,
         }
 
 
@@ -62,10 +64,11 @@ def compare_layouts(
         detail = f"was {words[old.flexible]}, is {words[new.flexible]}"
         yield LayoutDifference(DifferenceKind.FLEXIBLE, here, detail)
     names, new_names = _names(old.fields), _names(new.fields)
-    if names != new_names and set(names) == set(new_names):
+    moved = _moved(names, new_names)
+    if moved:
         detail = f"was {', '.join(names)}; is {', '.join(new_names)}"
         yield LayoutDifference(DifferenceKind.ORDER, here, detail)
-    if len(names) == len(new_names) and set(names) != set(new_names):
+    if len(names) == len(new_names) and not moved:
         pairs = list(zip(old.fields, new.fields, strict=True))
     else:
         yield from _fields_changed(names, new_names, here)
@@ -74,6 +77,13 @@ def compare_layouts(
     for before, after in pairs:
         yield from _compare_fields(before, after, prefix)
     yield from _compare_tagged(old.tagged, new.tagged, prefix)
+
+
+def _moved(old: list[str], new: list[str]) -> bool:
+    """Whether a field stands elsewhere, none being added or dropped that would explain it."""
+    return len(old) == len(new) and any(
+        name in new and new.index(name) != index for index, name in enumerate(old)
+    )
 
 
 def _names(fields: Sequence[LayoutField]) -> list[str]:
@@ -93,15 +103,20 @@ def _fields_changed(old: list[str], new: list[str], here: str) -> Iterator[Layou
 def _compare_tagged(
     old: Sequence[LayoutField], new: Sequence[LayoutField], prefix: str
 ) -> Iterator[LayoutDifference]:
-    tags = {entry.tag: entry for entry in new}
+    known = {entry.name for entry in old}
+    by_name = {entry.name: entry for entry in new}
+    renamed = {entry.tag: entry for entry in new if entry.name not in known}
     for before in old:
-        after = tags.pop(before.tag, None)
+        after = by_name.get(before.name) or renamed.pop(before.tag, None)
         if after is None:
             kind, name = DifferenceKind.TAG_DROPPED, before.name
             yield LayoutDifference(kind, prefix + name, f"tag {before.tag}")
-        else:
-            yield from _compare_fields(before, after, prefix)
-    for tag, after in tags.items():
+            continue
+        if after.tag != before.tag:
+            detail = f"was tag {before.tag}; is tag {after.tag}"
+            yield LayoutDifference(DifferenceKind.TAG_CHANGED, prefix + after.name, detail)
+        yield from _compare_fields(before, after, prefix)
+    for tag, after in renamed.items():
         yield LayoutDifference(DifferenceKind.TAG_ADDED, prefix + after.name, f"tag {tag}")
 
 
@@ -117,11 +132,17 @@ def _compare_fields(old: LayoutField, new: LayoutField, prefix: str) -> Iterator
     elif old.name != new.name:
         yield LayoutDifference(DifferenceKind.FIELD_RENAMED, path, f"was {old.name}")
     if before == after and old.default != new.default:
-        detail = f"was {old.default!r}; is {new.default!r}"
+        detail = f"was {_default_words(old)}; is {_default_words(new)}"
         yield LayoutDifference(DifferenceKind.DEFAULT, path, detail)
     inner, outer = _struct_of(old.type), _struct_of(new.type)
     if inner is not None and outer is not None:
         yield from compare_layouts(inner, outer, path + ".")
+
+
+def _default_words(field: LayoutField) -> str:
+    if field.default is None:
+        return "null"
+    return "not null" if field.type.struct is not None else repr(field.default)
 
 
 def _struct_of(wire: WireType) -> StructLayout | None:

@@ -154,7 +154,7 @@ def entity_type(definition: Definition) -> Iterator[Finding]:
                 definition,
                 place,
                 "entityType",
-                f"a {field.entity_type} is a {wanted}, not a {field.element_type}",
+                f"a {field.entity_type} is of type {wanted}, not {field.element_type}",
             )
 
 
@@ -183,7 +183,10 @@ def field_flexible_versions(definition: Definition) -> Iterator[Finding]:
 
 
 def map_key_place(definition: Definition) -> Iterator[Finding]:
-    """A key is a field of a struct in an array, and no tagged field."""
+    """A key is a single value in a struct, and no tagged field.
+
+    Arrays and structs are mutable in Python, so that no index can hold them.
+    """
     for place, field in field_places(definition):
         if field.map_key and not place.parents:
             yield of_place(
@@ -191,6 +194,10 @@ def map_key_place(definition: Definition) -> Iterator[Finding]:
             )
         if field.map_key and field.tag is not None:
             yield of_place(definition, place, "mapKey", "a tagged field cannot be a mapKey")
+        if field.map_key and field.type not in PRIMITIVE_TYPES:
+            yield of_place(
+                definition, place, "mapKey", f"a field of type {field.type} cannot be a mapKey"
+            )
 
 
 def tag_numbers(definition: Definition) -> Iterator[Finding]:

@@ -57,7 +57,7 @@ def _value_to_json(kind: WireType, value: Any) -> Any:
         case "uuid":
             return str(Uuid(value))
         case "bytes" | "records":
-            return base64.b64encode(value).decode("ascii")
+            return base64.b64encode(bytes(value)).decode("ascii")
         case "bool":
             return bool(value)
         case "string":

@@ -26,7 +26,9 @@ MODULE_NAMES: Final = frozenset(
     {
         "Any",
         "Append",
+        "BOOLS",
         "ClassVar",
+        "Collection",
         "DEFAULT",
         "Iterable",
         "KeyedList",

@@ -132,6 +132,31 @@ def test_a_tag_may_go_and_may_not_be_used_again() -> None:
     assert told(older, reused) == {("type changed", "1,2", "U", True)}
 
 
+def test_two_tags_of_one_type_may_not_change_places() -> None:
+    def tags(first: str, second: str) -> MessageSpec:
+        return spec(
+            field(first, versions=None, taggedVersions="2+", tag=0),
+            field(second, versions=None, taggedVersions="2+", tag=1),
+        )
+
+    assert told(tags("A", "B"), tags("B", "A")) == {
+        ("tag changed", "2", "A", True),
+        ("tag changed", "2", "B", True),
+    }
+    assert told(tags("A", "B"), tags("B", "C")) == {
+        ("tag changed", "2", "B", True),
+        ("tagged field added", "2", "C", False),
+        ("tagged field dropped", "2", "A", False),
+    }
+
+
+def test_fields_that_change_places_are_seen_though_one_is_renamed_too() -> None:
+    found = {("fields re-ordered", "0,1,2", "", True), ("fields changed", "0,1,2", "", True)}
+    older = spec(field("A"), field("B"), field("C"))
+    assert told(older, spec(field("C"), field("A"), field("D"))) == found
+    assert told(older, spec(field("B"), field("C"), field("D"))) == found
+
+
 def test_inside_structs() -> None:
     older = spec(field("A", "[]S", fields=[field("X"), field("Y")]))
     newer = spec(field("A", "[]S", fields=[field("Y"), field("X"), field("Z", versions="1+")]))

@@ -230,8 +230,11 @@ REFUSED: list[tuple[Source, str]] = [
     ),
     # entity_type
     (message(field("A", "string", entityType="country")), "'country' is no entity type"),
-    (message(field("A", "int32", entityType="topicName")), "a topicName is a string, not a int32"),
-    (message(field("A", "[]int32", entityType="producerId")), "a producerId is a int64"),
+    (
+        message(field("A", "int32", entityType="topicName")),
+        "a topicName is of type string, not int32",
+    ),
+    (message(field("A", "[]int32", entityType="producerId")), "a producerId is of type int64"),
     # zero_copy_bytes, field_flexible_versions
     (message(field("A", "string", zeroCopy=True)), "zeroCopy is for bytes, not for string"),
     (message(field("A", "int32", flexibleVersions="none")), "only string and bytes have flexible"),
@@ -239,6 +242,7 @@ REFUSED: list[tuple[Source, str]] = [
     # map_key_place
     (message(field("A", mapKey=True)), "a field of the message itself cannot be a mapKey"),
     (in_struct(tagged("X", 0, mapKey=True)), "field Items.X: a tagged field cannot be a mapKey"),
+    (in_struct(field("X", "[]int32", mapKey=True)), "a field of type []int32 cannot be a mapKey"),
     # tag_numbers
     (message(tagged("A", -1)), "field A: the tag -1 is negative"),
     (message(tagged("A", 0), tagged("B", 0)), "field B: the tag 0 is that of A too"),

@@ -139,3 +139,16 @@ def test_an_unknown_name_is_an_attribute_error_that_says_so() -> None:
         _ = messages.MetadataReqest  # type: ignore[attr-defined]
     with pytest.raises(ImportError):
         from kproto.messages import Nothing  # type: ignore[attr-defined] # noqa: F401
+
+
+def test_no_struct_can_hide_what_a_generated_module_imports() -> None:
+    imported = {
+        alias.name
+        for path in FOLDER.glob("*_re*.py")
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.name.isalnum() and alias.name[0].isupper()
+    }
+    assert imported >= {"BOOLS", "Collection", "UVARINT", "Uuid", "WireFault"}
+    assert [name for name in sorted(imported) if class_name(name) == name] == []

@@ -55,6 +55,12 @@ def test_records_are_written_as_base64() -> None:
     assert ProduceRequest.from_json(node, 9) == request
 
 
+def test_every_buffer_that_is_encoded_is_written() -> None:
+    for value in (bytearray(b"abc"), memoryview(b"a-b-c-")[::2]):
+        message = SaslAuthenticateRequest(auth_bytes=value)  # type: ignore[arg-type]  # no bytes
+        assert message.to_json(2) == {"authBytes": "YWJj"}
+
+
 def test_a_tagged_field_at_its_default_is_left_out() -> None:
     assert "clusterId" not in FetchRequest().to_json(15)
     node = FetchRequest(cluster_id="c", replica_state=ReplicaState(replica_id=1)).to_json(15)
