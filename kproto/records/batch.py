@@ -19,7 +19,7 @@ from .record import decode_headers_of
 if TYPE_CHECKING:
     from .record import Record
 
-__all__ = ["RecordBatch", "as_buffer", "base_offset_at", "bytes_left", "restamp"]
+__all__ = ["RecordBatch", "as_buffer", "base_offset_at", "bytes_left", "check_batch", "restamp"]
 
 
 class RecordBatch:
@@ -238,9 +238,10 @@ def restamp(
 
     With `partition_leader_epoch` and `log_append_time` (ms) set, those too. Records are neither
     decompressed nor encoded again; the checksum covers none of this but the log append time.
-    Raises EncodeError for a message of magic 0 or 1, which has no such fields, and for a number
-    that does not fit its field.
+    Raises EncodeError for a message of magic 0 or 1, which has no such fields, for what is no
+    batch, and for a number that does not fit its field.
     """
+    check_batch(batch)
     if batch.magic != 2:
         raise EncodeError(
             f"a message of magic {batch.magic} cannot be stamped; write its records to a batch"
@@ -261,6 +262,14 @@ def restamp(
         crc = crc32c(bytes(memoryview(stored)[layout.CRC_FROM :]))
         layout.CRC.pack_into(stored, layout.CRC_AT, crc)
     return bytes(stored)
+
+
+def check_batch(batch: object) -> None:
+    """Refuse what is no batch, such as the bytes of one. Raises EncodeError."""
+    if not isinstance(batch, RecordBatch):
+        raise EncodeError(
+            f"a RecordBatch is wanted, as read_batches gives them, not {type(batch).__name__}"
+        )
 
 
 def as_buffer(data: bytes | bytearray | memoryview) -> bytes:

@@ -194,10 +194,7 @@ class BatchBuilder:
         self.base_sequence = base_sequence
         self.is_transactional = is_transactional
         self.is_control = is_control
-        if not layout.HEADER_BYTES < max_bytes <= MAX_INT32:
-            raise ConfigurationError(
-                f"max_bytes {max_bytes} is not between {layout.HEADER_BYTES} and {MAX_INT32}"
-            )
+        check_max_bytes(max_bytes, layout.HEADER_BYTES)
         self.max_bytes = max_bytes
         self.clear()
 
@@ -399,6 +396,14 @@ def _encode_header_name(name: Any) -> bytes:
             _header_prefixes.clear()
         _header_prefixes[name] = [encoded + VARINTS[size] for size in range(_MAX_PREFIX_SIZE)]
     return encoded
+
+
+def check_max_bytes(max_bytes: object, overhead: int) -> None:
+    """Refuse a bound that is no number, or that leaves no room beside `overhead` bytes."""
+    if not isinstance(max_bytes, int) or not overhead < max_bytes <= MAX_INT32:
+        raise ConfigurationError(
+            f"max_bytes {max_bytes!r} is not a whole number above {overhead}, up to {MAX_INT32}"
+        )
 
 
 def as_bytes(value: object) -> bytes:

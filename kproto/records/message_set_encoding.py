@@ -14,6 +14,7 @@ from zlib import crc32
 
 from ..wire.errors import ConfigurationError, EncodeError
 from . import layout
+from .batch import check_batch
 from .compression import MAX_DECOMPRESSED_BYTES, codec_for_name, level_for
 from .encoding import (
     MAX_BATCH_BYTES,
@@ -21,6 +22,7 @@ from .encoding import (
     MAX_INT64,
     REFUSALS,
     as_bytes,
+    check_max_bytes,
     explain_refusal,
 )
 from .lz4_frame import with_checksum_of_magic_0
@@ -125,12 +127,9 @@ class MessageSetBuilder:
             )
         if magic == 0 and log_append_time is not None:
             raise ConfigurationError("a message of magic 0 has no log append time; use magic 1")
-        if log_append_time is not None and not 0 <= log_append_time <= MAX_INT64:
-            raise ConfigurationError(f"log_append_time {log_append_time} is not a time in ms")
-        if not _OVERHEAD_BYTES[magic] < max_bytes <= MAX_INT32:
-            raise ConfigurationError(
-                f"max_bytes {max_bytes} is not between {_OVERHEAD_BYTES[magic]} and {MAX_INT32}"
-            )
+        if log_append_time is not None and not _is_time(log_append_time):
+            raise ConfigurationError(f"log_append_time {log_append_time!r} is not a time in ms")
+        check_max_bytes(max_bytes, _OVERHEAD_BYTES[magic])
         self.magic = magic
         self._codec = codec_for_name(compression)
         self._level = level_for(self._codec, compression_level)
@@ -220,9 +219,14 @@ class MessageSetBuilder:
         if not self._messages:
             raise EncodeError("a message set needs at least one record")
         try:
+            offsets = range(base_offset, base_offset + len(self._messages))
+        except TypeError:
+            kind = type(base_offset).__name__
+            raise EncodeError(f"base_offset is a whole number, not {kind}") from None
+        try:
             return _join(
                 self._messages,
-                range(base_offset, base_offset + len(self._messages)),
+                offsets,
                 self.magic,
                 self._codec,
                 self._level,
@@ -248,6 +252,7 @@ def down_convert(
     0 and 1, CorruptBatchError, MissingCodecError.
     """
     _check_magic(magic)
+    check_batch(batch)
     if batch.is_control:
         return b""
     compression = batch.compression
@@ -280,6 +285,10 @@ def down_convert(
         max(layout.NO_TIMESTAMP, max(record.timestamp for record in records)),
         log_append_time,
     )
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, int) and 0 <= value <= MAX_INT64
 
 
 def _check_magic(magic: object) -> None:

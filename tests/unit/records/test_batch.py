@@ -16,6 +16,7 @@ from kproto.records import (
     LegacyBatch,
     NewRecord,
     RecordBatch,
+    down_convert,
     encode_batch,
     read_batches,
     read_records,
@@ -23,7 +24,16 @@ from kproto.records import (
 )
 from kproto.wire.errors import CorruptBatchError, EncodeError
 
-from .batches import T, batch_bytes, contents, new_records, record_bytes
+from .batches import COMPILED, T, batch_bytes, contents, new_records, record_bytes
+
+
+@pytest.mark.parametrize("wrong", [b"bytes of a batch", None])
+def test_what_is_no_batch_cannot_be_passed_on(wrong: Any) -> None:
+    error = TypeError if COMPILED else EncodeError
+    with pytest.raises(error, match="RecordBatch"):
+        restamp(wrong, base_offset=1)
+    with pytest.raises(error, match="RecordBatch"):
+        down_convert(wrong, 1)
 
 
 def numbered(first: int, count: int, compression: str = "none") -> bytes:

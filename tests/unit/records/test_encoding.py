@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kproto.records import (
     BatchBuilder,
+    MessageSetBuilder,
     NewRecord,
     RecordBatch,
     crc32c,
@@ -20,7 +21,7 @@ from kproto.records import (
 )
 from kproto.wire.errors import ConfigurationError, EncodeError
 
-from .batches import T, contents, new_records
+from .batches import COMPILED, T, contents, new_records
 
 PLAIN: NewRecord = (b"k", b"v", (), T)
 
@@ -260,6 +261,14 @@ def test_a_header_field_out_of_range_is_refused(settings: Any) -> None:
 def test_a_setting_that_cannot_work_is_refused(settings: Any, reason: str) -> None:
     with pytest.raises(ConfigurationError, match=reason):
         BatchBuilder(**settings)
+
+
+@pytest.mark.parametrize("max_bytes", ["1000", 1e6, None])
+def test_a_bound_that_is_no_number_is_refused(max_bytes: Any) -> None:
+    error = TypeError if COMPILED else ConfigurationError
+    for builder in (BatchBuilder, MessageSetBuilder):
+        with pytest.raises(error, match=r"max_bytes|int object expected"):
+            builder(max_bytes=max_bytes)
 
 
 def test_the_checksum_covers_everything_behind_it() -> None:

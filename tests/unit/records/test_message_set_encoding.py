@@ -28,7 +28,7 @@ from kproto.records.lz4_frame import with_checksum_of_magic_0, with_right_checks
 from kproto.wire.errors import ConfigurationError, CorruptBatchError, EncodeError
 from tests.support.message_sets import message_set
 
-from .batches import T, batch_bytes, new_records, record_bytes
+from .batches import COMPILED, T, batch_bytes, new_records, record_bytes
 
 PLAIN: NewRecord = (b"k", b"v", (), T)
 magics = pytest.mark.parametrize("magic", [0, 1])
@@ -144,8 +144,8 @@ def test_settings_that_cannot_work() -> None:
         ({"compression": "gzip", "compression_level": 10}, "level 10"),
         ({"magic": 0, "log_append_time": T}, "magic 0 has no log append time"),
         ({"log_append_time": -1}, "log_append_time -1 is not a time in ms"),
-        ({"max_bytes": 34}, "max_bytes 34 is not between 34 and 2147483647"),
-        ({"magic": 0, "max_bytes": 26}, "max_bytes 26 is not between"),
+        ({"max_bytes": 34}, "max_bytes 34 is not a whole number above 34, up to 2147483647"),
+        ({"magic": 0, "max_bytes": 26}, "max_bytes 26 is not a whole number above 26"),
     ]
     for keywords, reason in settings:
         with pytest.raises(ConfigurationError, match=reason):
@@ -160,6 +160,11 @@ def test_what_cannot_be_built() -> None:
     for offset in (2**63, -(2**63) - 1):
         with pytest.raises(EncodeError, match="out of its range"):
             builder.build(base_offset=offset)
+    wrong: Any = "5"
+    with pytest.raises(TypeError if COMPILED else EncodeError, match="str"):
+        builder.build(base_offset=wrong)
+    with pytest.raises(TypeError if COMPILED else ConfigurationError, match=r"log_append_time|str"):
+        MessageSetBuilder(log_append_time=wrong)
 
 
 @pytest.mark.parametrize(("magic", "inside"), [(0, [500, 501, 502]), (1, [0, 1, 2])])
