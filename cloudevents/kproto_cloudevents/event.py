@@ -20,7 +20,7 @@ from .types import AttributeInput, AttributeValue, Timestamp, canonical
 from .version_tables import V1_0, named_version, spec_version, version_attribute
 from .versions import SpecVersion
 
-__all__ = ["CloudEvent"]
+__all__ = ["CloudEvent", "no_event_error"]
 
 
 class _Keep:
@@ -67,7 +67,10 @@ class CloudEvent:
         data: Any = None,
         **named: AttributeInput,
     ) -> None:
-        given = {**(attributes or {}), **named}
+        try:
+            given = {**(attributes or {}), **named}
+        except TypeError as error:
+            raise _no_mapping_error(attributes) from error
         version = _version_of(given)
         self._version = version
         self._attributes = _checked(given, version)
@@ -227,7 +230,10 @@ class CloudEvent:
 
         The copy is a new event: writing it does not repeat the bytes this one was read from.
         """
-        changed = {**self._attributes, **(attributes or {}), **named}
+        try:
+            changed = {**self._attributes, **(attributes or {}), **named}
+        except TypeError as error:
+            raise _no_mapping_error(attributes) from error
         if isinstance(data, _Keep):
             return CloudEvent(changed, data=self._data_in(changed, self._version))
         return CloudEvent(changed, data=data)
@@ -294,6 +300,17 @@ class CloudEvent:
 
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (self._attributes, self._data, self._document, self._message)
+
+
+def _no_mapping_error(attributes: object) -> CloudEventError:
+    return CloudEventError(
+        f"attributes are a mapping of names to values, not {type(attributes).__name__}"
+    )
+
+
+def no_event_error(given: object) -> CloudEventError:
+    """Something else where a CloudEvent belongs, such as what was read and is no event."""
+    return CloudEventError(f"a CloudEvent is wanted, not {type(given).__name__}")
 
 
 def _said_to_be_base64(data: Any, version: SpecVersion) -> bytes:

@@ -7,7 +7,7 @@ registered is an event that can be forwarded, not read.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from .errors import CloudEventError, UnknownFormatError, quoted
 from .event import CloudEvent
@@ -37,6 +37,8 @@ class EventFormat(NamedTuple):
     write: Callable[[CloudEvent], bytes]
 
 
+_EVENT_FORMAT: Final = ('CloudEvents 1.0 "Event Format"', "Kafka binding 3.3.1")
+
 JSON_FORMAT = EventFormat(CLOUDEVENTS_JSON, from_json, to_json)
 
 _FORMATS = {JSON_FORMAT.media_type: JSON_FORMAT}
@@ -53,14 +55,19 @@ def register_format(added: EventFormat) -> None:
 def event_media_type(event_format: EventFormat) -> str:
     """The media type of a format, in lower case.
 
-    Raises CloudEventError for one that is not `application/cloudevents+…`, as that of a batch.
+    Raises CloudEventError for one that is not `application/cloudevents+…`, as that of a batch, and
+    for what is no EventFormat.
     """
+    if not isinstance(event_format, EventFormat):
+        raise CloudEventError(
+            f"an EventFormat is wanted, not {type(event_format).__name__}", clauses=_EVENT_FORMAT
+        )
     media_type = parse_media_type(event_format.media_type)
     if media_type is None or not media_type.is_event_format or media_type.parameters:
         raise CloudEventError(
             f"{quoted(event_format.media_type)} is no media type of an event format: "
             "name it application/cloudevents+…",
-            clauses=('CloudEvents 1.0 "Event Format"', "Kafka binding 3.3.1"),
+            clauses=_EVENT_FORMAT,
         )
     return media_type.essence
 

@@ -25,7 +25,7 @@ from .data import (
     unmarked_error,
 )
 from .errors import CloudEventError, quoted
-from .event import CloudEvent
+from .event import CloudEvent, no_event_error
 from .json_text import (
     PAIRS_DECODER,
     Pairs,
@@ -308,8 +308,9 @@ def _held_data(
     if not version.marks_binary:
         # Before 0.3 data is of any type, whatever its content type.
         return JsonText(document=text) if data_text is None else JsonText(data_text)
+    advice = "; an event without data has no such member" if data is None else ""
     raise CloudEventError(
-        f"{_kind(data)} where the datacontenttype {quoted(content_type)} wants a string",
+        f"{_kind(data)} where the datacontenttype {quoted(content_type)} wants a string{advice}",
         where="data",
         clauses=('JSON format 3.1.2 "Payload Deserialization"',),
     )
@@ -345,6 +346,8 @@ def to_json(event: CloudEvent) -> bytes:
     in the event's order, data last: bytes as `data_base64`, except that bytes which are JSON and
     are declared so go in as they are; text as a string; a JSON value in the text it was made of.
     """
+    if not isinstance(event, CloudEvent):
+        raise no_event_error(event)
     if event._document is not None:
         return event._document
     version = event._version
@@ -403,6 +406,9 @@ def to_json_batch(events: Iterable[CloudEvent]) -> bytes:
     Raises CloudEventError when their versions differ.
     """
     batch = list(events)
+    for event in batch:
+        if not isinstance(event, CloudEvent):
+            raise no_event_error(event)
     if len({event.specversion for event in batch}) > 1:
         raise CloudEventError(
             "the events of one batch have one specversion",

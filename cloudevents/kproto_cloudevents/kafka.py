@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from .errors import CloudEventError, UnknownFormatError, UnknownVersionError, quoted
-from .event import CloudEvent
+from .event import CloudEvent, no_event_error
 from .formats import (
     JSON_FORMAT,
     EventFormat,
@@ -355,7 +355,12 @@ def partition_key(event: CloudEvent) -> bytes | None:
 
 
 def kafka_record(event: CloudEvent) -> KafkaRecord | None:
-    """The Kafka record that an event was read from; None for an event made otherwise."""
+    """The Kafka record that an event was read from; None for an event made otherwise.
+
+    Raises CloudEventError for what is no CloudEvent.
+    """
+    if not isinstance(event, CloudEvent):
+        raise no_event_error(event)
     message = event._message
     if isinstance(message, _StructuredMessage):
         return message.record

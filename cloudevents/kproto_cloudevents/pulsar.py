@@ -19,8 +19,8 @@ from typing import Any, Final, NamedTuple
 
 from .data import JsonText
 from .errors import CloudEventError, UnknownFormatError, UnknownVersionError, quoted
-from .event import CloudEvent
-from .formats import JSON_FORMAT, EventFormat, StructuredMode, read_structured
+from .event import CloudEvent, no_event_error
+from .formats import JSON_FORMAT, EventFormat, StructuredMode, event_media_type, read_structured
 from .json_text import compact_json, dump_json, member_texts, parse_json
 from .media_type import parse_media_type
 from .record import DEFAULT, Mode, Profile
@@ -364,6 +364,12 @@ def to_pulsar(
     """
     if isinstance(event, CloudEvent):
         message = _message_of(event, mode, event_format, repeat_attributes)
+    elif not isinstance(event, OpaquePulsarEvent | NotAPulsarEvent):
+        raise CloudEventError(
+            f"{type(event).__name__} is no event to be written: pass what from_pulsar gave, or "
+            "send the message itself",
+            clauses=_MODES,
+        )
     elif mode is None and event_format is None:
         message = event.message
     else:
@@ -380,7 +386,12 @@ def to_pulsar(
 
 
 def pulsar_message(event: CloudEvent) -> PulsarMessage | None:
-    """The message that an event was read from; None for an event made otherwise."""
+    """The message that an event was read from; None for an event made otherwise.
+
+    Raises CloudEventError for what is no CloudEvent.
+    """
+    if not isinstance(event, CloudEvent):
+        raise no_event_error(event)
     read_from = event._message
     if not isinstance(read_from, _ReadFrom):
         return None
@@ -404,9 +415,10 @@ def _message_of(
             assert read_from is not None
             return read_from.message
         chosen = event_format or JSON_FORMAT
+        media_type = event_media_type(chosen)
         payload = chosen.write(event)
         written = _properties_of(event) if repeat_attributes else {}
-        written[CONTENT_TYPE] = dump_json(chosen.media_type)
+        written[CONTENT_TYPE] = dump_json(media_type)
     else:
         raise CloudEventError(f"mode is binary or structured, not {mode!r}", clauses=_MODES)
     kept = {} if read_from is None else read_from.message.properties

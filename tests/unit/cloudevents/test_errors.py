@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import kproto_cloudevents
 import pytest
-from kproto_cloudevents import CloudEvent, CloudEventError
+from kproto_cloudevents import (
+    CloudEvent,
+    CloudEventError,
+    KafkaRecord,
+    NotAnEvent,
+    kafka_record,
+    register_format,
+    to_json,
+    to_json_batch,
+    to_kafka,
+)
 from kproto_cloudevents.errors import quoted
+from kproto_cloudevents.pulsar import pulsar_message, to_pulsar
 
 PACKAGE = Path(kproto_cloudevents.__file__).parent
 
 #: What no specification speaks of: parts of a record, or settings, of the wrong Python type, and
 #: packages that are not installed or lack a version.
 WITHOUT_CLAUSE = {
+    ("event.py", "_no_mapping_error"),
+    ("event.py", "no_event_error"),
     ("extensions.py", "register"),
     ("json_format.py", "_text"),
     ("kafka.py", "from_kafka"),
@@ -50,6 +64,32 @@ def test_every_error_names_its_clause() -> None:
     assert len(found) > 40
     without = {(file, function) for file, function, named in found if not named}
     assert without <= WITHOUT_CLAUSE
+
+
+NO_EVENT: Any = NotAnEvent(KafkaRecord(None, b"x"), "no event")
+EVENT = CloudEvent(id="1", source="/s", type="t")
+WRONG: Any = "wrong"
+
+
+@pytest.mark.parametrize(
+    ("attempt", "reason"),
+    [
+        (lambda: CloudEvent(WRONG), "attributes are a mapping of names to values, not str"),
+        (lambda: EVENT.replace(WRONG), "attributes are a mapping of names to values, not str"),
+        (lambda: to_json(NO_EVENT), "a CloudEvent is wanted, not NotAnEvent"),
+        (lambda: to_json_batch([EVENT, NO_EVENT]), "a CloudEvent is wanted, not NotAnEvent"),
+        (lambda: kafka_record(NO_EVENT), "a CloudEvent is wanted, not NotAnEvent"),
+        (lambda: pulsar_message(NO_EVENT), "a CloudEvent is wanted, not NotAnEvent"),
+        (lambda: to_kafka(WRONG), "str is no event to be written"),
+        (lambda: to_pulsar(NO_EVENT), "NotAnEvent is no event to be written"),
+        (lambda: register_format(WRONG), "an EventFormat is wanted, not str"),
+        (lambda: to_kafka(EVENT, "structured", event_format=WRONG), "an EventFormat is wanted"),
+        (lambda: to_pulsar(EVENT, "structured", event_format=WRONG), "an EventFormat is wanted"),
+    ],
+)
+def test_a_wrong_type_is_told(attempt: Callable[[], object], reason: str) -> None:
+    with pytest.raises(CloudEventError, match=reason):
+        attempt()
 
 
 @pytest.mark.parametrize(

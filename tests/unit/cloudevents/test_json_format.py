@@ -75,6 +75,20 @@ def test_a_json_string_is_not_read_twice() -> None:
     assert event.data_bytes() == b'"{\\"a\\":1}"'
 
 
+@pytest.mark.parametrize("content_type", ["text/xml", "application/octet-stream", "x/jsonp"])
+def test_null_is_data_of_a_json_type_alone(content_type: str) -> None:
+    """JSON format 3.1.1: null is a payload where the type is JSON, and is not its absence.
+
+    3.1.2: what is no string may be refused where it is not; there is no text that it could be.
+    """
+    with pytest.raises(CloudEventError) as refused:
+        from_json(document(f'"datacontenttype":"{content_type}","data":null'))
+    assert str(refused.value) == (
+        f'data: null where the datacontenttype "{content_type}" wants a string; an event without '
+        'data has no such member (JSON format 3.1.2 "Payload Deserialization")'
+    )
+
+
 @pytest.mark.parametrize(
     ("rest", "data", "has_data"),
     [
@@ -175,13 +189,6 @@ def test_reading_then_writing_gives_the_same_bytes(text: bytes) -> None:
             document('"datacontenttype":"text/xml","data":{}'),
             (
                 'data: an object where the datacontenttype "text/xml" wants a string '
-                '(JSON format 3.1.2 "Payload Deserialization")'
-            ),
-        ),
-        (
-            document('"datacontenttype":"text/xml","data":null'),
-            (
-                'data: null where the datacontenttype "text/xml" wants a string '
                 '(JSON format 3.1.2 "Payload Deserialization")'
             ),
         ),

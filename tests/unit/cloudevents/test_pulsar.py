@@ -250,6 +250,10 @@ def test_writing_structured_mode() -> None:
     assert repeated.properties["CE-Id"] == '"1"'
     assert repeated.payload == message.payload
     assert read(dict(repeated.properties), repeated.payload) == EVENT
+    for media_type in ("application/json", "application/cloudevents-batch+json"):
+        other = EventFormat(media_type, lambda _: EVENT, lambda _: b"own")
+        with pytest.raises(CloudEventError, match="is no media type of an event format"):
+            to_pulsar(EVENT, "structured", event_format=other)
     own = EventFormat("application/cloudevents+own", lambda _: EVENT, lambda _: b"own")
     chosen = to_pulsar(EVENT, "structured", event_format=own)
     assert chosen == ({"CE-ContentType": '"application/cloudevents+own"'}, b"own")
