@@ -296,17 +296,18 @@ def _zstd_frame(data: bytes, limit: int) -> bytes | None:
     if decompressor is None:
         decompressor = _kept.decompressor = zstandard.ZstdDecompressor()
     most = min(limit, _ZSTD_MOST_PER_BYTE * len(data))
-    # Java's producers do not declare the size: as much room as mostly is enough, else more.
-    size = min(most, max(_ZSTD_FIRST_ROOM_BYTES, 8 * len(data)))
     try:
         declared: int = zstandard.frame_content_size(data)
         if declared > most:
             return None
-        while size < most and declared < 0:
-            try:
-                return bytes(decompressor.decompress(data, size, allow_extra_data=False))
-            except zstandard.ZstdError:
-                size = min(most, 8 * size)
+        if declared < 0:
+            # Java's producers do not declare it: as much room as mostly is enough, else more.
+            size = max(_ZSTD_FIRST_ROOM_BYTES, 8 * len(data))
+            while size < most:
+                try:
+                    return bytes(decompressor.decompress(data, size, allow_extra_data=False))
+                except zstandard.ZstdError:
+                    size *= 8
         return bytes(decompressor.decompress(data, most, allow_extra_data=False))
     except zstandard.ZstdError:
         return None

@@ -47,7 +47,7 @@ class Arena:
         """
         most = min(self.capacity, self.used + limit)
         while True:
-            with memoryview(self.buffer) as view, view[self.used : most] as room:
+            with memoryview(self.buffer)[self.used : most] as room:
                 written = codec.decompress_into(data, room) if room else None
             if written is not None:
                 self.used += written

@@ -54,11 +54,6 @@ class BatchSection:
         return self.end - self.start
 
     @property
-    def count(self) -> int:
-        """How many records there are."""
-        return self.batch.record_count
-
-    @property
     def log_append_time(self) -> bool:
         """Whether the broker's timestamp holds for every record."""
         return self.batch.timestamp_type == LOG_APPEND_TIME
@@ -113,12 +108,15 @@ def batch_sections(
         if batch.is_control:
             continue
         first = batch.position + HEADER_BYTES
-        section = BatchSection(batch, records, first, batch.position + batch.size_in_bytes)
-        codec = codec_for_id(batch.attributes & CODEC_MASK)
-        if codec.id and (batch.record_count or section.size):
-            _decompress(section, records[section.start : section.end], codec, arena)
-        if section.count * MIN_RECORD_BYTES > section.size:
-            raise section.corrupt(f"{section.count} records do not fit into {section.size} bytes")
+        last = batch.position + batch.size_in_bytes
+        section = BatchSection(batch, records, first, last)
+        codec_id = batch.attributes & CODEC_MASK
+        if codec_id and (batch.record_count or first != last):
+            _decompress(section, records[first:last], codec_for_id(codec_id), arena)
+        if batch.record_count * MIN_RECORD_BYTES > section.end - section.start:
+            raise section.corrupt(
+                f"{batch.record_count} records do not fit into {section.size} bytes"
+            )
         yield section
 
 

@@ -42,26 +42,28 @@ BytePairs: TypeAlias = "NDArray[np.uint16]"
 class ByteRanges:
     """One byte string a row, as positions in a shared buffer; ascending, never overlapping.
 
-    `null` marks rows that have no bytes at all (their range is empty); None means no row is null.
+    `bounds` has two columns, where the bytes begin and where they end: one behind the other they
+    are the offsets of an Arrow array. `null` marks rows that have no bytes at all (their range is
+    empty); None means no row is null.
     """
 
-    starts: Int64s | Int32s
-    ends: Int64s | Int32s
+    bounds: Int32s
     null: Bools | None = None
 
     def __len__(self) -> int:
-        return len(self.starts)
+        return len(self.bounds)
 
     def where(self, wanted: Bools) -> ByteRanges:
         """The rows for which `wanted` is true."""
         null = None if self.null is None else self.null[wanted]
-        return ByteRanges(self.starts[wanted], self.ends[wanted], null)
+        return ByteRanges(self.bounds[wanted], null)
 
     def at(self, buffer: bytes | memoryview, row: int) -> bytes | None:
         """The bytes of one row."""
         if self.null is not None and self.null[row]:
             return None
-        return bytes(buffer[self.starts[row] : self.ends[row]])
+        start, end = self.bounds[row].tolist()
+        return bytes(buffer[start:end])
 
 
 @dataclass(slots=True)
@@ -140,19 +142,20 @@ def columns_of(records: Sequence[Record]) -> RecordColumns:
     parts: list[bytes] = []
     for record in records:
         parts += (record.key or b"", record.value or b"")
-    ends = np.cumsum(np.array([len(part) for part in parts], dtype=np.int64))
-    starts = np.concatenate((np.zeros(1, dtype=np.int64), ends))[:-1]
-    none = np.empty(0, dtype=np.int64)
+    bounds = np.zeros((len(parts), 2), dtype=np.int32)
+    np.cumsum([len(part) for part in parts], out=bounds[:, 1])
+    bounds[1:, 0] = bounds[:-1, 1]
+    none = np.empty((0, 2), dtype=np.int32)
     return RecordColumns(
         buffer=b"".join(parts),
         offsets=np.array([record.offset for record in records], dtype=np.int64),
         timestamps=np.array([record.timestamp for record in records], dtype=np.int64),
         timestamp_types=np.array([record.timestamp_type for record in records], dtype=np.int32),
-        keys=ByteRanges(starts[0::2], ends[0::2], _mask([r.key is None for r in records])),
-        values=ByteRanges(starts[1::2], ends[1::2], _mask([r.value is None for r in records])),
+        keys=ByteRanges(bounds[0::2], _mask([r.key is None for r in records])),
+        values=ByteRanges(bounds[1::2], _mask([r.value is None for r in records])),
         header_offsets=np.zeros(len(records) + 1, dtype=np.int64),
-        header_keys=ByteRanges(none, none),
-        header_values=ByteRanges(none, none),
+        header_keys=ByteRanges(none),
+        header_values=ByteRanges(none),
     )
 
 

@@ -26,10 +26,12 @@ from kproto_cloudevents.version_tables import V1_0
 
 from kproto.wire.errors import CorruptBatchError
 
-from .columnar import RECORD_FIELDS, RecordColumns, binary_array, record_array
+from .arrow_columns import RECORD_FIELDS, binary_array, record_array
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from .columns import RecordColumns
 
     Int64s = NDArray[np.int64]
     Bools = NDArray[np.bool_]

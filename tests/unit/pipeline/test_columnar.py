@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kproto_pipeline import batches, columnar
+from kproto_pipeline import batches, lockstep
 from kproto_pipeline.arena import MAX_SPARE_ARENAS
 from kproto_pipeline.batches import next_offset
-from kproto_pipeline.columnar import RECORD_FIELDS, decode_records, record_batch
+from kproto_pipeline.columnar import (
+    RECORD_FIELDS,
+    RecordColumns,
+    decode_records,
+    record_batch,
+)
 
 from kproto.records import (
     NewRecord,
@@ -87,12 +93,25 @@ def fetches(draw: st.DrawFn, max_batches: int = 5) -> bytes:
     return b"".join(parts)
 
 
+@pytest.fixture(params=["in lockstep", "one by one"])
+def way(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Both ways to read, which otherwise the number of batches and records decides between."""
+    least = 1 if request.param == "in lockstep" else 1 << 30
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lockstep, "_LEAST_RUNS", least)
+        patch.setattr(lockstep, "_LEAST_ROWS", least)
+        yield
+
+
+both_ways = pytest.mark.usefixtures("way")
+
+
 def rows_of(data: bytes, **limits: int) -> list[tuple[PlainRecord, bool]]:
     """What the columnar decoder finds, as the plain reader would say it."""
     return [row for chunk in decode_records(data, **limits) for row in rows_of_chunk(chunk)]
 
 
-def rows_of_chunk(chunk: columnar.RecordColumns) -> list[tuple[PlainRecord, bool]]:
+def rows_of_chunk(chunk: RecordColumns) -> list[tuple[PlainRecord, bool]]:
     """Through Arrow, so that both steps are compared."""
     batch = record_batch(chunk, topic="t", partition=3)
     batch.validate(full=True)
@@ -120,6 +139,7 @@ def rows_of_chunk(chunk: columnar.RecordColumns) -> list[tuple[PlainRecord, bool
     ]
 
 
+@both_ways
 @given(fetches())
 def test_equals_the_plain_reader(data: bytes) -> None:
     assert rows_of(data) == read_records(data)
@@ -185,6 +205,7 @@ def stored(draw: st.DrawFn) -> bytes:
     return b"".join(parts)
 
 
+@both_ways
 @given(stored(), st.integers(-3, 30), st.integers(-3, 30), st.sampled_from([40, 1 << 20]))
 def test_equals_the_record_decoder(data: bytes, start: int, end: int, chunk_bytes: int) -> None:
     """Record for record, whatever formats and codecs stand in the fetch, from and up to where."""
@@ -272,7 +293,7 @@ def test_a_batch_beyond_the_bound_is_refused(codec: str, monkeypatch: pytest.Mon
 
 
 def test_many_batches_are_walked_in_lockstep() -> None:
-    """More batches than `_LOCKSTEP_SECTIONS`, of different record counts, empty ones too."""
+    """More batches than `_LEAST_RUNS`, of different record counts, empty ones too."""
     sizes = [(7 * n) % 5 for n in range(100)]
     data = b"".join(
         batch_bytes(
@@ -295,12 +316,44 @@ def test_a_long_record_has_a_long_length() -> None:
     assert rows_of(many) == read_records(many)
 
 
+@both_ways
+def test_a_record_with_very_many_headers_is_read() -> None:
+    """Beside some that have a few, and some with none."""
+    rows = [
+        PlainRecord(n, 0, b"k", b"v", ((b"h", b"%d" % n),) * (5000 if n == 7 else n % 4))
+        for n in range(60)
+    ]
+    data = batch_bytes(rows)
+    assert rows_of(data) == read_records(data)
+
+
+@both_ways
+@pytest.mark.parametrize(
+    "header",
+    [
+        pytest.param(b"\x01\x00", id="a null key"),
+        pytest.param(b"\x02a\x03", id="a value's length of -2"),
+        pytest.param(b"\x02a\x7f", id="a value that is too long"),
+        pytest.param(b"\xff\xff\xff\xff\xff\x01", id="a length of six bytes"),
+        pytest.param(b"\x80", id="a length that does not end"),
+    ],
+)
+def test_a_broken_header_is_found_and_its_batch_named(header: bytes) -> None:
+    record = b"\x00\x00\x00\x01\x01\x02" + header
+    data = batch_bytes([], base_offset=30)
+    whole = bytearray(data + bytes([2 * len(record)]) + record)
+    struct.pack_into(">i", whole, 57, 1)
+    with pytest.raises(CorruptBatchError, match="batch base offset 30"):
+        rows_of(resealed(bytes(whole)))
+
+
 def resealed(batch: bytes) -> bytes:
     """The batch with the CRC that its bytes have."""
     base_offset, _, epoch = struct.unpack_from(">qii", batch)
     return sealed((base_offset, epoch), batch[21:])
 
 
+@both_ways
 @given(st.booleans().flatmap(lambda shared: records(shared=shared)), st.data())
 def test_agrees_with_the_plain_reader_on_broken_records(
     inside: list[PlainRecord], draws: st.DataObject

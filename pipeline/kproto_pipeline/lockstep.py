@@ -1,0 +1,347 @@
+"""The fields of many records at once: step by step through all of them, a numpy call a step.
+
+Owns the varints and length-prefixed bytes of records whose beginnings are known. Only the length
+varints in front of records must be walked one after the other, in `record_ends`; every other field
+is read for all records together.
+
+Reads are clipped to the buffer, and no length but -1 for null may be negative, so positions only
+grow. Who reads the last field compares the positions with the records' ends: if they are equal then
+each field before was inside its record. That one comparison stands for all bounds checks.
+
+Layout of a record: Kafka's record format, magic 2 (KIP-98). Knows nothing of batches.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from kproto.records.varints import read_varint, zigzag
+from kproto.wire.errors import CorruptBatchError
+
+from .columns import ByteRanges
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .columns import Bools, BytePairs, Bytes, Int32s, Int64s
+
+__all__ = ["FieldReader", "header_ranges", "record_ends"]
+
+# From this many runs of records on, stepping through all of them at once is faster than the plain
+# loop (measured: 72 against 190 ns a record with 500 batches of 60 records; about equal at 30).
+_LEAST_RUNS: Final = 32
+
+# Fewer records than this are read header by header: a step takes some 25 µs for any number.
+_LEAST_ROWS: Final = 32
+
+_VARINT_BYTES: Final = 5
+_VARLONG_BYTES: Final = 10
+
+# What a varint of one byte means, zigzag undone.
+_ZIGZAG_BYTE: Final = np.array([(n >> 1) ^ -(n & 1) for n in range(256)], dtype=np.int64)
+
+
+def _short_varints() -> tuple[Int32s, Int32s]:
+    """By the two bytes at a varint, lower first: what varints of one or two bytes come to.
+
+    First value * 4 + bytes taken, then, for the length in front of a record, the bytes that
+    length and record take together. Both are 0 for a varint of three bytes or more.
+    """
+    pair = np.arange(1 << 16, dtype=np.int32)
+    low, high = pair & 0xFF, pair >> 8
+    taken = np.where(low < 0x80, 1, np.where(high < 0x80, 2, 0))
+    raw = np.where(low < 0x80, low, low & 0x7F | high << 7)
+    value = (raw >> 1) ^ -(raw & 1)
+    short = np.where(taken == 0, 0, value * 4 + taken)
+    record = np.where(taken == 0, 0, (raw >> 1) + taken)
+    return short.astype(np.int32), record.astype(np.int32)
+
+
+_SHORT_VARINTS, _RECORD_BYTES = _short_varints()
+
+
+class FieldReader:
+    """Reads one field after the other of all records; `position` is where each record's next is.
+
+    The array of positions is changed in place.
+    """
+
+    __slots__ = ("_bytes", "_pairs", "buffer", "position")
+
+    def __init__(self, buffer: bytes | memoryview, position: Int64s) -> None:
+        self.buffer = buffer
+        self.position = position
+        self._bytes: Bytes = np.frombuffer(buffer, dtype=np.uint8)
+        # Each two neighbouring bytes as one number, the first the lower; no copy.
+        self._pairs: BytePairs = np.ndarray(
+            max(len(buffer) - 1, 0), dtype="<u2", buffer=buffer, strides=(1,)
+        )
+
+    def of(self, position: Int64s) -> FieldReader:
+        """A reader of the same buffer at other positions."""
+        other = FieldReader.__new__(FieldReader)
+        other.buffer, other._bytes, other._pairs = self.buffer, self._bytes, self._pairs
+        other.position = position
+        return other
+
+    def skip(self, count: int) -> None:
+        """Pass over `count` bytes of each record."""
+        self.position += count
+
+    def varints(self, max_bytes: int = _VARINT_BYTES) -> Int64s:
+        """The next field, a zigzag varint.
+
+        Raises CorruptBatchError, without a place, for one of more than `max_bytes` bytes.
+        """
+        byte = self._bytes.take(self.position, mode="clip")
+        if byte.max(initial=0) < 0x80:
+            self.position += 1
+            return _ZIGZAG_BYTE.take(byte)
+        return self._longer_varints(max_bytes)
+
+    def varlongs(self) -> Int64s:
+        """The next field, a zigzag varint of up to 64 bits. Raises as `varints` does."""
+        return self.varints(_VARLONG_BYTES)
+
+    def byte_strings(self, bounds: Int32s) -> Bools | None:
+        """The next field, a length and as many bytes; -1 stands for null.
+
+        Where the bytes begin and end goes to the columns 0 and 1 of `bounds`. Returns which are
+        null; None if none is. Raises CorruptBatchError, without a place, for a length below -1.
+        """
+        position = self.position
+        byte = self._bytes.take(position, mode="clip")
+        high = int(byte.max(initial=0))
+        if high < 0x80 and not high & 1 and byte.min(initial=high) == high:
+            # All are of one length, as most header keys are.
+            position += 1
+            bounds[:, 0] = position
+            position += high >> 1
+            bounds[:, 1] = position
+            return None
+        if high < 0x80:
+            length = _ZIGZAG_BYTE.take(byte)
+            position += 1
+        else:
+            length = self._longer_varints(_VARINT_BYTES)
+        bounds[:, 0] = position
+        null: Bools | None = None
+        if length.min(initial=0) < 0:
+            if length.min() < -1:
+                raise CorruptBatchError("a length is below -1")
+            null = length < 0
+            length[null] = 0
+        position += length
+        bounds[:, 1] = position
+        return null
+
+    def _longer_varints(self, max_bytes: int) -> Int64s:
+        position = self.position
+        last = len(self._pairs) - 1
+        inside = position.max() <= last
+        short = _SHORT_VARINTS.take(self._pairs[position if inside else np.minimum(position, last)])
+        if not inside:
+            short[position > last] = 0
+        taken = short & 3
+        short >>= 2
+        value = short.astype(np.int64)
+        rows = None if taken.all() else np.flatnonzero(taken == 0)
+        if rows is not None:
+            value[rows], after = _varints_by_byte(self._bytes, position[rows], max_bytes)
+        position += taken
+        if rows is not None:
+            position[rows] = after
+        return value
+
+
+def _varints_by_byte(u8: Bytes, position: Int64s, max_bytes: int) -> tuple[Int64s, Int64s]:
+    """Varints whatever their length, and the positions after them."""
+    raw = np.zeros(len(position), dtype=np.uint64)
+    after = position.copy()
+    rows = np.arange(len(position))
+    shift = 0
+    while len(rows):
+        if shift == 7 * max_bytes:
+            raise CorruptBatchError(f"a varint takes more than {max_bytes} bytes")
+        byte = u8.take(after[rows], mode="clip")
+        raw[rows] |= (byte & 0x7F).astype(np.uint64) << np.uint64(shift)
+        after[rows] += 1
+        rows = rows[byte >= 0x80]
+        shift += 7
+    if max_bytes == _VARINT_BYTES:
+        raw &= np.uint64(0xFFFFFFFF)
+    value = (raw >> np.uint64(1)).view(np.int64) ^ -(raw & np.uint64(1)).view(np.int64)
+    return value, after
+
+
+def record_ends(
+    buffer: bytes | memoryview, starts: Sequence[int], ends: Sequence[int], counts: Sequence[int]
+) -> Int64s:
+    """Where each record ends, from the length varints alone.
+
+    Run r has `counts[r]` records, which must fill `buffer[starts[r]:ends[r]]`. Lengths are taken as
+    they come: a negative one gives a wrong end, which the reader of the fields then finds.
+
+    Raises CorruptBatchError, without a place, for records that do not fill their run.
+    """
+    if len(starts) < _LEAST_RUNS:
+        return _record_ends_one_by_one(buffer, starts, ends, counts)
+    return _record_ends_in_lockstep(buffer, starts, ends, counts)
+
+
+def _record_ends_one_by_one(
+    buffer: bytes | memoryview, starts: Sequence[int], ends: Sequence[int], counts: Sequence[int]
+) -> Int64s:
+    """The one loop that runs once a record; for few and long runs."""
+    found: list[int] = []
+    append = found.append
+    for position, end, count in zip(starts, ends, counts, strict=True):
+        try:
+            for _ in range(count):
+                if (low := buffer[position]) < 0x80:
+                    position += (low >> 1) + 1
+                elif (high := buffer[position + 1]) < 0x80:
+                    # Two bytes: ((low & 0x7F) | high << 7) >> 1, and 2 for the varint itself.
+                    position += (low >> 1) + (high << 6) - 62
+                else:
+                    position = _after_long_length(buffer, position)
+                append(position)
+        except IndexError:
+            raise CorruptBatchError("a record reaches beyond its batch") from None
+        if position != end:
+            raise CorruptBatchError("the records do not fill their batch")
+    return np.array(found, dtype=np.int64)
+
+
+def _after_long_length(buffer: bytes | memoryview, position: int) -> int:
+    """The end of a record whose length takes three bytes or more."""
+    length = shift = 0
+    while True:
+        byte = buffer[position]
+        position += 1
+        length |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80 or shift == 35:
+            return position + ((length & 0xFFFFFFFF) >> 1)
+
+
+def _record_ends_in_lockstep(
+    buffer: bytes | memoryview, starts: Sequence[int], ends: Sequence[int], counts: Sequence[int]
+) -> Int64s:
+    """The same for many runs: step i finds the end of record i in each run that has one.
+
+    Runs are taken by falling record count, so that those still going are always the first.
+    """
+    reader = FieldReader(buffer, np.empty(0, dtype=np.int64))
+    u8, pairs = reader._bytes, reader._pairs
+    record_counts = np.array(counts, dtype=np.int64)
+    order = np.argsort(-record_counts, kind="stable")
+    position = np.array(starts, dtype=np.int64)[order]
+    first_record = (np.cumsum(record_counts) - record_counts)[order]
+    rising = record_counts[order][::-1]
+    # How many runs have a record number 0, 1, 2, …
+    steps = np.arange(int(rising[-1]))
+    going = len(starts) - np.searchsorted(rising, steps, side="right")
+    found = np.empty(int(record_counts.sum()), dtype=np.int64)
+    for step, left in enumerate(going.tolist()):
+        here = position[:left]
+        try:
+            ahead = _RECORD_BYTES.take(pairs[here])
+        except IndexError:
+            raise CorruptBatchError("a record reaches beyond its batch") from None
+        if not ahead.all():
+            rows = np.flatnonzero(ahead == 0)
+            length, after = _varints_by_byte(u8, here[rows], _VARINT_BYTES)
+            # A length that leads backwards or far out is stopped here, before it is added up.
+            here[rows] = after + np.clip(length, 0, len(u8))
+        here += ahead
+        found[first_record[:left] + step] = here
+    if not np.array_equal(position, np.array(ends, dtype=np.int64)[order]):
+        raise CorruptBatchError("the records do not fill their batch")
+    return found
+
+
+def header_ranges(
+    reader: FieldReader, counts: Int64s, ends: Int64s
+) -> tuple[ByteRanges, ByteRanges]:
+    """The keys and values of the next `counts` headers of each record, in the records' order.
+
+    Step i reads header i of every record that has one. When few are left, as where one record has
+    very many, those are read header by header up to their `ends`. Raises CorruptBatchError, without
+    a place, for a key that is null.
+    """
+    total = int(counts.sum())
+    headers = _Headers(total)
+    most = int(counts.max(initial=0))
+    first = np.cumsum(counts) - counts
+    if most * len(counts) == total and len(counts) >= _LEAST_ROWS:
+        for index in range(most):
+            headers.read(reader, slice(index, None, most))
+    else:
+        rows = np.flatnonzero(counts)
+        index = 0
+        while len(rows) >= _LEAST_ROWS:
+            some = reader.of(reader.position[rows])
+            headers.read(some, first[rows] + index)
+            reader.position[rows] = some.position
+            index += 1
+            rows = rows[counts[rows] > index]
+        for row in rows.tolist():
+            begin, end = int(reader.position[row]), int(ends[row])
+            targets = range(int(first[row]) + index, int(first[row] + counts[row]))
+            record = bytes(reader.buffer[begin:end])
+            reader.position[row] = headers.read_one_by_one(record, begin, targets)
+    return ByteRanges(headers.keys), ByteRanges(headers.values, headers.null)
+
+
+class _Headers:
+    """The places of keys and values, as they are found."""
+
+    __slots__ = ("keys", "null", "values")
+
+    def __init__(self, total: int) -> None:
+        # As Arrow will have them; what does not fit is found when positions are compared.
+        self.keys: Int32s = np.empty((total, 2), dtype=np.int32)
+        self.values: Int32s = np.empty((total, 2), dtype=np.int32)
+        self.null: Bools | None = None
+
+    def read(self, reader: FieldReader, target: slice | Int64s) -> None:
+        """One header of each record of the reader into the rows `target`."""
+        if isinstance(target, slice):
+            null_keys = reader.byte_strings(self.keys[target])
+            null = reader.byte_strings(self.values[target])
+        else:
+            bounds = np.empty((len(target), 2), dtype=np.int32)
+            null_keys = reader.byte_strings(bounds)
+            self.keys[target] = bounds
+            null = reader.byte_strings(bounds)
+            self.values[target] = bounds
+        if null_keys is not None:
+            raise CorruptBatchError("a header has no key")
+        if null is not None:
+            self._nulls()[target] = null
+
+    def read_one_by_one(self, record: bytes, begin: int, targets: range) -> int:
+        """The headers in `record`, which stands at `begin`; returns the position after them."""
+        position = 0
+        for target in targets:
+            for bounds, least in ((self.keys, 0), (self.values, -1)):
+                try:
+                    raw, start = read_varint(record, position)
+                except (IndexError, ValueError):
+                    raise CorruptBatchError("a header is broken") from None
+                length = zigzag(raw)
+                if not least <= length <= len(record) - start:
+                    raise CorruptBatchError("a header's length is broken")
+                position = start + max(length, 0)
+                bounds[target] = begin + start, begin + position
+                if length < 0:
+                    self._nulls()[target] = True
+        return begin + position
+
+    def _nulls(self) -> Bools:
+        if self.null is None:
+            self.null = np.zeros(len(self.values), dtype=np.bool_)
+        return self.null
