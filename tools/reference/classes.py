@@ -10,12 +10,12 @@ import fcntl
 import hashlib
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 from tools.kafka.jars import KafkaJarsError, resolve_jars
 from tools.setup import java
 from tools.setup.maven import MavenError, fetch_jar
+from tools.setup.programs import ProgramError, run_program
 
 __all__ = ["ReferenceUnavailableError", "class_path"]
 
@@ -62,19 +62,9 @@ def _compile(compiler: list[str], sources: list[Path], libraries: str, classes: 
     shutil.rmtree(unfinished, ignore_errors=True)
     command = [*compiler, "-classpath", libraries, "-d", str(unfinished), *map(str, sources)]
     try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=COMPILE_TIMEOUT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise ReferenceUnavailableError(f"{command[0]} did not run: {error}") from error
-    if done.returncode != 0:
-        said = "\n".join((done.stdout + done.stderr).strip().splitlines()[:10])
-        raise ReferenceUnavailableError(f"{command[0]} cannot compile {SOURCES}: {said}")
+        run_program(command, timeout_s=COMPILE_TIMEOUT_S)
+    except ProgramError as error:
+        raise ReferenceUnavailableError(f"cannot compile {SOURCES}: {error}") from error
     unfinished.rename(classes)
 
 

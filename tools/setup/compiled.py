@@ -13,11 +13,12 @@ import importlib.util
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 import sysconfig
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from .programs import ProgramError, run_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -127,22 +128,14 @@ def run_record_tests(package: Path) -> str:
 
 def _run(command: list[str], folder: Path, **environment: str) -> str:
     try:
-        done = subprocess.run(
+        return run_program(
             command,
-            cwd=folder,
-            env=os.environ | environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=COMPILE_TIMEOUT_S,
-            check=False,
+            timeout_s=COMPILE_TIMEOUT_S,
+            folder=folder,
+            environment=os.environ | environment,
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except ProgramError as error:
         raise CompiledError(f"{shlex.join(command)} failed: {error}") from error
-    if done.returncode != 0:
-        said = "\n".join((done.stdout + done.stderr).strip().splitlines()[-60:])
-        raise CompiledError(f"{shlex.join(command)} failed:\n{said}")
-    return done.stdout
 
 
 def main() -> None:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import fcntl
 import shutil
 import string
-import subprocess
 from pathlib import Path
 
 from . import java
+from .programs import FIRST, ProgramError, run_program
 
 __all__ = ["MavenError", "fetch_jar", "fetch_jars"]
 
@@ -22,9 +22,6 @@ DEPENDENCY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
 
 FETCH_TIMEOUT_S = 900.0
 """Up to 260 jars and 176 MB, on a slow line."""
-
-SAID_LINES = 5
-"""How much of what Maven said an error repeats; its first lines name the fault."""
 
 
 class MavenError(RuntimeError):
@@ -84,7 +81,7 @@ def fetch_jar(folder: Path, coordinates: str, *, otherwise: str) -> Path:
 
 
 def _run(goal: str, arguments: list[str], folder: Path, name: str, otherwise: str) -> str:
-    """Run a goal of the dependency plugin; return the beginning of what Maven said."""
+    """Run a goal of the dependency plugin; return what Maven said."""
     maven = shutil.which("mvn")
     if maven is None:
         raise MavenError(
@@ -93,19 +90,12 @@ def _run(goal: str, arguments: list[str], folder: Path, name: str, otherwise: st
         )
     command = [maven, "--batch-mode", "--quiet", "--strict-checksums"]
     try:
-        done = subprocess.run(
+        return run_program(
             [*command, f"{DEPENDENCY_PLUGIN}:{goal}", *arguments],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            env=java.environment(),
-            cwd=folder,
-            timeout=FETCH_TIMEOUT_S,
-            check=False,
+            timeout_s=FETCH_TIMEOUT_S,
+            folder=folder,
+            environment=java.environment(),
+            shown=FIRST,
         )
-    except (OSError, subprocess.TimeoutExpired, java.JavaNotFoundError) as error:
+    except (ProgramError, java.JavaNotFoundError) as error:
         raise MavenError(f"Maven could not fetch {name}: {error}") from error
-    said = "\n".join((done.stdout + done.stderr).strip().splitlines()[:SAID_LINES])
-    if done.returncode != 0:
-        raise MavenError(f"Maven could not fetch {name}; it said first:\n{said}")
-    return said

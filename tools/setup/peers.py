@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import fcntl
 import shutil
-import subprocess
 import sys
 from pathlib import Path
+
+from .programs import ProgramError, run_program
 
 __all__ = ["PeersError", "peers_python"]
 
@@ -49,19 +50,9 @@ def peers_python() -> Path:
 
 def _run(command: list[str]) -> None:
     try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=INSTALL_TIMEOUT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
+        run_program(command, timeout_s=INSTALL_TIMEOUT_S)
+    except ProgramError as error:
         raise PeersError(f"{' '.join(command)} failed: {error}") from error
-    if done.returncode != 0:
-        said = "\n".join((done.stdout + done.stderr).strip().splitlines()[-10:])
-        raise PeersError(f"{' '.join(command)} failed:\n{said}")
 
 
 def main() -> None:
