@@ -13,7 +13,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Final, Self
 
-from kproto import messages
+from kproto import ClientSettings, messages
 from kproto.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -37,12 +37,22 @@ from kproto.protocol.framing import FrameReader
 from kproto.protocol.headers import request_class
 from kproto.records import RecordBatch, read_batches
 
-__all__ = ["HANG_UP", "Answer", "ScriptedBroker", "Stored", "produced"]
+__all__ = ["HANG_UP", "Answer", "ScriptedBroker", "Stored", "produced", "quick"]
 
 #: Close the connection instead of answering.
 HANG_UP: Final = "hang up"
 
 Answer = Callable[[ReceivedRequest], Any]
+
+
+def quick(*, topic_timeout_ms: int, delivery_timeout_ms: int) -> ClientSettings:
+    """Settings of a client that retries within milliseconds, and gives up as soon as told."""
+    return ClientSettings(
+        retry_backoff_ms=1,
+        retry_backoff_max_ms=5,
+        topic_timeout_ms=topic_timeout_ms,
+        delivery_timeout_ms=delivery_timeout_ms,
+    )
 
 
 class ScriptedBroker:

@@ -33,12 +33,10 @@ from kproto.messages import (
 from kproto.messages.find_coordinator_response import Coordinator
 from kproto.messages.metadata_response import MetadataResponseBroker, MetadataResponsePartition
 from kproto.protocol.connection import ReceivedRequest
-from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, api_versions
+from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, api_versions, quick
 from tests.unit.client.scripted_log import ScriptedLog, batch
 
-QUICK = ClientSettings(
-    retry_backoff_ms=1, retry_backoff_max_ms=5, topic_timeout_ms=50, delivery_timeout_ms=300
-)
+QUICK = quick(topic_timeout_ms=50, delivery_timeout_ms=300)
 
 
 # --- The first connection ---

@@ -20,12 +20,10 @@ from kproto import (
 from kproto.messages.fetch_response import AbortedTransaction
 from kproto.records import NewRecord, crc32c, encode_batch, encode_message_set
 from kproto.wire.errors import MissingCodecError
-from tests.unit.client.scripted_broker import ScriptedBroker
+from tests.unit.client.scripted_broker import ScriptedBroker, quick
 from tests.unit.client.scripted_log import ABORT, COMMIT, ScriptedLog, batch, marker
 
-QUICK = ClientSettings(
-    retry_backoff_ms=1, retry_backoff_max_ms=5, topic_timeout_ms=100, delivery_timeout_ms=500
-)
+QUICK = quick(topic_timeout_ms=100, delivery_timeout_ms=500)
 
 
 @asynccontextmanager

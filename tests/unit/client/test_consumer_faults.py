@@ -21,12 +21,10 @@ from kproto.messages import FetchRequest, FetchResponse, ListOffsetsRequest, Met
 from kproto.messages.list_offsets_response import ListOffsetsResponse
 from kproto.messages.metadata_response import MetadataResponsePartition
 from kproto.protocol.connection import ReceivedRequest
-from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker
+from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, quick
 from tests.unit.client.scripted_log import ScriptedLog, batch
 
-QUICK = ClientSettings(
-    retry_backoff_ms=1, retry_backoff_max_ms=5, topic_timeout_ms=100, delivery_timeout_ms=500
-)
+QUICK = quick(topic_timeout_ms=100, delivery_timeout_ms=500)
 
 
 async def read(client: Client, what: Any = "t", **options: Any) -> list[bytes | None]:

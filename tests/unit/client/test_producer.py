@@ -11,7 +11,6 @@ import pytest
 from kproto import (
     BrokerResponseError,
     Client,
-    ClientSettings,
     ConfigurationError,
     DeliveryError,
     EncodeError,
@@ -22,15 +21,10 @@ from kproto.messages import InitProducerIdRequest, InitProducerIdResponse, Metad
 from kproto.messages.metadata_response import MetadataResponsePartition
 from kproto.messages.produce_request import ProduceRequest
 from kproto.protocol.connection import ReceivedRequest
-from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, Stored, produced
+from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, Stored, produced, quick
 
-QUICK = ClientSettings(
-    retry_backoff_ms=1, retry_backoff_max_ms=5, topic_timeout_ms=100, delivery_timeout_ms=2_000
-)
-
-IMPATIENT = ClientSettings(
-    retry_backoff_ms=1, retry_backoff_max_ms=5, topic_timeout_ms=50, delivery_timeout_ms=100
-)
+QUICK = quick(topic_timeout_ms=100, delivery_timeout_ms=2_000)
+IMPATIENT = quick(topic_timeout_ms=50, delivery_timeout_ms=100)
 
 
 # --- Acknowledgements ---

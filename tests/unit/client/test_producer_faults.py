@@ -25,15 +25,10 @@ from kproto.client import producer as producer_module
 from kproto.messages import InitProducerIdRequest, MetadataRequest
 from kproto.messages.produce_request import ProduceRequest
 from kproto.protocol.connection import ReceivedRequest
-from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, Stored, produced
+from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, Stored, produced, quick
 
-QUICK = ClientSettings(
-    retry_backoff_ms=1, retry_backoff_max_ms=5, topic_timeout_ms=100, delivery_timeout_ms=2_000
-)
-
-IMPATIENT = ClientSettings(
-    retry_backoff_ms=1, retry_backoff_max_ms=5, topic_timeout_ms=50, delivery_timeout_ms=100
-)
+QUICK = quick(topic_timeout_ms=100, delivery_timeout_ms=2_000)
+IMPATIENT = quick(topic_timeout_ms=50, delivery_timeout_ms=100)
 
 
 # --- Retries ---

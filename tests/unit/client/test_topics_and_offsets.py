@@ -37,12 +37,10 @@ from kproto.messages.list_offsets_response import (
     ListOffsetsTopicResponse,
 )
 from kproto.protocol.connection import ReceivedRequest
-from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker
+from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, quick
 from tests.unit.client.scripted_log import ScriptedLog, batch
 
-QUICK = ClientSettings(
-    retry_backoff_ms=1, retry_backoff_max_ms=5, topic_timeout_ms=50, delivery_timeout_ms=300
-)
+QUICK = quick(topic_timeout_ms=50, delivery_timeout_ms=300)
 
 
 # --- Topics ---
