@@ -157,13 +157,13 @@ class _Block:
         empty, count = (r"\x01", "count + 1") if form.compact else (r"\0\0\0\0", "count")
         lines = [
             "count = len(values)",
-            "if 0 < count < 127:",
-            f"    append({shapes}[count].pack({count}, *values))",
-            "elif not count and type(values) is list:",
-            f'    append(b"{empty}")',
-            "else:",
+            "if type(values) is not list or count > 126:",
             f"    {self._call(length, 'count')}",
             *indent(slow),
+            "elif count:",
+            f"    append({shapes}[count].pack({count}, *values))",
+            "else:",
+            f'    append(b"{empty}")',
         ]
         self.flush()
         self.lines.append(f"values = {place}")

@@ -87,11 +87,13 @@ def array_elements(field: FieldPlan, form: FieldForm, place: str, imports: Impor
     elif element in FORMATS:
         function, extra = "write_numbers", f', "{FORMATS[element]}"'
         if element == "bool":
-            place = f"[{packed(element, 'value', imports)} for value in {place}]"
+            imports.wire("writing", "elements")
+            place = f"[{packed(element, 'value', imports)} for value in elements({place})]"
     else:  # bytes or records, of which Kafka has no array
         function = "write_compact_bytes" if form.compact else "write_bytes"
         imports.wire("writing", function)
-        return [f"for element in {place}:", f"    {function}(append, element)"]
+        imports.wire("writing", "elements")
+        return [f"for element in elements({place}):", f"    {function}(append, element)"]
     imports.wire("writing", function)
     return [f"{function}(append, {place}{extra})"]
 

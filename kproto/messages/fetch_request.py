@@ -1036,13 +1036,13 @@ def _write_forgotten_topic(
             append(uuid_bytes(entry.topic_id))
             values = entry.partitions
             count = len(values)
-            if 0 < count < 127:
-                append(_UINT8_AND_INT32_ARRAYS[count].pack(count + 1, *values))
-            elif not count and type(values) is list:
-                append(b"\x01")
-            else:
+            if type(values) is not list or count > 126:
                 write_compact_array_length(append, count)
                 write_numbers(append, values, "i")
+            elif count:
+                append(_UINT8_AND_INT32_ARRAYS[count].pack(count + 1, *values))
+            else:
+                append(b"\x01")
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)
             else:
@@ -1055,13 +1055,13 @@ def _write_forgotten_topic(
             append(text)
             values = entry.partitions
             count = len(values)
-            if 0 < count < 127:
-                append(_UINT8_AND_INT32_ARRAYS[count].pack(count + 1, *values))
-            elif not count and type(values) is list:
-                append(b"\x01")
-            else:
+            if type(values) is not list or count > 126:
                 write_compact_array_length(append, count)
                 write_numbers(append, values, "i")
+            elif count:
+                append(_UINT8_AND_INT32_ARRAYS[count].pack(count + 1, *values))
+            else:
+                append(b"\x01")
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)
             else:
@@ -1073,13 +1073,13 @@ def _write_forgotten_topic(
             append(text)
             values = entry.partitions
             count = len(values)
-            if 0 < count < 127:
-                append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
-            elif not count and type(values) is list:
-                append(b"\0\0\0\0")
-            else:
+            if type(values) is not list or count > 126:
                 write_array_length(append, count)
                 write_numbers(append, values, "i")
+            elif count:
+                append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
+            else:
+                append(b"\0\0\0\0")
             if entry._unknown_tags:
                 raise WireFault
 

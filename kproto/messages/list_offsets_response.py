@@ -327,13 +327,13 @@ def _write_list_offsets_partition_response(
             append(_INT32_INT16.pack(entry.partition_index, entry.error_code))
             values = entry.old_style_offsets
             count = len(values)
-            if 0 < count < 127:
-                append(_INT32_AND_INT64_ARRAYS[count].pack(count, *values))
-            elif not count and type(values) is list:
-                append(b"\0\0\0\0")
-            else:
+            if type(values) is not list or count > 126:
                 write_array_length(append, count)
                 write_numbers(append, values, "q")
+            elif count:
+                append(_INT32_AND_INT64_ARRAYS[count].pack(count, *values))
+            else:
+                append(b"\0\0\0\0")
             if entry.timestamp != -1:
                 raise WireFault
             if entry.offset != -1:

@@ -913,31 +913,31 @@ def _write_metadata_response_partition(
             )
             values = entry.replica_nodes
             count = len(values)
-            if 0 < count < 127:
-                append(_UINT8_AND_INT32_ARRAYS[count].pack(count + 1, *values))
-            elif not count and type(values) is list:
-                append(b"\x01")
-            else:
+            if type(values) is not list or count > 126:
                 write_compact_array_length(append, count)
                 write_numbers(append, values, "i")
+            elif count:
+                append(_UINT8_AND_INT32_ARRAYS[count].pack(count + 1, *values))
+            else:
+                append(b"\x01")
             values = entry.isr_nodes
             count = len(values)
-            if 0 < count < 127:
-                append(_UINT8_AND_INT32_ARRAYS[count].pack(count + 1, *values))
-            elif not count and type(values) is list:
-                append(b"\x01")
-            else:
+            if type(values) is not list or count > 126:
                 write_compact_array_length(append, count)
                 write_numbers(append, values, "i")
+            elif count:
+                append(_UINT8_AND_INT32_ARRAYS[count].pack(count + 1, *values))
+            else:
+                append(b"\x01")
             values = entry.offline_replicas
             count = len(values)
-            if 0 < count < 127:
-                append(_UINT8_AND_INT32_ARRAYS[count].pack(count + 1, *values))
-            elif not count and type(values) is list:
-                append(b"\x01")
-            else:
+            if type(values) is not list or count > 126:
                 write_compact_array_length(append, count)
                 write_numbers(append, values, "i")
+            elif count:
+                append(_UINT8_AND_INT32_ARRAYS[count].pack(count + 1, *values))
+            else:
+                append(b"\x01")
             if entry._unknown_tags:
                 write_tags(append, (), entry._unknown_tags)
             else:
@@ -951,31 +951,31 @@ def _write_metadata_response_partition(
             )
             values = entry.replica_nodes
             count = len(values)
-            if 0 < count < 127:
-                append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
-            elif not count and type(values) is list:
-                append(b"\0\0\0\0")
-            else:
+            if type(values) is not list or count > 126:
                 write_array_length(append, count)
                 write_numbers(append, values, "i")
+            elif count:
+                append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
+            else:
+                append(b"\0\0\0\0")
             values = entry.isr_nodes
             count = len(values)
-            if 0 < count < 127:
-                append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
-            elif not count and type(values) is list:
-                append(b"\0\0\0\0")
-            else:
+            if type(values) is not list or count > 126:
                 write_array_length(append, count)
                 write_numbers(append, values, "i")
+            elif count:
+                append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
+            else:
+                append(b"\0\0\0\0")
             values = entry.offline_replicas
             count = len(values)
-            if 0 < count < 127:
-                append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
-            elif not count and type(values) is list:
-                append(b"\0\0\0\0")
-            else:
+            if type(values) is not list or count > 126:
                 write_array_length(append, count)
                 write_numbers(append, values, "i")
+            elif count:
+                append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
+            else:
+                append(b"\0\0\0\0")
             if entry._unknown_tags:
                 raise WireFault
     elif version >= 5:
@@ -983,31 +983,31 @@ def _write_metadata_response_partition(
             append(_INT16_INT32X2.pack(entry.error_code, entry.partition_index, entry.leader_id))
             values = entry.replica_nodes
             count = len(values)
-            if 0 < count < 127:
-                append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
-            elif not count and type(values) is list:
-                append(b"\0\0\0\0")
-            else:
+            if type(values) is not list or count > 126:
                 write_array_length(append, count)
                 write_numbers(append, values, "i")
+            elif count:
+                append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
+            else:
+                append(b"\0\0\0\0")
             values = entry.isr_nodes
             count = len(values)
-            if 0 < count < 127:
-                append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
-            elif not count and type(values) is list:
-                append(b"\0\0\0\0")
-            else:
+            if type(values) is not list or count > 126:
                 write_array_length(append, count)
                 write_numbers(append, values, "i")
+            elif count:
+                append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
+            else:
+                append(b"\0\0\0\0")
             values = entry.offline_replicas
             count = len(values)
-            if 0 < count < 127:
-                append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
-            elif not count and type(values) is list:
-                append(b"\0\0\0\0")
-            else:
+            if type(values) is not list or count > 126:
                 write_array_length(append, count)
                 write_numbers(append, values, "i")
+            elif count:
+                append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
+            else:
+                append(b"\0\0\0\0")
             if entry._unknown_tags:
                 raise WireFault
     else:
@@ -1015,22 +1015,22 @@ def _write_metadata_response_partition(
             append(_INT16_INT32X2.pack(entry.error_code, entry.partition_index, entry.leader_id))
             values = entry.replica_nodes
             count = len(values)
-            if 0 < count < 127:
-                append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
-            elif not count and type(values) is list:
-                append(b"\0\0\0\0")
-            else:
+            if type(values) is not list or count > 126:
                 write_array_length(append, count)
                 write_numbers(append, values, "i")
+            elif count:
+                append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
+            else:
+                append(b"\0\0\0\0")
             values = entry.isr_nodes
             count = len(values)
-            if 0 < count < 127:
-                append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
-            elif not count and type(values) is list:
-                append(b"\0\0\0\0")
-            else:
+            if type(values) is not list or count > 126:
                 write_array_length(append, count)
                 write_numbers(append, values, "i")
+            elif count:
+                append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
+            else:
+                append(b"\0\0\0\0")
             if entry._unknown_tags:
                 raise WireFault
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 import struct
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from contextlib import contextmanager
 from typing import Any, Final, cast
 
@@ -341,7 +341,8 @@ def _check_value(kind: WireType, value: object, path: str) -> None:
 def _check_array(kind: WireType, value: Any, path: str) -> None:
     assert kind.element is not None
     text = isinstance(value, str) and kind.element.kind == "string"
-    if text or not isinstance(value, Sized) or not isinstance(value, Iterable):
+    is_list = isinstance(value, Sized) and isinstance(value, Iterable)
+    if text or not is_list or isinstance(value, Mapping):
         raise _Fault(f"a list is wanted, not {_kind(value)}", path)
     count = len(value)
     seen = 0

@@ -6,7 +6,7 @@ What cannot be written raises one of `faults.WRITE_FAULTS`.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, TypeAlias, TypeVar
 
 from .faults import WireFault
@@ -97,10 +97,16 @@ def compact_string_length(size: int) -> bytes:
 
 
 def elements(values: Collection[T]) -> Collection[T]:
-    """The elements of an array; raises WireFault when there are not as many as its length says."""
+    """The elements of an array.
+
+    Raises WireFault when there are not as many as its length says, and on a mapping, of which only
+    the keys would be written.
+    """
     kind = type(values)
     if kind is list or kind is tuple:
         return values
+    if isinstance(values, Mapping):
+        raise WireFault
     made = [*values]
     if len(made) != len(values):
         raise WireFault
@@ -200,8 +206,10 @@ def write_compact_array_length(append: Append, count: int) -> None:
     append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
 
 
-def write_numbers(append: Append, values: Sequence[int] | Sequence[float], letter: str) -> None:
+def write_numbers(append: Append, values: Collection[int] | Collection[float], letter: str) -> None:
     """Numbers of one format letter of `struct`."""
+    if type(values) is not list:
+        values = elements(values)
     count = len(values)
     if count < SHARED_COUNTS:
         append(ARRAY_STRUCTS[letter][count].pack(*values))

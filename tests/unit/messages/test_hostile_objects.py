@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from array import array
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -12,12 +14,14 @@ from kproto.messages import (
     ApiVersionsResponse,
     CreateTopicsRequest,
     DescribeGroupsRequest,
+    ElectLeadersRequest,
     FetchRequest,
     MetadataRequest,
     MetadataResponse,
     ProduceRequest,
 )
 from kproto.messages.base import Message
+from kproto.messages.elect_leaders_request import TopicPartitions
 from kproto.messages.fetch_request import FetchTopic
 from kproto.messages.metadata_request import MetadataRequestTopic
 from kproto.messages.metadata_response import MetadataResponsePartition, MetadataResponseTopic
@@ -317,8 +321,47 @@ def test_a_list_that_lies_about_its_length(said: int) -> None:
 
 def test_a_set_and_a_range_are_arrays() -> None:
     request = DescribeGroupsRequest()
-    request.groups = {"a": 1}  # type: ignore[assignment]
+    request.groups = {"a"}  # type: ignore[assignment]
     assert request.encode(5) == DescribeGroupsRequest(groups=["a"]).encode(5)
+    partition = MetadataResponsePartition()
+    response = MetadataResponse(topics=[MetadataResponseTopic(name="a", partitions=[partition])])
+    numbers: list[Any] = [range(3), (0, 1, 2), {0: 1, 1: 2, 2: 3}.keys(), array("q", range(3))]
+    written = set()
+    for partition.isr_nodes in numbers:
+        written |= {(version, response.encode(version)) for version in (1, 12)}
+    partition.isr_nodes = [0, 1, 2]
+    assert written == {(version, response.encode(version)) for version in (1, 12)}
+
+
+@pytest.mark.parametrize("wrap", [dict, OrderedDict, MappingProxyType])
+def test_a_mapping_is_no_array_of_its_keys(wrap: Callable[[Any], Any]) -> None:
+    """In fields that are written straight on, in others and in tagged ones."""
+
+    def refuse(message: Message, version: int, field: str) -> None:
+        with pytest.raises(EncodeError, match="a list is wanted, not ") as caught:
+            message.encode(version)
+        assert caught.value.field == field
+
+    groups = DescribeGroupsRequest()
+    groups.groups = wrap({"a": 1})
+    topic = MetadataResponseTopic(name="a", partitions=[MetadataResponsePartition()])
+    response = MetadataResponse(topics=[topic])
+    election = ElectLeadersRequest(topic_partitions=[TopicPartitions(topic="a")])
+    assert election.topic_partitions
+    for version in (0, 5):
+        refuse(groups, version, "groups")
+    for keys in ({}, {1: 2}, dict.fromkeys(range(200))):
+        election.topic_partitions[0].partitions = wrap(keys)
+        topic.partitions[0].isr_nodes = wrap(keys)
+        for version in (1, 12):
+            refuse(response, version, "topics[0].partitions[0].isr_nodes")
+        for version in (1, 2):
+            refuse(election, version, "topic_partitions[0].partitions")
+    topic.partitions = wrap({MetadataRequestTopic: 1})
+    refuse(response, 12, "topics[0].partitions")
+    features = ApiVersionsResponse()
+    features.supported_features = wrap({"a": 1})
+    refuse(features, 3, "supported_features")
 
 
 def test_a_lone_str_is_no_array_of_its_letters() -> None:

@@ -52,6 +52,7 @@ DEFINITIONS: list[dict[str, Any]] = [
             field("Unsigned", "uint16"),
             field("Wide", "uint32", default="0xffffffff"),
             field("Switches", "[]bool"),
+            field("Blobs", "[]bytes"),
             field("Ratios", "[]float64", nullableVersions="1+"),
             field(
                 "Items",
@@ -154,6 +155,17 @@ def test_errors_come_from_the_definitions_of_the_package(odd: ModuleType) -> Non
     with pytest.raises(EncodeError) as caught:
         request.encode(1)
     assert caught.value.field == "switches[1]"
+
+
+@pytest.mark.parametrize("version", [0, 2])
+@pytest.mark.parametrize("name", ["switches", "ratios", "blobs", "items"])
+def test_a_mapping_is_no_array_of_its_keys(odd: ModuleType, name: str, version: int) -> None:
+    key = {"switches": True, "ratios": 0.5, "blobs": b"a", "items": odd.OddRequest}[name]
+    request = odd.OddRequest()
+    setattr(request, name, {key: 1})
+    with pytest.raises(EncodeError, match="a list is wanted, not dict") as caught:
+        request.encode(version)
+    assert caught.value.field == name
 
 
 def test_nothing_is_written_outside_of_the_folder(odd: ModuleType) -> None:

@@ -283,7 +283,9 @@ def test_the_elements_of_an_array_are_as_many_as_its_length_says() -> None:
     for wrong in (Liar(), Liar([5, 6])):
         with pytest.raises(WireFault):
             writing.elements(wrong)
-    for right in ([5, 6], (5, 6), range(5, 7), {5: "a", 6: "b"}):
+    with pytest.raises(WireFault):
+        writing.elements({5: "a", 6: "b"})
+    for right in ([5, 6], (5, 6), range(5, 7), {5: "a", 6: "b"}.keys()):
         assert list(writing.elements(right)) == [5, 6]
 
 
