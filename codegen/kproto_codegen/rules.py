@@ -48,6 +48,7 @@ DEFINITION_RULES: Final[Sequence[Rule]] = (
     struct_rules.name_lengths,
     struct_rules.field_names,
     struct_rules.no_recursion,
+    struct_rules.element_has_bytes,
     field_rules.field_versions_used,
     field_rules.nested_versions,
     field_rules.common_struct_versions,

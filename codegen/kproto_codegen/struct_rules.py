@@ -12,6 +12,7 @@ from typing import Final
 
 from kproto.schema.naming import attribute_name, class_name, snake_case
 from kproto.schema.specs import FieldSpec
+from kproto.schema.versions import NO_VERSIONS
 
 from .finding import (
     Finding,
@@ -22,6 +23,7 @@ from .finding import (
     of_place,
 )
 from .parser import Definition, Place
+from .presence import first_gap, versions_in_use, versions_with_bytes
 
 __all__ = ["MAX_EXPANDED_FIELDS", "MAX_NAME_LENGTH", "MAX_STRUCT_DEPTH"]
 
@@ -199,3 +201,38 @@ def _measure(
         todo.append((name, True))
         todo += [(child, False) for child in inner]
     return None
+
+
+def element_has_bytes(definition: Definition) -> Iterator[Finding]:
+    """An element of an array takes a byte or more in each version that has the array.
+
+    A reader refuses a count above the bytes left: elements without bytes could be written and not
+    read.
+    """
+    if any(no_recursion(definition)):
+        return
+    message = definition.spec
+    held, used = versions_with_bytes(message), versions_in_use(message)
+    defined = {name for name, _ in defining_places(definition)}
+    for place, field in field_places(definition):
+        name, holder = field.element_type, _holder_name(place) or message.name
+        if not field.is_array or name not in held or name not in defined:
+            continue
+        version = first_gap(field.versions.intersect(used.get(holder, NO_VERSIONS)), held[name])
+        if version is not None:
+            yield of_place(
+                definition,
+                place,
+                "versions",
+                f"its elements would have no bytes in version {version}, which is not flexible, "
+                f"and in which {name} has no field: give {name} one there, or the array other "
+                "versions",
+            )
+
+
+def _holder_name(place: Place) -> str:
+    """The struct in which a field stands; "" for the message."""
+    if not place.parents:
+        return ""
+    holder = place.parents[-1]
+    return holder.element_type if isinstance(holder, FieldSpec) else holder.name

@@ -130,7 +130,7 @@ REFUSED: list[tuple[Source, str]] = [
     (
         message(
             field("A", "[]ItemTags", fields=[field("X")]),
-            field("B", "[]Item", fields=[tagged("X", 0)]),
+            field("B", "[]Item", fields=[field("Y"), tagged("X", 0)]),
         ),
         "field B: the struct Item and ItemTags would have the same names in Python",
     ),
@@ -177,6 +177,47 @@ REFUSED: list[tuple[Source, str]] = [
         ),
         "field commonStructs.S: is recursive: S holds T holds S",
     ),
+    # element_has_bytes
+    (
+        message(field("A", "[]S"), commonStructs=[struct("S", field("X", versions="1+"))]),
+        "sample.json:11: field A: its elements would have no bytes in version 0, which is not",
+    ),
+    (
+        message(
+            field("A", "[]S", fields=[field("X", versions="0"), field("Y", versions="2")]),
+            flexibleVersions="none",
+        ),
+        "field A: its elements would have no bytes in version 1",
+    ),
+    (
+        message(
+            field("A", "[]S"),
+            field("B", "[]S", "1+"),
+            commonStructs=[struct("S", field("X", "T")), struct("T", field("Y", versions="1+"))],
+        ),
+        "field A: its elements would have no bytes in version 0",
+    ),
+    (
+        message(field("A", "S"), commonStructs=[struct("S", field("X", "[]T")), struct("T")]),
+        "field commonStructs.S.X: its elements would have no bytes in version 0",
+    ),
+    (
+        message(field("A", "[]S", fields=[field("X", "T", fields=[field("Y", versions="1+")])])),
+        "field A: its elements would have no bytes in version 0",
+    ),
+    (
+        in_struct(
+            field("X"),
+            field(
+                "Y",
+                "[]S",
+                fields=[
+                    field("Z", "T", nullableVersions="1+", fields=[field("W", versions="none")])
+                ],
+            ),
+        ),
+        "field Items.Y: its elements would have no bytes in version 0",
+    ),
     # nested_versions
     (
         message(field("A", "[]S", "2+", fields=[field("X", versions="0-1")])),
@@ -194,7 +235,7 @@ REFUSED: list[tuple[Source, str]] = [
                 "A",
                 "[]S",
                 "0-1",
-                fields=[field("M", "[]T", "0+", fields=[field("X", versions="2+")])],
+                fields=[field("M", "[]T", "0+", fields=[field("Y"), field("X", versions="2+")])],
             )
         ),
         "field A.M.X: its versions 2+ are none of those around it, 0-1",
@@ -241,14 +282,17 @@ REFUSED: list[tuple[Source, str]] = [
     (message(field("A", "[]string", flexibleVersions="1+")), "not []string"),
     # map_key_place
     (message(field("A", mapKey=True)), "a field of the message itself cannot be a mapKey"),
-    (in_struct(tagged("X", 0, mapKey=True)), "field Items.X: a tagged field cannot be a mapKey"),
+    (
+        in_struct(field("Y"), tagged("X", 0, mapKey=True)),
+        "field Items.X: a tagged field cannot be a mapKey",
+    ),
     (in_struct(field("X", "[]int32", mapKey=True)), "a field of type []int32 cannot be a mapKey"),
     # tag_numbers
     (message(tagged("A", -1)), "field A: the tag -1 is negative"),
     (message(tagged("A", 0), tagged("B", 0)), "field B: the tag 0 is that of A too"),
     (message(tagged("A", 1)), "field A: the tag 1 leaves a hole; use 0 first"),
     (message(tagged("A", 0), tagged("B", 2)), "field B: the tag 2 leaves a hole; use 1 first"),
-    (in_struct(tagged("X", 1)), "field Items.X: the tag 1 leaves a hole"),
+    (in_struct(field("Y"), tagged("X", 1)), "field Items.X: the tag 1 leaves a hole"),
     # tag_and_tagged_versions
     (message(field("A", tag=0)), "field A: has a tag, but no taggedVersions"),
     (
@@ -395,6 +439,27 @@ TAKEN: list[Source] = [
         field("Items", "[]Item", fields=[field("X")]),
         field("C", "[]ItemCollection", fields=[field("X")]),
     ),
+    # Elements that have no field in some version have a count of tagged fields there, or are not
+    # there, or a mark for a struct that may be null.
+    message(field("A", "[]S", fields=[field("X", versions="0")])),
+    message(field("A", "[]S", "1+", fields=[field("X", versions="2+")])),
+    message(field("A", "S", fields=[field("X", versions="1+")])),
+    message(
+        field("A", "S", "1+"),
+        commonStructs=[struct("S", field("X", "[]T")), struct("T", field("Y", versions="1+"))],
+    ),
+    message(commonStructs=[struct("S", field("X", "[]T")), struct("T")]),
+    message(
+        field("A", "[]S"),
+        commonStructs=[
+            struct("S", field("X", "T", nullableVersions="0+")),
+            struct("T", field("Y", versions="1+")),
+        ],
+    ),
+    message(
+        field("A", "[]S", fields=[field("X", versions="0"), field("Y", versions="1-2")]),
+        flexibleVersions="none",
+    ),
 ]
 
 
@@ -432,6 +497,12 @@ def test_the_legacy_profile_reports_each_exception() -> None:
         'sample.json:1: there is no "flexibleVersions"; write 0+ for a new message, none for none',
         "sample.json:2: there is content behind the end of the definition",
     ]
+
+
+def test_a_struct_defined_inside_itself_is_only_defined_twice() -> None:
+    inner = field("Y", "S", fields=[field("Z")])
+    (found,) = faults(message(field("A", "[]S", fields=[field("X"), inner])))
+    assert "field A.Y: the struct S is defined twice" in found
 
 
 def test_structs_nest_within_a_bound() -> None:

@@ -151,3 +151,23 @@ def every_struct(shape: StructLayout) -> list[StructLayout]:
         if inner is not None:
             found += every_struct(inner)
     return found
+
+
+def test_every_element_of_an_array_takes_a_byte_or_more() -> None:
+    """So that a reader may refuse a count above the bytes left."""
+
+    def check(shape: StructLayout, path: str) -> int:
+        """The fewest bytes that the struct can take, checked for the arrays in it too."""
+        fewest = int(shape.flexible)
+        for field in shape.all_fields():
+            kind, where = field.type, f"{path}.{field.name}"
+            struct = kind.struct or (kind.element and kind.element.struct)
+            size = check(struct, where) if struct else 1
+            assert size or kind.element is None, where
+            if field.tag is None:
+                fewest += size if kind.struct and not kind.nullable else 1
+        return fewest
+
+    for message in union().values():
+        for version in message.valid_versions:
+            check(layout(message, version), f"{message.name} v{version}")

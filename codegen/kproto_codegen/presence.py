@@ -1,0 +1,65 @@
+"""In which versions the structs of a message are written, and in which they take bytes.
+
+Plain functions on specs, which may break rules; only structs nested deeper than the stack are too
+much for them. Knows no rule and no file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from kproto.schema.specs import MessageSpec
+from kproto.schema.versions import NO_VERSIONS, Versions
+
+__all__ = ["first_gap", "versions_in_use", "versions_with_bytes"]
+
+
+def versions_with_bytes(message: MessageSpec) -> dict[str, list[Versions]]:
+    """By struct, the versions in which it takes a byte or more: ascending, with gaps between them.
+
+    In flexible versions it has a count of tagged fields at least. Structs that stand by themselves
+    have nothing but their fields, and a mark where they may be null.
+    """
+    found: dict[str, list[Versions]] = {}
+    for struct in message.structs():
+        parts = [message.flexible_versions]
+        for field in struct.fields:
+            if field.is_struct:
+                parts.append(field.versions.intersect(field.nullable_versions))
+                parts += [field.versions.intersect(part) for part in found.get(field.type, ())]
+            else:
+                parts.append(field.versions)
+        found[struct.name] = _united(parts)
+    return found
+
+
+def versions_in_use(message: MessageSpec) -> dict[str, Versions]:
+    """By struct, and for the message itself, the range of versions that write it."""
+    used = {message.name: message.valid_versions}
+    holders = [(message.name, message.fields)]
+    holders += reversed([(struct.name, struct.fields) for struct in message.structs()])
+    for name, fields in holders:
+        for field in fields:
+            versions = field.versions.intersect(used[name])
+            used[field.element_type] = used.get(field.element_type, NO_VERSIONS).span(versions)
+    return used
+
+
+def first_gap(wanted: Versions, held: Sequence[Versions]) -> int | None:
+    """The lowest version of `wanted` that none of `held` has, which ascend; None without one."""
+    version = wanted.lowest
+    for part in held:
+        if part.lowest > version:
+            break
+        version = max(version, part.highest + 1)
+    return version if version in wanted else None
+
+
+def _united(parts: Iterable[Versions]) -> list[Versions]:
+    """The same versions in as few ranges as they need, ascending."""
+    united: list[Versions] = []
+    for part in sorted(filter(None, parts)):
+        if united and part.lowest <= united[-1].highest + 1:
+            part = united.pop().span(part)
+        united.append(part)
+    return united
