@@ -71,6 +71,16 @@ def rpc_name(definition: Definition) -> Iterator[Finding]:
         )
 
 
+def rpc_api_key(definition: Definition) -> Iterator[Finding]:
+    """A request or response has an api key, also one that only keeps it from being used again.
+
+    The reference puts both into a table by api key, and cannot go on without one.
+    """
+    spec = definition.spec
+    if spec.type in {"request", "response"} and spec.api_key is None:
+        yield of_message(definition, "type", f"a {spec.type} must have an apiKey")
+
+
 def api_key_range(definition: Definition) -> Iterator[Finding]:
     """An api key is an int16 on the wire, and none is negative."""
     key = definition.spec.api_key

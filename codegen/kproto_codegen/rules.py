@@ -34,6 +34,7 @@ DEFINITION_RULES: Final[Sequence[Rule]] = (
     message_rules.trailing_content,
     message_rules.message_name,
     message_rules.rpc_name,
+    message_rules.rpc_api_key,
     message_rules.api_key_range,
     message_rules.valid_versions_closed,
     message_rules.flexible_versions_stated,

@@ -61,6 +61,13 @@ REFUSED: list[tuple[Source, str]] = [
     (message(name="Sample"), "the name of a request must end with Request"),
     (message(name="SampleResponse"), "the name of a request must end with Request"),
     (message(name="SampleRequest", type="response"), "must end with Response"),
+    # rpc_api_key
+    (message(apiKey=None), "sample.json:2: a request must have an apiKey"),
+    (message(apiKey=None, validVersions="none"), "a request must have an apiKey"),
+    (
+        message(apiKey=None, name="SampleResponse", type="response"),
+        "a response must have an apiKey",
+    ),
     # api_key_range
     (message(apiKey=-1), "-1 is no api key"),
     (message(apiKey=32768), "32768 is no api key"),
@@ -415,7 +422,6 @@ TAKEN: list[Source] = [
     message(),
     message(listeners=["zkBroker", "broker", "controller"], latestVersionUnstable=True),
     message(name="SampleResponse", type="response"),
-    message(apiKey=None),
     data(validVersions="0"),
     data(apiKey=3, type="metadata"),
     key(),
