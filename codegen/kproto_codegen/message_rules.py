@@ -29,7 +29,10 @@ _NAME = re.compile(r"[A-Z][A-Za-z0-9]*", re.ASCII)
 
 
 def repeated_keys(definition: Definition) -> Iterator[Finding]:
-    """A key that stands twice with the same value is odd; with another, the reader refuses it."""
+    """A key that stands twice with the same value is odd; with another, the reader refuses it.
+
+    Kafka 3.9.2 has `versions` twice in fields of its DescribeTopicPartitions request and response.
+    """
     for error in definition.repeated:
         yield Finding(error, accepted=True)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import zipfile
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import pytest
 from kproto_codegen.cli import main
@@ -64,6 +64,39 @@ def test_an_old_release_passes_and_each_exception_is_reported(
     assert loaded.error_codes == entry.release.error_codes
 
 
+@pytest.mark.parametrize(
+    ("release", "repeated"),
+    [
+        (
+            "3.9.2",
+            [
+                "DescribeTopicPartitionsRequest.json:28",
+                "DescribeTopicPartitionsRequest.json:36",
+                "DescribeTopicPartitionsResponse.json:62",
+            ],
+        ),
+        ("4.4.0", []),
+    ],
+)
+def test_the_keys_that_kafka_repeats_are_reported(release: str, repeated: list[str]) -> None:
+    """They are why a key may stand twice with the same value; the page on definitions says so."""
+    (entry,) = read_releases([_jars(release)]).releases
+    assert entry.errors == []
+    twice = [note for note in entry.notes if "stands twice" in note.reason]
+    assert [f"{PurePath(note.file or '').name}:{note.line}" for note in twice] == repeated
+    assert all("the key 'versions' stands twice" in note.reason for note in twice)
+    page = (ROOT / "docs" / "definitions.md").read_text()
+    assert all(f"`{place.partition(':')[0]}`" in page for place in repeated)
+
+
+def _jars(release: str) -> Path:
+    """The folder of a release's jars."""
+    try:
+        return resolve_jars(release)
+    except KafkaJarsError as error:
+        not_available("the import of a release", error)
+
+
 def test_old_and_new_releases_unite() -> None:
     releases = [imported(name).release for name in RELEASES]
     made = union([*releases, load_release(SCHEMAS / "3.9.2"), load_release(SCHEMAS / "4.4.0")])
@@ -89,10 +122,7 @@ RESOURCES = {
 @pytest.mark.parametrize("release", ["3.9.2", "4.4.0"])
 def test_a_source_tree_gives_the_committed_files(release: str, tmp_path: Path) -> None:
     """A tree laid out as Kafka's, with the definitions that the jars were built of."""
-    try:
-        jars = resolve_jars(release)
-    except KafkaJarsError as error:
-        not_available("the import of a source tree", error)
+    jars = _jars(release)
     tree = tmp_path / "kafka"
     (tree / "clients/src/main/java").mkdir(parents=True)
     (tree / "gradle.properties").write_text(f"group=org.apache.kafka\nversion={release}\n")
