@@ -113,6 +113,8 @@ def known_type(definition: Definition) -> Iterator[Finding]:
             reason = f"{name!r} is no type; {name.lower()} is"
         elif _STRUCT_NAME.fullmatch(name) is None:
             reason = f"{name!r} is no type, and no name that a struct can have"
+        elif name == definition.spec.name and name not in structs:
+            reason = f"is recursive: {name} holds {name}, the message itself"
         elif name not in structs:
             reason = f"the struct {name} is not defined: it has no fields"
         elif name not in common and not field.fields:

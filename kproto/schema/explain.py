@@ -24,6 +24,7 @@ from ..wire.writing import BOOLS
 from .layout import FORMATS, LayoutField, StructLayout, WireType, layout
 from .naming import attribute_name, class_name
 from .specs import FieldSpec, MessageSpec
+from .versions import Versions
 
 __all__ = ["explain_decode", "explain_encode"]
 
@@ -179,32 +180,9 @@ class _Reader:
         return end
 
     def tags(self, shape: StructLayout, pos: int, path: str) -> int:
+        """The tagged fields; a fault of their numbers and sizes is one of the struct at `path`."""
         known = {field.tag: field for field in shape.tagged}
-        elsewhere = shape.tags_of_other_versions()
-        where = _join(path, "tagged fields")
-        start = pos
-        count, pos = self.uvarint(pos, where)
-        if count > MAX_TAGGED_FIELDS:
-            reason = f"{count} tagged fields are announced; at most {MAX_TAGGED_FIELDS} are read"
-            raise _Fault(reason, where, start)
-        previous = -1
-        spans: list[tuple[int, int, int]] = []
-        for _ in range(count):
-            start = pos
-            tag, pos = self.uvarint(pos, where)
-            if tag <= previous:
-                raise _Fault(f"tag {tag} comes after tag {previous}", where, start)
-            if tag > MAX_TAG:
-                raise _Fault(f"tag {tag}; the highest that is read is {MAX_TAG}", where, start)
-            if tag in elsewhere:
-                raise _Fault(
-                    f"tag {tag} is a field of versions {elsewhere[tag]} only", where, start
-                )
-            previous = tag
-            size, pos = self.uvarint(pos, where)
-            end = self.take(pos, size, _join(path, f"tag {tag}"))
-            spans.append((tag, pos, end))
-            pos = end
+        spans, pos = self.tag_spans(shape, pos, path)
         for tag, start, end in spans:
             field = known.get(tag)
             if field is None:
@@ -215,6 +193,47 @@ class _Reader:
                 reason = f"tag {tag} announces {end - start} bytes and holds {stopped - start}"
                 raise _Fault(reason, inner, start)
         return pos
+
+    def tag_spans(
+        self, shape: StructLayout, pos: int, path: str
+    ) -> tuple[list[tuple[int, int, int]], int]:
+        """Each tag with the start and the end of its value."""
+        elsewhere = shape.tags_of_other_versions()
+        start = pos
+        with _of("the number of tagged fields"):
+            count, pos = self.uvarint(pos, path)
+        if count > MAX_TAGGED_FIELDS:
+            reason = f"{count} tagged fields are announced; at most {MAX_TAGGED_FIELDS} are read"
+            raise _Fault(reason, path, start)
+        previous = -1
+        spans: list[tuple[int, int, int]] = []
+        for _ in range(count):
+            start = pos
+            with _of("the number of a tag"):
+                tag, pos = self.uvarint(pos, path)
+            if tag <= previous:
+                raise _Fault(f"tag {tag} comes after tag {previous}", path, start)
+            if tag > MAX_TAG:
+                raise _Fault(f"tag {tag}; the highest that is read is {MAX_TAG}", path, start)
+            if tag in elsewhere:
+                reason = f"tag {tag} is a field of {_versions(elsewhere[tag])} only"
+                raise _Fault(reason, path, start)
+            previous = tag
+            with _of(f"tag {tag}"):
+                size, pos = self.uvarint(pos, path)
+                end = self.take(pos, size, path)
+            spans.append((tag, pos, end))
+            pos = end
+        return spans, pos
+
+
+@contextmanager
+def _of(what: str) -> Iterator[None]:
+    """Say of a fault what it is one of, where the path does not."""
+    try:
+        yield
+    except _Fault as fault:
+        raise _Fault(f"{what}: {fault.reason}", fault.path, fault.offset) from None
 
 
 def explain_encode(message: MessageSpec, version: int, value: object) -> EncodeError | None:
@@ -282,17 +301,27 @@ def _check_unknown_tags(shape: StructLayout, unknown: Any, where: str) -> None:
             reason = f"{_kind(tag)} is no tag number, which are from 0 to {MAX_TAG}"
             raise _Fault(reason, where)
         if tag in elsewhere:
-            raise _Fault(f"tag {tag} is a field of versions {elsewhere[tag]}", where)
+            raise _Fault(f"tag {tag} is a field of {_versions(elsewhere[tag])}", where)
         if tag in taken:
             raise _Fault(f"tag {tag} is a field of this version, or is there twice", where)
         taken.add(tag)
 
 
 def _check_absent(spec: FieldSpec, value: object, path: str) -> None:
-    if is_default(spec, value):
-        return
-    reason = f"this version does not have the field (versions {spec.versions} do)"
-    raise _Fault(f"{reason}; leave it at its default", path)
+    if not is_default(spec, value):
+        raise _Fault(f"{not_in_version(spec)}; leave it at its default", path)
+
+
+def not_in_version(spec: FieldSpec) -> str:
+    """Why a value of the field cannot be written where the version does not have it."""
+    held = spec.versions
+    which = f"{_versions(held)} {'does' if len(held) == 1 else 'do'}" if held else "none does"
+    return f"this version does not have the field ({which})"
+
+
+def _versions(versions: Versions) -> str:
+    """`version 3`, `versions 3-5` or `versions 3+`."""
+    return f"version{'' if len(versions) == 1 else 's'} {versions}"
 
 
 def is_default(spec: FieldSpec, value: object) -> bool:

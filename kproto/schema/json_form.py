@@ -17,7 +17,7 @@ from typing import Any
 from ..wire.errors import ConfigurationError, DecodeError
 from ..wire.limits import MAX_STRING_BYTES
 from ..wire.uuid import Uuid
-from .explain import is_default
+from .explain import is_default, not_in_version
 from .layout import FORMATS, StructLayout, WireType, absent_type, layout
 from .specs import FieldSpec, MessageSpec
 
@@ -117,8 +117,7 @@ class _Reader:
         """
         value = self.value(absent_type(self.message, spec, self.version), node, path)
         if not spec.ignorable and not is_default(spec, value):
-            reason = f"this version does not have the field (versions {spec.versions} do)"
-            raise self.error(f"{reason}; leave it out, or at its default", path)
+            raise self.error(f"{not_in_version(spec)}; leave it out, or at its default", path)
 
     def value(self, kind: WireType, node: Any, path: str) -> Any:
         if node is None:

@@ -184,6 +184,15 @@ REFUSED: list[tuple[Source, str]] = [
         ),
         "field commonStructs.S: is recursive: S holds T holds S",
     ),
+    # known_type says this of the message, which is no struct
+    (
+        message(field("A", "[]SampleRequest")),
+        "field A: is recursive: SampleRequest holds SampleRequest, the message itself",
+    ),
+    (
+        message(field("A", "S", fields=[field("B", "SampleRequest")])),
+        "field A.B: is recursive: SampleRequest holds SampleRequest, the message itself",
+    ),
     # element_has_bytes
     (
         message(field("A", "[]S"), commonStructs=[struct("S", field("X", versions="1+"))]),

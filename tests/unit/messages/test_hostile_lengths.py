@@ -81,19 +81,21 @@ EMPTY = "01 01"
     [
         ("02 0500 0500", 5, "tag 5 comes after tag 5"),
         ("02 0500 0400", 5, "tag 4 comes after tag 5"),
-        ("01 0502 61", 5, "2 bytes are needed and 1 are left"),
-        (f"01 05 {VARINT_MAX}", 9, "4294967295 bytes are needed and 0 are left"),
+        ("01 0502 61", 5, "tag 5: 2 bytes are needed and 1 are left"),
+        (f"01 05 {VARINT_MAX}", 9, "tag 5: 4294967295 bytes are needed and 0 are left"),
+        ("01 05", 4, "tag 5: 1 bytes are needed and 0 are left"),
         (VARINT_MAX, 2, "4294967295 tagged fields are announced; at most 10000 are read"),
         ("914e" + "0000" * 4, 2, "10001 tagged fields are announced"),
-        ("01 808080808001 00", 3, "an unsigned varint of more than 5 bytes"),
-        ("02 0500", 5, "1 bytes are needed and 0 are left"),
-        ("", 2, "1 bytes are needed and 0 are left"),
+        ("01 808080808001 00", 3, "the number of a tag: an unsigned varint of more than 5 bytes"),
+        ("02 0500", 5, "the number of a tag: 1 bytes are needed and 0 are left"),
+        ("", 2, "the number of tagged fields: 1 bytes are needed and 0 are left"),
     ],
 )
 def test_tags_that_lie(tags: str, offset: int, reason: str) -> None:
     error = refused(ApiVersionsRequest, 3, bytes.fromhex(EMPTY + tags))
-    assert error.offset == offset
-    assert reason in error.reason
+    assert (error.field, error.offset) == ("", offset)
+    assert error.reason.startswith(reason)
+    assert str(error) == f"ApiVersionsRequest v3, at byte {offset}: {error.reason}"
 
 
 def test_the_highest_tag_is_kept() -> None:
@@ -118,7 +120,7 @@ def test_a_tag_that_is_a_field_of_other_versions() -> None:
     # partitions, tag 0 is ReplicaDirectoryId from version 17 on and tag 1 HighWatermark in 18.
     newer = FetchRequest(topics=[FetchTopic(partitions=[FetchPartition(high_watermark=5)])])
     error = refused(FetchRequest, 17, newer.encode(18))
-    assert error.field == "topics[0].partitions[0].tagged fields"
+    assert error.field == "topics[0].partitions[0]"
     assert error.reason == "tag 1 is a field of versions 18+ only"
     data = FetchRequest().encode(12)
     error = refused(FetchRequest, 12, data[:-1] + bytes.fromhex("01 01 00"))

@@ -19,6 +19,7 @@ from kproto.messages import (
     MetadataRequest,
     MetadataResponse,
     ProduceRequest,
+    QuorumStateData,
     SaslAuthenticateRequest,
 )
 from kproto.messages.base import Message, Struct
@@ -252,6 +253,10 @@ def test_a_field_of_other_versions_and_a_field_that_is_ignorable() -> None:
     request = FetchRequest(replica_state=ReplicaState(replica_id=5))
     assert "(versions 15+ do); leave it at its default" in str(
         refused(request, 14, "replica_state")
+    )
+    state = QuorumStateData(cluster_id="c", leader_id=1)
+    assert str(refused(state, 1, "cluster_id")).endswith(
+        ": this version does not have the field (version 0 does); leave it at its default"
     )
     # RackId is ignorable: a version before 11 leaves it out.
     assert FetchRequest(rack_id="a").encode(10) == FetchRequest().encode(10)

@@ -14,6 +14,7 @@ from kproto.messages import (
     FetchRequest,
     MetadataRequest,
     ProduceRequest,
+    QuorumStateData,
     SaslAuthenticateRequest,
 )
 from kproto.messages.alter_client_quotas_request import EntryData, OpData
@@ -141,6 +142,13 @@ def refused(message: type[Message], version: int, node: Any, field: str) -> Deco
 def test_what_is_refused(change: dict[str, Any], field: str, reason: str) -> None:
     error = refused(FetchRequest, 15, FetchRequest().to_json(15) | change, field)
     assert error.reason.startswith(reason)
+
+
+def test_a_field_of_one_other_version() -> None:
+    node = QuorumStateData().to_json(1) | {"clusterId": "c"}
+    assert refused(QuorumStateData, 1, node, "clusterId").reason == (
+        "this version does not have the field (version 0 does); leave it out, or at its default"
+    )
 
 
 def test_a_missing_field() -> None:
