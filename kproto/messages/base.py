@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, SupportsIndex, TypeVar
 
 from ..wire.errors import DecodeError, EncodeError
@@ -52,8 +52,8 @@ def string_list(values: Iterable[str]) -> list[str]:
 class Struct:
     """A group of fields: one class for all versions.
 
-    Equal when of one class with equal fields and equal unknown tagged fields; mutable, so not
-    hashable.
+    Equal when of one class with equal fields and equal unknown tagged fields, whatever their order:
+    they are written by number. Mutable, so not hashable.
     """
 
     __slots__ = ("_unknown_tags",)
@@ -77,7 +77,8 @@ class Struct:
     def __eq__(self, other: object) -> bool:
         if other.__class__ is not self.__class__:
             return NotImplemented
-        if (self._unknown_tags or None) != (getattr(other, "_unknown_tags", None) or None):
+        theirs = getattr(other, "_unknown_tags", None)
+        if (self._unknown_tags or theirs) and not _same_tags(self._unknown_tags, theirs):
             return False
         return all(getattr(self, name) == getattr(other, name) for name in self._names())
 
@@ -316,6 +317,16 @@ class Request(Message, Generic[R]):
     API_KEY: ClassVar[int]  # pyright: ignore[reportIncompatibleVariableOverride]
     #: Who answers the request: broker, controller, raft, ….
     LISTENERS: ClassVar[tuple[str, ...]]
+
+
+def _same_tags(first: list[RawTaggedField] | None, second: list[RawTaggedField] | None) -> bool:
+    """Whether two lists of unknown tagged fields are written alike: by ascending number."""
+    if not first or not second or first == second:
+        return bool(first) == bool(second)
+    try:
+        return sorted(first, key=itemgetter(0)) == sorted(second, key=itemgetter(0))
+    except (TypeError, LookupError):  # something else stands in them, which encode refuses
+        return False
 
 
 def _as_bytes(cls: type[Message], version: int, data: Any) -> bytes:

@@ -26,7 +26,7 @@ from .naming import attribute_name, class_name
 from .specs import FieldSpec, MessageSpec
 from .versions import Versions
 
-__all__ = ["explain_decode", "explain_encode"]
+__all__ = ["explain_decode", "explain_encode", "is_default", "not_in_version"]
 
 #: The width of each type of fixed width, in bytes.
 _SIZES: Final = {kind: struct.calcsize(">" + letter) for kind, letter in FORMATS.items()}

@@ -109,6 +109,32 @@ def test_unknown_tags_count_in_equality_and_an_empty_list_of_them_does_not() -> 
     assert second != first
 
 
+def test_the_order_of_unknown_tags_does_not_count_in_equality() -> None:
+    fields = [RawTaggedField(9, b"a"), RawTaggedField(5, b""), RawTaggedField(300, b"c")]
+    first, second = HeartbeatRequest(), HeartbeatRequest()
+    first.unknown_tagged_fields = fields
+    second.unknown_tagged_fields = sorted(fields)
+    assert first == second
+    assert first.encode(4) == second.encode(4)
+    assert HeartbeatRequest.decode(first.encode(4), 4) == first
+    for other in ([*fields[:2], RawTaggedField(300, b"d")], fields[:2], [*fields, fields[0]]):
+        second.unknown_tagged_fields = other
+        assert first != second
+        assert second != first
+    assert first.unknown_tagged_fields == fields  # as they were
+
+
+def test_what_is_no_tagged_field_is_compared_all_the_same() -> None:
+    wrong: list[Any] = [[5], [()], [("a", b""), (1, b"")], [None]]
+    for fields in wrong:
+        first, second = HeartbeatRequest(), HeartbeatRequest()
+        first._unknown_tags = fields
+        second._unknown_tags = [RawTaggedField(1, b"")]
+        assert first != second
+        assert second != first
+        assert first == first.copy()
+
+
 def test_a_copy_is_deep() -> None:
     for message in (instance(FetchRequest, 17), instance(MetadataResponse, 12)):
         version = 17 if isinstance(message, FetchRequest) else 12
