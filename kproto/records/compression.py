@@ -177,6 +177,8 @@ def _decompress_snappy(data: bytes, limit: int) -> bytes:
     while pos < len(data):
         if data.startswith(_XERIAL_MAGIC, pos):  # streams may be joined; each has a header
             pos += len(_XERIAL_HEADER)
+            if pos > len(data):
+                raise ValueError("snappy: the data ends inside the header")
             continue
         end = pos + 4 + int.from_bytes(data[pos : pos + 4], "big")
         if end > len(data) or end < pos + 5:
@@ -250,6 +252,11 @@ _ZSTD_MOST_PER_BYTE: Final = 32768
 #: Room for a result of unknown size; the allocator has as much at hand without asking the system.
 _ZSTD_FIRST_ROOM_BYTES: Final = 65536
 
+_ZSTD_DESCRIPTOR_AT: Final = 4
+_ZSTD_CHECKSUM_FLAG: Final = 0x04
+_ZSTD_CHECKSUM_BYTES: Final = 4
+_ZSTD_BLOCK_HEADER_BYTES: Final = 3
+
 
 @cache
 def _zstd_of_standard_library() -> Any | None:
@@ -286,11 +293,11 @@ def _zstd_compressor(zstandard: Any, level: int) -> Any:
 def _zstd_frame(data: bytes, limit: int) -> bytes | None:
     """What the one frame that `data` is decompresses to, by zstandard.
 
-    None without that package, and if there are more frames than one, if the result comes to more
-    than `limit` bytes, or if the data is broken.
+    None without that package, if there is anything but one frame that is not empty, if the result
+    comes to more than `limit` bytes, or if the data is broken.
     """
     zstandard = _zstandard()
-    if zstandard is None:
+    if zstandard is None or limit <= 0:
         return None
     decompressor = getattr(_kept, "decompressor", None)
     if decompressor is None:
@@ -298,19 +305,40 @@ def _zstd_frame(data: bytes, limit: int) -> bytes | None:
     most = min(limit, _ZSTD_MOST_PER_BYTE * len(data))
     try:
         declared: int = zstandard.frame_content_size(data)
-        if declared > most:
+        # zstandard looks for bytes behind the frame only where the result fills the room, and takes
+        # a declared size of 0, which a skippable frame has too, for the end.
+        if declared == 0 or declared > most or not _is_one_zstd_frame(zstandard, data):
             return None
         if declared < 0:
             # Java's producers do not declare it: as much room as mostly is enough, else more.
             size = max(_ZSTD_FIRST_ROOM_BYTES, 8 * len(data))
             while size < most:
                 try:
-                    return bytes(decompressor.decompress(data, size, allow_extra_data=False))
+                    return bytes(decompressor.decompress(data, size))
                 except zstandard.ZstdError:
                     size *= 8
-        return bytes(decompressor.decompress(data, most, allow_extra_data=False))
+        return bytes(decompressor.decompress(data, most))
     except zstandard.ZstdError:
         return None
+
+
+def _is_one_zstd_frame(zstandard: Any, data: bytes) -> bool:
+    """Whether the frame that `data` begins with ends where `data` does, by the sizes of its blocks.
+
+    Source: RFC 8878, sections 3.1.1 and 3.1.1.2.
+    """
+    pos: int = zstandard.frame_header_size(data)
+    is_last = False
+    while not is_last:
+        header = int.from_bytes(data[pos : pos + _ZSTD_BLOCK_HEADER_BYTES], "little")
+        pos += _ZSTD_BLOCK_HEADER_BYTES
+        if pos > len(data):
+            return False
+        is_last = bool(header & 1)
+        is_repeated_byte = header >> 1 & 3 == 1
+        pos += 1 if is_repeated_byte else header >> 3
+    has_checksum = data[_ZSTD_DESCRIPTOR_AT] & _ZSTD_CHECKSUM_FLAG
+    return pos + (_ZSTD_CHECKSUM_BYTES if has_checksum else 0) == len(data)
 
 
 def _compress_zstd(data: bytes, level: int) -> bytes:

@@ -197,6 +197,12 @@ def test_nothing_fits_a_bound_below_zero(codec: Codec) -> None:
         codec.decompress(packed, -1)
 
 
+def test_a_zstd_frame_without_its_size_does_not_fit_a_bound_below_zero() -> None:
+    frame = zstd_frame(b"abc", level=3, declared=False, checksum=False)
+    with pytest.raises(ValueError, match="bound of -1 bytes"):
+        codec_for_name("zstd").decompress(frame, -1)
+
+
 def test_an_unknown_codec_is_an_error_of_the_batch() -> None:
     data = batch_bytes(b"x", attributes=5)
     with pytest.raises(CorruptBatchError, match="unknown compression codec 5"):
@@ -272,6 +278,7 @@ def test_a_snappy_length_that_lies_is_an_error() -> None:
         b"\x00\x00\x00\x00",
         b"\xff\xff\xff\xff" + b"x" * 20,
         b"\x00",
+        header[:9],
     ):
         with pytest.raises(ValueError, match="snappy"):
             codec_for_name("snappy").decompress(header + bad, 1000)
@@ -399,6 +406,43 @@ def test_zstd_frames_may_be_joined_and_skipped() -> None:
     assert zstd.decompress(packed, 8) == b"one, two"
     with pytest.raises(ValueError, match="bound of 7"):
         zstd.decompress(packed, 7)
+
+
+EMPTY, SKIPPABLE = b"", b"\x50\x2a\x4d\x18\x03\x00\x00\x00abc"
+
+
+@pytest.mark.parametrize("declared", [True, False])
+@pytest.mark.parametrize("checksum", [True, False])
+@pytest.mark.parametrize(
+    "parts",
+    [
+        pytest.param([b"one, ", b"two"], id="two frames"),
+        pytest.param([EMPTY, b"one"], id="an empty frame in front"),
+        pytest.param([b"one", EMPTY, b"two"], id="an empty frame between"),
+        pytest.param([SKIPPABLE, b"one", SKIPPABLE, b"two"], id="skippable frames"),
+        pytest.param([b"x" * 300_000, b"y" * 300_000], id="frames of several blocks"),
+    ],
+)
+def test_zstd_frames_are_read_to_the_last(
+    parts: list[bytes], declared: bool, checksum: bool
+) -> None:
+    """Whether or not the first says its size, which may be 0; and nothing else may stand there."""
+    frames = b"".join(
+        part
+        if part is SKIPPABLE
+        else zstd_frame(part, level=3, declared=declared, checksum=checksum)
+        for part in parts
+    )
+    whole = b"".join(part for part in parts if part is not SKIPPABLE)
+    zstd = codec_for_name("zstd")
+    room = memoryview(bytearray(len(whole) + 10))
+    assert zstd.decompress(frames, len(whole)) == whole
+    written = zstd.decompress_into(frames, room)
+    assert written is None or room[:written] == whole
+    for behind in (b"\x00", b"garbage"):
+        with pytest.raises(ValueError, match="zstd: "):
+            zstd.decompress(frames + behind, len(whole))
+        assert zstd.decompress_into(frames + behind, room) is None
 
 
 def test_a_size_that_a_zstd_frame_cannot_hold_is_not_allocated() -> None:
