@@ -80,12 +80,12 @@ _first_even_numbers: Int32s = np.arange(0, 0, 2, dtype=np.int32)
 def _even_numbers(count: int) -> Int32s:
     """0, 2, 4, …; kept, up to a megabyte of them, as fresh memory costs more than to fill it."""
     global _first_even_numbers
-    if count > len(_first_even_numbers):
+    numbers = _first_even_numbers  # another thread may replace them meanwhile, by fewer
+    if count > len(numbers):
         numbers = np.arange(0, 2 * count, 2, dtype=np.int32)
-        if numbers.nbytes > _MAX_KEPT_BYTES:
-            return numbers
-        _first_even_numbers = numbers
-    return _first_even_numbers[:count]
+        if numbers.nbytes <= _MAX_KEPT_BYTES:
+            _first_even_numbers = numbers
+    return numbers[:count]
 
 
 def header_arrays(columns: RecordColumns, buffer: pa.Buffer) -> tuple[pa.Array, pa.Array]:

@@ -194,25 +194,34 @@ def record_ends(
 def _record_ends_one_by_one(
     buffer: bytes | memoryview, starts: Sequence[int], ends: Sequence[int], counts: Sequence[int]
 ) -> Int64s:
-    """The one loop that runs once a record; for few and long runs."""
+    """The same for few runs, which may be long."""
+    found: list[int] = []
+    for start, end, count in zip(starts, ends, counts, strict=True):
+        found += _record_ends_of_run(buffer, start, end, count)
+    return np.array(found, dtype=np.int64)
+
+
+def _record_ends_of_run(
+    buffer: bytes | memoryview, position: int, end: int, count: int
+) -> list[int]:
+    """The one loop that runs once a record."""
     found: list[int] = []
     append = found.append
-    for position, end, count in zip(starts, ends, counts, strict=True):
-        try:
-            for _ in range(count):
-                if (low := buffer[position]) < 0x80:
-                    position += (low >> 1) + 1
-                elif (high := buffer[position + 1]) < 0x80:
-                    # Two bytes: ((low & 0x7F) | high << 7) >> 1, and 2 for the varint itself.
-                    position += (low >> 1) + (high << 6) - 62
-                else:
-                    position = _after_long_length(buffer, position)
-                append(position)
-        except IndexError:
-            raise CorruptBatchError("a record reaches beyond its batch") from None
-        if position != end:
-            raise CorruptBatchError("the records do not fill their batch")
-    return np.array(found, dtype=np.int64)
+    try:
+        for _ in range(count):
+            if (low := buffer[position]) < 0x80:
+                position += (low >> 1) + 1
+            elif (high := buffer[position + 1]) < 0x80:
+                # Two bytes: ((low & 0x7F) | high << 7) >> 1, and 2 for the varint itself.
+                position += (low >> 1) + (high << 6) - 62
+            else:
+                position = _after_long_length(buffer, position)
+            append(position)
+    except IndexError:
+        raise CorruptBatchError("a record reaches beyond its batch") from None
+    if position != end:
+        raise CorruptBatchError("the records do not fill their batch")
+    return found
 
 
 def _after_long_length(buffer: bytes | memoryview, position: int) -> int:
@@ -232,13 +241,15 @@ def _record_ends_in_lockstep(
 ) -> Int64s:
     """The same for many runs: step i finds the end of record i in each run that has one.
 
-    Runs are taken by falling record count, so that those still going are always the first.
+    Runs are taken by falling record count, so that those still going are always the first. When few
+    are left, as where one batch has very many records, those are walked one by one.
     """
     reader = FieldReader(buffer, np.empty(0, dtype=np.int64))
     u8, pairs = reader._bytes, reader._pairs
     record_counts = np.array(counts, dtype=np.int64)
     order = np.argsort(-record_counts, kind="stable")
     position = np.array(starts, dtype=np.int64)[order]
+    run_ends = np.array(ends, dtype=np.int64)[order]
     first_record = (np.cumsum(record_counts) - record_counts)[order]
     rising = record_counts[order][::-1]
     # How many runs have a record number 0, 1, 2, …
@@ -246,6 +257,14 @@ def _record_ends_in_lockstep(
     going = len(starts) - np.searchsorted(rising, steps, side="right")
     found = np.empty(int(record_counts.sum()), dtype=np.int64)
     for step, left in enumerate(going.tolist()):
+        if left < _LEAST_RUNS:
+            for run in range(left):
+                count = int(rising[-1 - run]) - step
+                first, start, end = (int(of[run]) for of in (first_record, position, run_ends))
+                rest = _record_ends_of_run(buffer, start, end, count)
+                found[first + step : first + step + count] = rest
+                position[run] = end
+            break
         here = position[:left]
         try:
             ahead = _RECORD_BYTES.take(pairs[here])
@@ -258,7 +277,7 @@ def _record_ends_in_lockstep(
             here[rows] = after + np.clip(length, 0, len(u8))
         here += ahead
         found[first_record[:left] + step] = here
-    if not np.array_equal(position, np.array(ends, dtype=np.int64)[order]):
+    if not np.array_equal(position, run_ends):
         raise CorruptBatchError("the records do not fill their batch")
     return found
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -305,6 +307,40 @@ def test_many_batches_are_walked_in_lockstep() -> None:
     found = rows_of(data)
     assert found == read_records(data)
     assert len(found) == sum(sizes)
+
+
+@pytest.mark.parametrize("place", [0, 17, 39])
+def test_a_long_batch_among_many_short_ones_is_not_walked_in_lockstep(place: int) -> None:
+    """A step for each of its records would cost as much as a step for all batches."""
+    sizes = [2 + n % 3 for n in range(40)]
+    sizes[place] = 5000
+    data = b"".join(
+        batch_bytes([PlainRecord(i, 0, None, b"v" * (i % 99)) for i in range(size)], base_offset=n)
+        for n, size in enumerate(sizes)
+    )
+    assert rows_of(data) == read_records(data)
+    starts, ends, position = [], [], 0
+    while position < len(data):
+        starts.append(position + 61)
+        position += 12 + int(struct.unpack_from(">i", data, position + 8)[0])
+        ends.append(position)
+    steps = 0
+
+    class Counting(np.ndarray[Any, Any]):
+        def take(self, *args: Any, **kwargs: Any) -> Any:
+            nonlocal steps
+            steps += 1
+            return super().take(*args, **kwargs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lockstep, "_RECORD_BYTES", lockstep._RECORD_BYTES.view(Counting))
+        found = lockstep.record_ends(data, starts, ends, sizes)
+    assert steps == 2, "then fewer batches are left than a step is worth"
+    assert found[np.cumsum(sizes) - 1].tolist() == ends
+    with pytest.raises(CorruptBatchError, match="do not fill"):
+        lockstep.record_ends(
+            data, starts, [end - (n == place) for n, end in enumerate(ends)], sizes
+        )
 
 
 def test_a_long_record_has_a_long_length() -> None:
