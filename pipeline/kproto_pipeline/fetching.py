@@ -65,9 +65,8 @@ class _Ahead:
         # Bounded by bytes, through `_room`. None is the end, an exception the failure.
         self._arrived: queue.SimpleQueue[bytes | BaseException | None] = queue.SimpleQueue()
         self._waiting_bytes = 0
-        self._stopped = False
-        self._started = threading.Event()
-        self._loop: asyncio.AbstractEventLoop
+        self._started = threading.Event()  # or failed to: then there is no loop
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None]
         self._room: asyncio.Event
         self._thread = threading.Thread(
@@ -80,9 +79,9 @@ class _Ahead:
 
     def stop(self) -> None:
         """Cancel what is still under way and wait for the thread."""
-        self._stopped = True
-        with suppress(RuntimeError):  # the loop is closed: nothing is under way
-            self._loop.call_soon_threadsafe(self._task.cancel)
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the loop is closed: nothing is under way
+                self._loop.call_soon_threadsafe(self._task.cancel)
         self._thread.join()
 
     def responses(self) -> Iterator[bytes]:
@@ -90,6 +89,7 @@ class _Ahead:
             if isinstance(item, BaseException):
                 raise item
             yield item
+            assert self._loop is not None  # it brought the item
             with suppress(RuntimeError):  # the loop is closed: all has been fetched
                 self._loop.call_soon_threadsafe(self._release, len(item))
 
@@ -102,6 +102,8 @@ class _Ahead:
             self._arrived.put(error)
         else:
             self._arrived.put(None)
+        finally:
+            self._started.set()
 
     async def _fetch_all(self) -> None:
         self._loop = asyncio.get_running_loop()
