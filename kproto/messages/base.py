@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
-from operator import attrgetter, itemgetter
+from operator import attrgetter, index, itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, SupportsIndex, TypeVar
 
 from ..wire.errors import DecodeError, EncodeError
@@ -222,9 +222,14 @@ class Message(Struct):
 
         Raises DecodeError, which says where and why, on bytes that are not exactly one message.
         """
+        if version not in cls.VALID_VERSIONS:
+            raise DecodeError(_no_such_version(cls, version), message=cls.__name__)
         if type(data) is not bytes:
             data = _as_bytes(cls, version, data)
-        message, end = cls.decode_from(data, 0, version)
+        try:
+            message, end = cls._read_fields(data, 0, version)
+        except READ_FAULTS:
+            raise _why_not_read(cls, data, 0, version, trailing=False) from None
         if end != len(data):
             raise _why_not_read(cls, data, 0, version, trailing=False)
         return message
@@ -241,6 +246,8 @@ class Message(Struct):
             raise DecodeError(_no_such_version(cls, version), message=cls.__name__)
         if type(data) is not bytes:
             data = _as_bytes(cls, version, data)
+        if type(offset) is not int:
+            offset = _as_offset(cls, version, offset)
         if not 0 <= offset <= len(data):
             reason = f"offset {offset} is outside the {len(data)} bytes of data"
             raise DecodeError(reason, message=cls.__name__, version=version, offset=0)
@@ -335,6 +342,14 @@ def _as_bytes(cls: type[Message], version: int, data: Any) -> bytes:
     except TypeError:
         reason = f"bytes are wanted, not {type(data).__name__}"
         raise DecodeError(reason, message=cls.__name__, version=version, offset=0) from None
+
+
+def _as_offset(cls: type[Message], version: int, offset: Any) -> int:
+    try:
+        return index(offset)
+    except TypeError:
+        reason = f"an offset in bytes is wanted, a whole number, not {type(offset).__name__}"
+        raise DecodeError(reason, message=cls.__name__, version=version) from None
 
 
 def _no_such_version(cls: type[Message], version: int) -> str:

@@ -55,7 +55,11 @@ _NO_TAGS: Final[SearchStrategy[list[RawTaggedField]]] = st.just([])
 
 
 def versions_of(message: type[Message]) -> SearchStrategy[int]:
-    """The versions of a message; shrinks to the lowest."""
+    """The versions of a message; shrinks to the lowest.
+
+    As all functions here that take a class, it raises TypeError on anything else.
+    """
+    _check_message(message)
     return st.sampled_from(message.VALID_VERSIONS)
 
 
@@ -69,6 +73,7 @@ def messages(
     have it; all other versions keep its default. Raises ConfigurationError on a version or a
     field that the message does not have.
     """
+    _check_message(message)
     if version is None:
         return encodable(message, **fields).map(lambda drawn: drawn[0])
     return across_versions(message, [version], **fields)
@@ -79,6 +84,7 @@ def encodable(message: type[M], **fields: SearchStrategy[Any]) -> SearchStrategy
 
     `fields` as in `messages`.
     """
+    _check_message(message)
     _check_fields(message, [[version] for version in message.VALID_VERSIONS], fields)
 
     def at(version: int) -> SearchStrategy[tuple[M, int]]:
@@ -97,6 +103,7 @@ def across_versions(
     fields that all the versions have. Raises ConfigurationError as `messages` does, and where no
     value of a field suits all the versions.
     """
+    _check_message(message)
     wanted = _checked_versions(message, versions)
     _check_fields(message, [wanted], fields)
     return _drawn(message, wanted, fields)
@@ -108,6 +115,8 @@ def structs(struct: type[S], version: int, /, **fields: SearchStrategy[Any]) -> 
     `version` is the message's. Raises ConfigurationError on a version or a field that the struct
     does not have.
     """
+    if not isinstance(struct, type) or not issubclass(struct, Struct):
+        raise TypeError(f"a class of a struct is wanted, not {_named(struct)}")
     message = _message_of(struct)
     versions = _checked_versions(message, [version])
     _check_fields(struct, [versions], fields)
@@ -132,6 +141,7 @@ def invalid(message: type[M], version: int | None = None, /) -> SearchStrategy[I
     versions, or an impossible unknown tagged field. Raises ConfigurationError on a version that
     the message does not have.
     """
+    _check_message(message)
     if version is None:
         return encodable(message).flatmap(lambda drawn: break_one_field(*drawn))
     (wanted,) = _checked_versions(message, [version])
@@ -141,6 +151,22 @@ def invalid(message: type[M], version: int | None = None, /) -> SearchStrategy[I
 def _class_called(name: str) -> type[Message]:
     found: type[Message] = getattr(generated, name)
     return found
+
+
+def _check_message(message: Any) -> None:
+    """Refuse what is no class of a generated message: also Message itself, which has no version."""
+    known = isinstance(message, type) and issubclass(message, Message)
+    if not known or not hasattr(message, "VALID_VERSIONS"):
+        raise TypeError(
+            f"a class of a message is wanted, such as MetadataRequest, not {_named(message)}"
+        )
+
+
+def _named(given: object) -> str:
+    """A class by its name; anything else by that of its class, as an instance of it."""
+    if isinstance(given, type):
+        return f"the class {given.__name__}"
+    return f"an object of type {type(given).__name__}"
 
 
 def _message_of(struct: type[Struct]) -> type[Message]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from enum import IntEnum
 
 import pytest
 
@@ -128,3 +129,31 @@ def test_an_offset_outside_the_data_is_an_error(offset: int) -> None:
     data = instance(cls, 4).encode(4)
     with pytest.raises(DecodeError, match=f"offset {offset} is outside"):
         cls.decode_from(data, offset, 4)
+
+
+@pytest.mark.parametrize("offset", [0.5, 0.0, "1", None, b"", [0]])
+@pytest.mark.parametrize(("name", "version"), [("HeartbeatRequest", 4), ("ListGroupsRequest", 0)])
+def test_an_offset_that_is_no_whole_number_is_an_error(
+    name: str, version: int, offset: int
+) -> None:
+    with pytest.raises(DecodeError) as caught:
+        class_of(name).decode_from(b"abc", offset, version)
+    assert str(caught.value) == (
+        f"{name} v{version}: an offset in bytes is wanted, a whole number, "
+        f"not {type(offset).__name__}"
+    )
+
+
+def test_an_offset_may_be_of_any_type_of_whole_numbers() -> None:
+    class Offset(IntEnum):
+        BODY = 1
+
+    class Index:
+        def __index__(self) -> int:
+            return 1
+
+    cls = class_of("HeartbeatRequest")
+    built = instance(cls, 4)
+    data = b"x" + built.encode(4)
+    for offset in (Offset.BODY, Index(), True):
+        assert cls.decode_from(data, offset, 4) == (built, len(data))  # type: ignore[arg-type]

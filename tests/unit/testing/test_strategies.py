@@ -378,3 +378,39 @@ def test_a_type_checker_knows_what_is_drawn() -> None:
     assert_type(across_versions(MetadataRequest, [4]), SearchStrategy[MetadataRequest])
     assert_type(structs(MetadataRequestTopic, 12), SearchStrategy[MetadataRequestTopic])
     assert_type(invalid(MetadataRequest), SearchStrategy[InvalidMessage[MetadataRequest]])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        (int, "the class int"),
+        (Message, "the class Message"),
+        (MetadataRequestTopic, "the class MetadataRequestTopic"),
+        (MetadataRequest(), "an object of type MetadataRequest"),
+        ("MetadataRequest", "an object of type str"),
+        (None, "an object of type NoneType"),
+    ],
+)
+def test_what_is_no_class_of_a_message(wrong: Any, named: str) -> None:
+    functions: list[Callable[[], object]] = [
+        lambda: versions_of(wrong),
+        lambda: messages(wrong),
+        lambda: messages(wrong, 1),
+        lambda: encodable(wrong),
+        lambda: across_versions(wrong, [1]),
+        lambda: invalid(wrong),
+        lambda: invalid(wrong, 1),
+    ]
+    for function in functions:
+        with pytest.raises(TypeError) as caught:
+            function()
+        reason = f"a class of a message is wanted, such as MetadataRequest, not {named}"
+        assert str(caught.value) == reason
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"), [(int, "the class int"), ("a", "an object of type str")]
+)
+def test_what_is_no_class_of_a_struct(wrong: Any, named: str) -> None:
+    with pytest.raises(TypeError, match=f"a class of a struct is wanted, not {named}"):
+        structs(wrong, 1)
