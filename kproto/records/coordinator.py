@@ -89,7 +89,8 @@ def decode_record(
 
     A type that is not known is no error, as Kafka's coordinators pass over it: it comes back as
     an UnknownCoordinatorRecord. Raises DecodeError on anything else that is wrong with the bytes:
-    no key, a version that the value's class does not have, bytes missing or left over;
+    no key, a version that the value's class does not have, bytes missing or left over; its offset
+    counts from the start of the key or value, whichever the message that it names stands in.
     ConfigurationError on a topic that no coordinator keeps.
     """
     types = _types_of(topic or record.topic)
@@ -99,11 +100,11 @@ def decode_record(
     if name is None:
         return UnknownCoordinatorRecord(number, record.key, record.value)
     key_class = _class_called(f"{name}Key")
-    key = key_class.decode(record.key[_INT16.size :], key_class.LATEST_STABLE)
+    key = _decoded(key_class, record.key, key_class.LATEST_STABLE)
     if record.value is None:
         return CoordinatorRecord(key)
     version = _leading_int16(record.value, record, "value")
-    value = _class_called(f"{name}Value").decode(record.value[_INT16.size :], version)
+    value = _decoded(_class_called(f"{name}Value"), record.value, version)
     return CoordinatorRecord(key, value, version)
 
 
@@ -148,6 +149,14 @@ def _leading_int16(data: bytes | None, record: Record, what: str) -> int:
         )
     number: int = _INT16.unpack_from(data)[0]
     return number
+
+
+def _decoded(cls: type[Message], data: bytes, version: int) -> Message:
+    """The message behind the int16."""
+    try:
+        return cls.decode(data[_INT16.size :], version)
+    except DecodeError as error:
+        raise error.behind(_INT16.size) from None
 
 
 def _class_called(name: str) -> type[Message]:

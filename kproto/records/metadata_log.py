@@ -98,7 +98,8 @@ def decode_record(
     comes from a file. A type that is not known comes back as an UnknownMetadataRecord; whoever
     replays the log should stop there, as Kafka does. Raises DecodeError on anything else that is
     wrong with the bytes: null, another frame version, a version that the class does not have, bytes
-    missing or left over; ConfigurationError on a topic without such records.
+    missing or left over; its offset counts from the start of the value. ConfigurationError on a
+    topic without such records.
     """
     types = _types_of(topic or record.topic or "__cluster_metadata")
     value = record.value
@@ -114,7 +115,10 @@ def decode_record(
     name = types.get(api_key)
     if name is None:
         return UnknownMetadataRecord(api_key, version, value)
-    return MetadataRecord(_class_called(name).decode(value[pos:], version), version)
+    try:
+        return MetadataRecord(_class_called(name).decode(value[pos:], version), version)
+    except DecodeError as error:
+        raise error.behind(pos) from None
 
 
 def encode_record(record: MetadataRecord | UnknownMetadataRecord) -> bytes:

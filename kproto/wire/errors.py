@@ -52,6 +52,16 @@ class DecodeError(KprotoError):
         self.offset = offset
         super().__init__(_describe(reason, message, version, field, offset))
 
+    def behind(self, size: int) -> DecodeError:
+        """The same error for one who has `size` more bytes in front of those that were read."""
+        return DecodeError(
+            self.reason,
+            message=self.message,
+            version=self.version,
+            field=self.field,
+            offset=None if self.offset is None else self.offset + size,
+        )
+
 
 class EncodeError(KprotoError):
     """A value that cannot be written at the version asked for.

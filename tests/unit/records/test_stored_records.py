@@ -335,6 +335,57 @@ def test_a_broken_metadata_record_is_a_decode_error(value: bytes | None, reason:
         metadata_log.decode_record(Record(5, value=value))
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "message", "offset"),
+    [
+        (b"\x00\x02\x00\x05g", None, "GroupMetadataKey", 4),
+        (b"\x00\x02\x00\x01g!", None, "GroupMetadataKey", 5),
+        (bytes.fromhex(KEY_HEX), b"\x00\x03\x00", "OffsetCommitValue", 2),
+        (bytes.fromhex(KEY_HEX), bytes(2) + bytes(8) + b"\x00\x05", "OffsetCommitValue", 12),
+        (bytes.fromhex(KEY_HEX), b"\x00\x05", "OffsetCommitValue", None),
+    ],
+)
+def test_where_a_coordinator_record_is_broken(
+    key: bytes, value: bytes | None, message: str, offset: int | None
+) -> None:
+    with pytest.raises(DecodeError) as caught:
+        coordinator.decode_record(Record(5, key=key, value=value, topic=GROUPS))
+    assert (caught.value.message, caught.value.offset) == (message, offset)
+    assert offset is None or f"at byte {offset}: " in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "offset"),
+    [
+        (b"\x01\x14\x00\x00!", 4),
+        (b"\x01\x02\x00\x05a", 4),  # the string, which would end beyond the data
+        (b"\x01\x82\x00\x80\x00\x05a", 6),  # type and version in two bytes each
+        (b"\x01\x02\x09", None),
+    ],
+)
+def test_where_a_metadata_record_is_broken(value: bytes, offset: int | None) -> None:
+    with pytest.raises(DecodeError) as caught:
+        metadata_log.decode_record(Record(5, value=value))
+    assert caught.value.offset == offset
+
+
+@given(st.integers(0, 100), st.sampled_from([PartitionRecord, TopicRecord]), st.data())
+@settings(max_examples=20)
+def test_a_record_that_is_cut_is_broken_inside_of_what_is_left(
+    kept: int, cls: type[Message], data: st.DataObject
+) -> None:
+    """And where a reader of the message alone sees it, less the frame of three bytes."""
+    value = metadata_log.encode_record(MetadataRecord(data.draw(messages(cls, 0)), 0))
+    kept = 3 + kept % (len(value) - 3)
+    with pytest.raises(DecodeError) as alone:
+        cls.decode(value[3:kept], 0)
+    with pytest.raises(DecodeError) as caught:
+        metadata_log.decode_record(Record(value=value[:kept]))
+    assert alone.value.offset is not None
+    assert caught.value.offset == alone.value.offset + 3 <= kept
+    assert (caught.value.field, caught.value.reason) == (alone.value.field, alone.value.reason)
+
+
 @given(st.binary(max_size=40), st.none() | st.binary(max_size=40))
 def test_any_bytes_are_a_record_or_a_decode_error(key: bytes, value: bytes | None) -> None:
     for topic in coordinator.TOPICS:
