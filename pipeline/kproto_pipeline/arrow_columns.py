@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from kproto.wire.errors import CorruptBatchError
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -98,7 +96,7 @@ def header_arrays(columns: RecordColumns, buffer: pa.Buffer) -> tuple[pa.Array, 
     try:
         names = keys.cast(pa.string())
     except pa.ArrowInvalid:
-        raise CorruptBatchError("a header key is not UTF-8") from None
+        raise columns.not_utf8() from None
     return names, binary_array(buffer, columns.header_values)
 
 

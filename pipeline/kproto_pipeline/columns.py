@@ -129,9 +129,20 @@ class RecordColumns:
             try:
                 name = key.decode()
             except UnicodeDecodeError:
-                raise CorruptBatchError("a header key is not UTF-8") from None
+                raise CorruptBatchError(
+                    f"headers of the record at offset {self.offsets[row]}: name is not UTF-8"
+                ) from None
             found.append((name, self.header_values.at(self.buffer, header)))
         return found
+
+    def not_utf8(self) -> CorruptBatchError:
+        """An error for header keys of which one is not UTF-8, that names the first such record."""
+        try:
+            for row in range(len(self)):
+                self.headers(row)
+        except CorruptBatchError as error:
+            return error
+        return CorruptBatchError("a header name is not UTF-8")
 
 
 def columns_of(records: Sequence[Record]) -> RecordColumns:

@@ -24,8 +24,6 @@ from kproto_cloudevents.media_type import parse_media_type
 from kproto_cloudevents.types import canonical
 from kproto_cloudevents.version_tables import V1_0
 
-from kproto.wire.errors import CorruptBatchError
-
 from .arrow_columns import RECORD_FIELDS, binary_array, record_array
 
 if TYPE_CHECKING:
@@ -143,7 +141,7 @@ def _attribute_headers(columns: RecordColumns, buffer: pa.Buffer) -> tuple[_Pick
     try:
         header_names = encoded.dictionary.cast(pa.string()).to_pylist()
     except pa.ArrowInvalid:
-        raise CorruptBatchError("a header key is not UTF-8") from None
+        raise columns.not_utf8() from None
     nothing = np.empty(0, dtype=np.int64)
     if len(header_names) > _MAX_HEADER_NAMES:
         return {}, nothing, np.zeros(count, dtype=np.bool_)

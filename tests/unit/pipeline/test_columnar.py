@@ -20,6 +20,7 @@ from kproto_pipeline.columnar import (
     decode_records,
     record_batch,
 )
+from kproto_pipeline.event_columns import event_batch
 
 from kproto.records import (
     NewRecord,
@@ -453,6 +454,17 @@ def test_a_batch_with_too_many_records_is_refused_before_it_is_read() -> None:
     struct.pack_into(">i", data, 57, 2**31 - 1)
     with pytest.raises(CorruptBatchError, match="2147483647 records do not fit"):
         rows_of(resealed(bytes(data)))
+
+
+@pytest.mark.parametrize("to_arrow", [record_batch, event_batch])
+def test_a_header_name_that_is_not_utf8_is_an_error_of_its_record(to_arrow: Any) -> None:
+    rows = [PlainRecord(n, 0, b"k", b"v", ((b"\xff" if n == 3 else b"h", b"1"),)) for n in range(5)]
+    (chunk,) = decode_records(batch_bytes(rows, base_offset=40))
+    with pytest.raises(CorruptBatchError, match="record at offset 43: name is not UTF-8"):
+        to_arrow(chunk, topic="t", partition=0)
+    assert chunk.headers(2) == [("h", b"1")]
+    with pytest.raises(CorruptBatchError, match="record at offset 43: name is not UTF-8"):
+        chunk.headers(3)
 
 
 def test_a_broken_message_comes_after_the_good_ones() -> None:
