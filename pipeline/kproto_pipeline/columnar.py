@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from kproto.records import LOG_APPEND_TIME
+from kproto.records.batch import as_buffer
 from kproto.wire.errors import CorruptBatchError
 
 from .arena import Arena
@@ -38,7 +39,7 @@ _LARGEST_KEPT_BYTES: Final = (32 << 20) - (1 << 16)
 
 
 def decode_records(
-    records: bytes,
+    records: bytes | bytearray | memoryview,
     *,
     start: int = 0,
     end: int | None = None,
@@ -56,6 +57,7 @@ def decode_records(
         MissingCodecError: a batch is compressed with a codec that is not installed.
     """
     _keep_freed_memory()
+    records = as_buffer(records)
     batches: list[BatchSection] = []
     messages: list[MessageSection] = []
     size = 0

@@ -295,6 +295,21 @@ def test_a_batch_beyond_the_bound_is_refused(codec: str, monkeypatch: pytest.Mon
         next(decode_records(data))
 
 
+@pytest.mark.parametrize("codec", ["none", *CODEC_NAMES])
+@pytest.mark.parametrize("form", [bytearray, lambda data: memoryview(bytearray(data))])
+def test_other_bytes_like_buffers_are_read_and_may_change(codec: str, form: Any) -> None:
+    given = form(compressed(codec, b"value", 0))
+    (chunk,) = decode_records(given)
+    given[:] = bytes(len(given))
+    assert [chunk.value(row) for row in range(len(chunk))] == [b"value"] * 3
+
+
+def test_what_is_no_buffer_is_refused() -> None:
+    wrong: Any = "text"
+    with pytest.raises(CorruptBatchError, match="bytes are wanted, not str"):
+        next(decode_records(wrong))
+
+
 def test_many_batches_are_walked_in_lockstep() -> None:
     """More batches than `_LEAST_RUNS`, of different record counts, empty ones too."""
     sizes = [(7 * n) % 5 for n in range(100)]
