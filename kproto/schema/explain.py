@@ -369,9 +369,9 @@ def _check_value(kind: WireType, value: object, path: str) -> None:
 
 def _check_array(kind: WireType, value: Any, path: str) -> None:
     assert kind.element is not None
-    text = isinstance(value, str) and kind.element.kind == "string"
-    is_list = isinstance(value, Sized) and isinstance(value, Iterable)
-    if text or not is_list or isinstance(value, Mapping):
+    of_keys = isinstance(value, Mapping)
+    of_letters = isinstance(value, str) and kind.element.kind == "string"
+    if of_keys or of_letters or not isinstance(value, Sized) or not isinstance(value, Iterable):
         raise _Fault(f"a list is wanted, not {_kind(value)}", path)
     count = len(value)
     seen = 0
