@@ -237,7 +237,8 @@ def restamp(
     """The batch's bytes with another base offset, as a broker stores what it was sent.
 
     With `partition_leader_epoch` and `log_append_time` (ms) set, those too. Records are neither
-    decompressed nor encoded again; the checksum covers none of this but the log append time.
+    decompressed nor encoded again; the checksum covers none of this but the log append time. With
+    that it is computed anew, over whatever stands there: `check` the batch before.
     Raises EncodeError for a message of magic 0 or 1, which has no such fields, for what is no
     batch, and for a number that does not fit its field.
     """

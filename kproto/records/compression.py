@@ -417,6 +417,8 @@ def _decompress_streams(
     """
     if not data:
         raise ValueError(f"{codec}: no data")
+    if limit < 0:  # one more, the most that is asked for below, would be 0: no bound at all
+        raise _too_large(limit)
     pieces = []
     room = limit
     pos = 0
