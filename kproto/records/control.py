@@ -101,7 +101,10 @@ def decode_control_record(record: Record) -> ControlRecord:
         raise _wrong(record, f"the value of type {kind.name} has version {version}")
     start = _INT16.size if kind in _MARKERS else 0
     if version <= highest:
-        message: Message = cls.decode(value[start:], version)
+        try:
+            message: Message = cls.decode(value[start:], version)
+        except DecodeError as error:
+            raise error.behind(start) from None
         return ControlRecord(kind, message, version, b"", key_version, unread_key)
     message, end = cls.decode_from(value, start, highest)
     return ControlRecord(kind, message, version, value[end:], key_version, unread_key)

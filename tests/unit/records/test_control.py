@@ -160,6 +160,15 @@ def test_a_broken_control_record_is_a_decode_error(
         decode_control_record(Record(5, key=key, value=value))
 
 
+def test_the_offset_in_an_error_counts_from_the_start_of_the_value() -> None:
+    """A marker is an int16, its version, and an int32, which is cut off here behind two bytes."""
+    record = Record(5, key=b"\x00\x00\x00\x01", value=b"\x00\x00\x00\x00")
+    with pytest.raises(DecodeError) as caught:
+        decode_control_record(record)
+    assert caught.value.offset == 2
+
+
+
 @pytest.mark.parametrize(
     ("record", "reason"),
     [
