@@ -168,7 +168,6 @@ def test_the_offset_in_an_error_counts_from_the_start_of_the_value() -> None:
     assert caught.value.offset == 2
 
 
-
 @pytest.mark.parametrize(
     ("record", "reason"),
     [
