@@ -48,7 +48,8 @@ test: $(STAMP) ## run every test: unit, real Kafka, peers, Spark
 	$(BIN)/python -X dev -m pytest $(ARGS)
 
 quick: $(STAMP) ## run the tests that need no broker, no Java, no peers, no Spark and little time
-	PYTHONDEVMODE=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal -m "$(QUICK)" $(ARGS)
+	PYTHONDEVMODE=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal \
+		--hypothesis-profile=quick -m "$(QUICK)" $(ARGS)
 
 conformance: $(STAMP) ## put every message to Kafka's own Java classes; write docs/conformance.md
 	$(BIN)/python -m tools.reference conformance

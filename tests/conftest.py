@@ -20,6 +20,8 @@ settings.register_profile("dev", deadline=None)
 settings.register_profile(
     "ci", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
+# `make quick` takes it; every other run draws twice as many examples.
+settings.register_profile("quick", settings.get_profile("dev"), max_examples=50)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 
