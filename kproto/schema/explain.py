@@ -176,7 +176,9 @@ class _Reader:
         end = pos + size
         if end > len(self.data):
             left = len(self.data) - pos
-            raise _Fault(f"{size} bytes are needed and {left} are left", path, pos)
+            needed = "1 byte is" if size == 1 else f"{size} bytes are"
+            rest = "1 is" if left == 1 else f"{left} are"
+            raise _Fault(f"{needed} needed and {rest} left", path, pos)
         return end
 
     def tags(self, shape: StructLayout, pos: int, path: str) -> int:

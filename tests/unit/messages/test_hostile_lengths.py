@@ -81,14 +81,14 @@ EMPTY = "01 01"
     [
         ("02 0500 0500", 5, "tag 5 comes after tag 5"),
         ("02 0500 0400", 5, "tag 4 comes after tag 5"),
-        ("01 0502 61", 5, "tag 5: 2 bytes are needed and 1 are left"),
+        ("01 0502 61", 5, "tag 5: 2 bytes are needed and 1 is left"),
         (f"01 05 {VARINT_MAX}", 9, "tag 5: 4294967295 bytes are needed and 0 are left"),
-        ("01 05", 4, "tag 5: 1 bytes are needed and 0 are left"),
+        ("01 05", 4, "tag 5: 1 byte is needed and 0 are left"),
         (VARINT_MAX, 2, "4294967295 tagged fields are announced; at most 10000 are read"),
         ("914e" + "0000" * 4, 2, "10001 tagged fields are announced"),
         ("01 808080808001 00", 3, "the number of a tag: an unsigned varint of more than 5 bytes"),
-        ("02 0500", 5, "the number of a tag: 1 bytes are needed and 0 are left"),
-        ("", 2, "the number of tagged fields: 1 bytes are needed and 0 are left"),
+        ("02 0500", 5, "the number of a tag: 1 byte is needed and 0 are left"),
+        ("", 2, "the number of tagged fields: 1 byte is needed and 0 are left"),
     ],
 )
 def test_tags_that_lie(tags: str, offset: int, reason: str) -> None:
