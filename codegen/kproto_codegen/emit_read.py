@@ -6,9 +6,9 @@ from kproto.schema.layout import FORMATS, FieldForm, Presence, field_form
 from kproto.schema.specs import PRIMITIVE_TYPES
 
 from .imports import Imports
-from .plan import FieldPlan, Form, Run, StructPlan, TagsForm
+from .plan import FieldPlan, Form, Run, StructPlan, TagsForm, struct_body
 from .read_values import nested_value, primitive_elements, reading_function
-from .source import chain, chains, indent, version_test
+from .source import chain, indent, version_test
 from .straight_read import straight_read_block
 
 __all__ = ["read_functions", "read_method", "read_tags_function"]
@@ -103,14 +103,9 @@ def _tagged_value(plan: StructPlan, field: FieldPlan, target: str, imports: Impo
 
 def _struct_body(plan: StructPlan, target: str, imports: Imports, *, straight: bool) -> list[str]:
     block = straight_read_block if straight else _block
-    runs = [
-        [(versions, block(plan, run, forms, target, imports)) for versions, forms in run.segments]
-        for run in plan.runs
-    ]
-    if straight:  # one run, every layout by itself
-        (layouts,) = runs
-        return chain(layouts, plan.versions)
-    return chains(runs, plan.versions)
+    return struct_body(
+        plan, lambda run, forms: block(plan, run, forms, target, imports), straight=straight
+    )
 
 
 def _block(

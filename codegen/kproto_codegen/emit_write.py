@@ -8,8 +8,8 @@ from typing import Final
 from kproto.schema.layout import FORMATS, FieldForm, Presence, field_form
 
 from .imports import Imports
-from .plan import FieldPlan, Form, Run, StructPlan, TagsForm
-from .source import WIDTH, chain, chains, indent, version_test
+from .plan import FieldPlan, Form, Run, StructPlan, TagsForm, struct_body
+from .source import WIDTH, chain, indent, version_test
 from .straight_write import straight_write_block
 from .write_values import (
     array_elements,
@@ -63,10 +63,9 @@ def write_tags_function(plan: StructPlan, imports: Imports) -> list[str]:
     target = "message" if plan.is_message else "entry"
     body = ["tagged: list[RawTaggedField] = []"]
     flexible = plan.flexible_versions
-    for field in plan.tagged:
+    written = [field for field in plan.tagged if plan.tagged_versions(field)]
+    for field in written:
         tagged = plan.tagged_versions(field)
-        if not tagged:
-            continue
         place = f"{target}.{field.slot}"
         imports.default(field)
         test = field.is_not_default(place)
@@ -75,7 +74,7 @@ def write_tags_function(plan: StructPlan, imports: Imports) -> list[str]:
         value = _tagged_value(plan, field, place, imports)
         body += [
             f"if {test}:",
-            "    pieces: list[bytes] = []" if "pieces" not in "".join(body) else "    pieces = []",
+            "    pieces: list[bytes] = []" if field is written[0] else "    pieces = []",
             "    append = pieces.append",
             *indent(value),
             f'    tagged.append(RawTaggedField({field.spec.tag}, b"".join(pieces)))',
@@ -146,14 +145,9 @@ def _present_value(field: FieldPlan, form: FieldForm, place: str, imports: Impor
 
 def _struct_body(plan: StructPlan, target: str, imports: Imports, *, straight: bool) -> list[str]:
     block = straight_write_block if straight else _block
-    runs = [
-        [(versions, block(plan, run, forms, target, imports)) for versions, forms in run.segments]
-        for run in plan.runs
-    ]
-    if straight:  # one run, every layout by itself
-        (layouts,) = runs
-        return chain(layouts, plan.versions)
-    return chains(runs, plan.versions)
+    return struct_body(
+        plan, lambda run, forms: block(plan, run, forms, target, imports), straight=straight
+    )
 
 
 def _block(

@@ -8,6 +8,7 @@ form, and a *run* is a group of neighbouring items whose segments begin at the s
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
@@ -15,7 +16,10 @@ from typing import NamedTuple
 from kproto.schema.layout import FORMATS, FieldForm, field_form
 from kproto.schema.naming import attribute_name, class_name, snake_case
 from kproto.schema.specs import PRIMITIVE_TYPES, FieldSpec, MessageSpec, StructSpec
-from kproto.schema.versions import NO_VERSIONS, Versions
+from kproto.schema.versions import Versions
+
+from .presence import versions_in_use
+from .source import chain, chains
 
 __all__ = [
     "PYTHON_TYPES",
@@ -25,6 +29,7 @@ __all__ = [
     "StructPlan",
     "TagsForm",
     "plan_structs",
+    "struct_body",
 ]
 
 #: The Python type of each primitive type.
@@ -255,7 +260,7 @@ def plan_structs(message: MessageSpec, *, straight: bool) -> list[StructPlan]:
     With `straight` all items of a struct form one run, so that every version has its own
     straight-line code; else only neighbours with equal segments do.
     """
-    uses = _versions_of_use(message)
+    uses = versions_in_use(message)
     structs = list(message.structs())
     keyed = {struct.name for struct in structs if any(field.map_key for field in struct.fields)}
     whole = StructSpec(message.name, message.valid_versions, message.fields)
@@ -264,22 +269,23 @@ def plan_structs(message: MessageSpec, *, straight: bool) -> list[StructPlan]:
     ] + [_plan(message, whole, message.valid_versions, keyed, straight=straight, is_message=True)]
 
 
-def _versions_of_use(message: MessageSpec) -> dict[str, Versions]:
-    """For each struct the versions in which some field of the message holds it."""
-    uses: dict[str, Versions] = {}
-    inner = {struct.name: struct for struct in message.structs()}
+def struct_body(
+    plan: StructPlan,
+    block: Callable[[Run, tuple[Form, ...]], list[str]],
+    *,
+    straight: bool,
+) -> list[str]:
+    """The lines that `block` makes of each run in each of its layouts, behind version tests.
 
-    def walk(fields: tuple[FieldSpec, ...], versions: Versions) -> None:
-        for field in fields:
-            name = field.element_type
-            if name in PRIMITIVE_TYPES:
-                continue
-            here = versions.intersect(field.versions)
-            uses[name] = uses.get(name, NO_VERSIONS).span(here)
-            walk(inner[name].fields, here)
-
-    walk(message.fields, message.valid_versions)
-    return uses
+    With `straight` every layout stands by itself; else what layouts share stands once.
+    """
+    runs = [
+        [(versions, block(run, forms)) for versions, forms in run.segments] for run in plan.runs
+    ]
+    if straight:
+        (layouts,) = runs
+        return chain(layouts, plan.versions)
+    return chains(runs, plan.versions)
 
 
 def _plan(
