@@ -12,9 +12,9 @@ from enum import IntEnum
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
-from .. import messages as generated
 from ..messages.base import Message
 from ..wire.errors import DecodeError, EncodeError
+from .framed import class_called, decode_behind
 from .record import Record
 
 __all__ = [
@@ -95,16 +95,13 @@ def decode_control_record(record: Record) -> ControlRecord:
         held = "is null" if value is None else f"has {len(value)} bytes"
         raise _wrong(record, f"its value {held}; that of type {kind.name} begins with an int16")
     (version,) = _INT16.unpack_from(value)
-    cls = _class_called(_CLASSES[kind])
+    cls = class_called(_CLASSES[kind])
     highest = cls.VALID_VERSIONS[-1]
     if version < 0:
         raise _wrong(record, f"the value of type {kind.name} has version {version}")
     start = _INT16.size if kind in _MARKERS else 0
     if version <= highest:
-        try:
-            message: Message = cls.decode(value[start:], version)
-        except DecodeError as error:
-            raise error.behind(start) from None
+        message = decode_behind(cls, value, start, version)
         return ControlRecord(kind, message, version, b"", key_version, unread_key)
     message, end = cls.decode_from(value, start, highest)
     return ControlRecord(kind, message, version, value[end:], key_version, unread_key)
@@ -146,11 +143,6 @@ def _int16(value: Any, what: str, lowest: int = 0) -> bytes:
     if not isinstance(value, int) or not lowest <= value <= 32767:
         raise EncodeError(f"the {what} of a control record is {value!r}, not {lowest} to 32767")
     return _INT16.pack(value)
-
-
-def _class_called(name: str) -> type[Message]:
-    found: type[Message] = getattr(generated, name)
-    return found
 
 
 def _wrong(record: Record, reason: str) -> DecodeError:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final, NamedTuple
 
-from .. import messages as generated
 from ..messages.base import Message
 from ..wire.errors import ConfigurationError, DecodeError, EncodeError
+from .framed import class_called, decode_behind
 from .record import Record
 
 __all__ = [
@@ -99,12 +99,12 @@ def decode_record(
     name = types.get(number)
     if name is None:
         return UnknownCoordinatorRecord(number, record.key, record.value)
-    key_class = _class_called(f"{name}Key")
-    key = _decoded(key_class, record.key, key_class.LATEST_STABLE)
+    key_class = class_called(f"{name}Key")
+    key = decode_behind(key_class, record.key, _INT16.size, key_class.LATEST_STABLE)
     if record.value is None:
         return CoordinatorRecord(key)
     version = _leading_int16(record.value, record, "value")
-    value = _decoded(_class_called(f"{name}Value"), record.value, version)
+    value = decode_behind(class_called(f"{name}Value"), record.value, _INT16.size, version)
     return CoordinatorRecord(key, value, version)
 
 
@@ -149,19 +149,6 @@ def _leading_int16(data: bytes | None, record: Record, what: str) -> int:
         )
     number: int = _INT16.unpack_from(data)[0]
     return number
-
-
-def _decoded(cls: type[Message], data: bytes, version: int) -> Message:
-    """The message behind the int16."""
-    try:
-        return cls.decode(data[_INT16.size :], version)
-    except DecodeError as error:
-        raise error.behind(_INT16.size) from None
-
-
-def _class_called(name: str) -> type[Message]:
-    found: type[Message] = getattr(generated, name)
-    return found
 
 
 def _name_of(message: object) -> str:

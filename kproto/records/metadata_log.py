@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from .. import messages as generated
 from ..messages.base import Message
 from ..wire.errors import ConfigurationError, DecodeError, EncodeError
 from ..wire.faults import READ_FAULTS
 from ..wire.reading import read_uvarint
+from .framed import class_called, decode_behind
 from .record import Record
 
 __all__ = [
@@ -115,10 +115,7 @@ def decode_record(
     name = types.get(api_key)
     if name is None:
         return UnknownMetadataRecord(api_key, version, value)
-    try:
-        return MetadataRecord(_class_called(name).decode(value[pos:], version), version)
-    except DecodeError as error:
-        raise error.behind(pos) from None
+    return MetadataRecord(decode_behind(class_called(name), value, pos, version), version)
 
 
 def encode_record(record: MetadataRecord | UnknownMetadataRecord) -> bytes:
@@ -155,8 +152,3 @@ def _number(data: bytes, pos: int, what: str) -> tuple[int, int]:
     if number > _LARGEST:
         raise DecodeError(f"a {what} of {number}; at most {_LARGEST} is allowed", offset=pos)
     return number, end
-
-
-def _class_called(name: str) -> type[Message]:
-    found: type[Message] = getattr(generated, name)
-    return found

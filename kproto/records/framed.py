@@ -1,0 +1,30 @@
+"""Messages inside stored records, behind the bytes that say which message it is.
+
+Owns how a class is found by its name and read from behind such bytes. What those bytes are is known
+to `control`, `coordinator` and `metadata_log`, each for its own records.
+"""
+
+from __future__ import annotations
+
+from .. import messages as generated
+from ..messages.base import Message
+from ..wire.errors import DecodeError
+
+__all__ = ["class_called", "decode_behind"]
+
+
+def class_called(name: str) -> type[Message]:
+    """The generated class of that name."""
+    found: type[Message] = getattr(generated, name)
+    return found
+
+
+def decode_behind(cls: type[Message], data: bytes, start: int, version: int) -> Message:
+    """The message that `data` holds from `start` on, up to its end.
+
+    Raises DecodeError, whose offset counts from the start of `data`.
+    """
+    try:
+        return cls.decode(data[start:], version)
+    except DecodeError as error:
+        raise error.behind(start) from None
