@@ -113,7 +113,7 @@ def batch_sections(
         codec_id = batch.attributes & CODEC_MASK
         if codec_id and (batch.record_count or first != last):
             _decompress(section, records[first:last], codec_for_id(codec_id), arena)
-        if batch.record_count * MIN_RECORD_BYTES > section.end - section.start:
+        if batch.record_count * MIN_RECORD_BYTES > section.size:
             raise section.corrupt(
                 f"{batch.record_count} records do not fit into {section.size} bytes"
             )

@@ -62,6 +62,12 @@ def _short_varints() -> tuple[Int32s, Int32s]:
 _SHORT_VARINTS, _RECORD_BYTES = _short_varints()
 
 
+def _views(buffer: bytes | memoryview) -> tuple[Bytes, BytePairs]:
+    """The bytes, and each two neighbours as one number, the first the lower; without a copy."""
+    pairs: BytePairs = np.ndarray(max(len(buffer) - 1, 0), dtype="<u2", buffer=buffer, strides=(1,))
+    return np.frombuffer(buffer, dtype=np.uint8), pairs
+
+
 class FieldReader:
     """Reads one field after the other of all records; `position` is where each record's next is.
 
@@ -73,18 +79,7 @@ class FieldReader:
     def __init__(self, buffer: bytes | memoryview, position: Int64s) -> None:
         self.buffer = buffer
         self.position = position
-        self._bytes: Bytes = np.frombuffer(buffer, dtype=np.uint8)
-        # Each two neighbouring bytes as one number, the first the lower; no copy.
-        self._pairs: BytePairs = np.ndarray(
-            max(len(buffer) - 1, 0), dtype="<u2", buffer=buffer, strides=(1,)
-        )
-
-    def of(self, position: Int64s) -> FieldReader:
-        """A reader of the same buffer at other positions."""
-        other = FieldReader.__new__(FieldReader)
-        other.buffer, other._bytes, other._pairs = self.buffer, self._bytes, self._pairs
-        other.position = position
-        return other
+        self._bytes, self._pairs = _views(buffer)
 
     def skip(self, count: int) -> None:
         """Pass over `count` bytes of each record."""
@@ -244,8 +239,7 @@ def _record_ends_in_lockstep(
     Runs are taken by falling record count, so that those still going are always the first. When few
     are left, as where one batch has very many records, those are walked one by one.
     """
-    reader = FieldReader(buffer, np.empty(0, dtype=np.int64))
-    u8, pairs = reader._bytes, reader._pairs
+    u8, pairs = _views(buffer)
     record_counts = np.array(counts, dtype=np.int64)
     order = np.argsort(-record_counts, kind="stable")
     position = np.array(starts, dtype=np.int64)[order]
@@ -302,7 +296,7 @@ def header_ranges(
         rows = np.flatnonzero(counts)
         index = 0
         while len(rows) >= _LEAST_ROWS:
-            some = reader.of(reader.position[rows])
+            some = FieldReader(reader.buffer, reader.position[rows])
             headers.read(some, first[rows] + index)
             reader.position[rows] = some.position
             index += 1
