@@ -20,7 +20,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test quick conformance lint types imports regen bench peers kafka-start \
+.PHONY: help setup demo test quick deep conformance lint types imports regen bench peers kafka-start \
 	kafka-stop lock clean distclean
 
 help: ## list the targets
@@ -50,6 +50,10 @@ test: $(STAMP) ## run every test: unit, real Kafka, peers, Spark
 quick: $(STAMP) ## run the tests that need no broker, no Java, no peers, no Spark and little time
 	PYTHONDEVMODE=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal \
 		--hypothesis-profile=quick -m "$(QUICK)" $(ARGS)
+
+deep: $(STAMP) ## run the property tests on 5,000 examples each, drawn anew; takes half an hour
+	PYTHONDEVMODE=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal \
+		--hypothesis-profile=deep -m "hypothesis and $(QUICK)" $(ARGS)
 
 conformance: $(STAMP) ## put every message to Kafka's own Java classes; write docs/conformance.md
 	$(BIN)/python -m tools.reference conformance

@@ -13,7 +13,7 @@ from .data import JsonText
 from .errors import MAX_SHOWN, CloudEventError, quoted
 from .event import CloudEvent
 from .media_type import parse_media_type
-from .record import Header, Profile
+from .record import DEFAULT, Header, Profile
 from .types import canonical
 from .version_tables import (
     ALL_VERSIONS,
@@ -64,7 +64,7 @@ def by_name(headers: tuple[Header, ...], profile: Profile) -> dict[str, bytes | 
     repeated: str | None = None
     for written, raw in headers:
         name = written.lower() if profile.any_case_headers else written
-        ours = is_event_header(name)
+        ours = is_event_header(written, profile)
         if ours and raw is None:
             continue
         if ours and name in table:
@@ -103,8 +103,10 @@ def _respelled(table: dict[str, bytes | None]) -> dict[str, bytes | None]:
     return table
 
 
-def is_event_header(name: str) -> bool:
-    """True for a header that belongs to the event, in either mode."""
+def is_event_header(name: str, profile: Profile = DEFAULT) -> bool:
+    """True for a header that belongs to the event, in either mode, to a reader of this profile."""
+    if profile.any_case_headers:
+        name = name.lower()
     return name == CONTENT_TYPE or name.startswith(PREFIX)
 
 

@@ -61,12 +61,13 @@ _JSON_NAME: Final = JSON_FORMAT.media_type
 class _StructuredMessage(NamedTuple):
     """What an event read in structured mode remembers.
 
-    One read in binary mode has a plain tuple, which is cheaper: its record's key and headers; the
-    value is its data.
+    One read in binary mode has a plain tuple, which is cheaper: its record's key and headers, and
+    the profile; the value is its data.
     """
 
     record: KafkaRecord
     event_format: EventFormat
+    profile: Profile
 
 
 # --- reading ------------------------------------------------------------------------------------
@@ -147,7 +148,9 @@ def _read(
             name = format_name(content_type, mode)
             if name:
                 event, event_format = read_structured(value, name, _STRUCTURED)
-                event._message = _StructuredMessage(KafkaRecord(key, value, headers), event_format)
+                event._message = _StructuredMessage(
+                    KafkaRecord(key, value, headers), event_format, profile
+                )
                 return event
         version = binary_version(table)
         if version is not None:
@@ -156,7 +159,7 @@ def _read(
                 read_headers(table, version),
                 value,
                 None,
-                (key, headers),
+                (key, headers, profile),
             )
     except (UnknownVersionError, UnknownFormatError) as error:
         if profile.refuse_unknown:
@@ -365,7 +368,7 @@ def kafka_record(event: CloudEvent) -> KafkaRecord | None:
     if isinstance(message, _StructuredMessage):
         return message.record
     if type(message) is tuple:
-        key, headers = message
+        key, headers, _ = message
         return KafkaRecord(key, event.data_bytes(), headers)
     return None
 
@@ -383,7 +386,7 @@ def _parts(
         mode = "binary" if structured is None else "structured"
     if mode == "binary":
         if type(message) is tuple:
-            key, headers = message
+            key, headers, _ = message
             return key, event.data_bytes(), headers
         data = event._data
         value = data if isinstance(data, bytes) else event.data_bytes()
@@ -403,12 +406,15 @@ def _parts(
             written += [header for header in write_headers(event) if header[0] != CONTENT_TYPE]
     else:
         raise CloudEventError(f"mode is binary or structured, not {mode!r}", clauses=_MODES)
-    read_from = None if message is None else kafka_record(event)
-    if read_from is None:
+    if structured is not None:
+        (key, _, headers), _, profile = structured
+    elif type(message) is tuple:
+        key, headers, profile = message
+    else:
         return None, value, tuple(written)
-    # Headers that are not the event's go with it from one mode to the other.
-    written += [header for header in read_from.headers if not is_event_header(header[0])]
-    return read_from.key, value, tuple(written)
+    # Headers that were not the event's to its reader go with it from one mode to the other.
+    written += [header for header in headers if not is_event_header(header[0], profile)]
+    return key, value, tuple(written)
 
 
 def _own_headers(headers: Sequence[Header]) -> Sequence[Header]:

@@ -83,6 +83,7 @@ class _ReadFrom(NamedTuple):
     message: PulsarMessage
     #: None for binary mode.
     event_format: EventFormat | None
+    profile: Profile
 
 
 # --- reading ------------------------------------------------------------------------------------
@@ -110,10 +111,10 @@ def from_pulsar(
     """
     message = _checked_message(properties, payload)
     table = _table(message.properties, profile)
-    reading = _Reading(message, table, bare_values)
+    reading = _Reading(message, table, profile, bare_values)
     try:
         name = _format_name(reading, mode)
-        event = _read_binary(reading) if name is None else _read_structured(message, name)
+        event = _read_binary(reading) if name is None else _read_structured(reading, name)
     except (UnknownVersionError, UnknownFormatError) as error:
         if profile.refuse_unknown:
             raise
@@ -131,6 +132,7 @@ class _Reading(NamedTuple):
     message: PulsarMessage
     #: The properties of CloudEvents, spelled as the draft does.
     table: dict[str, str]
+    profile: Profile
     bare_values: bool
 
     def json_string(self, name: str) -> str | None:
@@ -178,11 +180,12 @@ def _checked_message(properties: Mapping[str, str], payload: bytes | None) -> Pu
 
 def _table(properties: Mapping[str, str], profile: Profile) -> dict[str, str]:
     """The properties that speak of CloudEvents."""
-    if not profile.any_case_headers:
-        return {name: text for name, text in properties.items() if name.startswith(PREFIX)}
     table: dict[str, str] = {}
     for written, text in properties.items():
-        if not written.upper().startswith(PREFIX):
+        if not _is_event_property(written, profile):
+            continue
+        if not profile.any_case_headers:
+            table[written] = text
             continue
         spelled = _SPELLINGS.get(written.lower()) or _respelled(written)
         if spelled in table:
@@ -193,6 +196,11 @@ def _table(properties: Mapping[str, str], profile: Profile) -> dict[str, str]:
             )
         table[spelled] = text
     return table
+
+
+def _is_event_property(name: str, profile: Profile) -> bool:
+    """True for a property that belongs to the event, to a reader of this profile."""
+    return (name.upper() if profile.any_case_headers else name).startswith(PREFIX)
 
 
 def _respelled(written: str) -> str:
@@ -224,9 +232,9 @@ def _format_name(reading: _Reading, mode: Mode | None) -> str | None:
     return None if mode is None else JSON_FORMAT.media_type
 
 
-def _read_structured(message: PulsarMessage, name: str) -> CloudEvent:
-    event, event_format = read_structured(message.payload, name, _STRUCTURED)
-    event._message = _ReadFrom(message, event_format)
+def _read_structured(reading: _Reading, name: str) -> CloudEvent:
+    event, event_format = read_structured(reading.message.payload, name, _STRUCTURED)
+    event._message = _ReadFrom(reading.message, event_format, reading.profile)
     return event
 
 
@@ -265,9 +273,9 @@ def _read_binary(reading: _Reading) -> CloudEvent | None:
     for name in version.required:
         if name not in attributes:
             raise version.missing_error(_property_of(name), _NAMES)
-    return CloudEvent._decoded(
-        version, attributes, reading.message.payload, None, _ReadFrom(reading.message, None)
-    )
+    message = reading.message
+    read_from = _ReadFrom(message, None, reading.profile)
+    return CloudEvent._decoded(version, attributes, message.payload, None, read_from)
 
 
 def _version(reading: _Reading) -> SpecVersion | None:
@@ -421,9 +429,12 @@ def _message_of(
         written[CONTENT_TYPE] = dump_json(media_type)
     else:
         raise CloudEventError(f"mode is binary or structured, not {mode!r}", clauses=_MODES)
-    kept = {} if read_from is None else read_from.message.properties
-    foreign = {name: text for name, text in kept.items() if not name.upper().startswith(PREFIX)}
-    return PulsarMessage({**written, **foreign}, payload)
+    # Properties that were not the event's to its reader go with it from one mode to the other.
+    if read_from is not None:
+        for name, text in read_from.message.properties.items():
+            if not _is_event_property(name, read_from.profile):
+                written[name] = text
+    return PulsarMessage(written, payload)
 
 
 def _properties_of(event: CloudEvent) -> dict[str, str]:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from kproto_cloudevents import (
     DEFAULT,
@@ -96,6 +96,13 @@ VALUES = (
 )
 
 
+@example(
+    None,
+    b'{"specversion":"1.0","id":"1","source":"/s","type":"t"}',
+    [("Content-Type", b"\x80")],
+    "structured",
+    LENIENT,
+)
 @given(
     st.none() | st.binary(max_size=5),
     VALUES,

@@ -373,6 +373,18 @@ def test_any_case_of_names_in_the_lenient_profile() -> None:
         from_pulsar({**TODAY, "ce-id": '"1"'}, b"", profile=LENIENT)
 
 
+def test_the_properties_that_change_mode_are_those_that_were_the_events_to_its_reader() -> None:
+    theirs = {"ce-contenttype": '"a/b"', "ce-id": "2", "x": ""}
+    structured = {"CE-ContentType": "application/cloudevents+json", **theirs}
+    written = to_pulsar(read(structured, DOCUMENT), "binary").properties
+    assert {name: written[name] for name in theirs} == theirs
+    lenient = {"ce-contenttype": "application/cloudevents+json", "x": ""}
+    written = to_pulsar(read(lenient, DOCUMENT, profile=LENIENT), "binary").properties
+    assert "ce-contenttype" not in written
+    assert written["x"] == ""
+    assert read(written, profile=LENIENT).id == "1"
+
+
 # --- beside the Kafka binding -------------------------------------------------------------------
 
 
