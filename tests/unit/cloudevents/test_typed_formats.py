@@ -184,6 +184,17 @@ def test_structured_mode_on_kafka(chosen: EventFormat, monkeypatch: pytest.Monke
     assert formats.JSON_FORMAT.read(in_json.value or b"") == event
 
 
+def assert_comes_back(chosen: EventFormat, event: CloudEvent) -> None:
+    """What is written of `event` is read as it; JSON may have its type told then."""
+    read = chosen.read(chosen.write(event))
+    added = read.attributes.keys() - event.attributes.keys()
+    if added:
+        assert added == {"datacontenttype"}
+        assert read["datacontenttype"] == "application/json"
+        event = event.replace(datacontenttype="application/json")
+    assert read == event
+
+
 @FORMATS
 @given(st.binary(max_size=60))
 def test_any_bytes_are_read_or_refused(chosen: EventFormat, document: bytes) -> None:
@@ -191,7 +202,7 @@ def test_any_bytes_are_read_or_refused(chosen: EventFormat, document: bytes) -> 
         event = chosen.read(document)
     except CloudEventError:
         return
-    assert chosen.read(chosen.write(event)) == event
+    assert_comes_back(chosen, event)
 
 
 @FORMATS
@@ -206,7 +217,7 @@ def test_damaged_bytes_are_read_or_refused(
         read = chosen.read(damaged)
     except CloudEventError:
         return
-    assert chosen.read(chosen.write(read)).attributes == read.attributes
+    assert_comes_back(chosen, read)
 
 
 @FORMATS
