@@ -8,7 +8,7 @@ version that was released stays as it is. It owns the judgement; `comparison` fi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kproto.schema.layout import layout
@@ -16,7 +16,7 @@ from kproto.schema.specs import MessageSpec
 from kproto.schema.versions import Versions
 
 from .comparison import DifferenceKind, compare_layouts
-from .history import MESSAGE_RENAMED, MESSAGE_RENUMBERED, Union, union
+from .history import MESSAGE_RENAMED, MESSAGE_RENUMBERED, Union, changed_type, union
 from .release import Release
 
 __all__ = ["Change", "format_changes", "release_changes"]
@@ -55,8 +55,14 @@ def release_changes(old: Release, new: Release) -> list[Change]:
 
     Raises DefinitionError when the two cannot be compared.
     """
+    now = {message.name: message for message in new.messages}
+    other = [each for each in old.messages if changed_type(each, now.get(each.name, each))]
+    old = replace(old, messages=tuple(each for each in old.messages if each not in other))
     united = union([old, new])
     found: dict[tuple[str, str, str, str, bool], list[int]] = {}
+    for message in other:
+        detail = f"was {message.type}; is {now[message.name].type}"
+        found[message.name, "message type changed", "", detail, True] = [*message.valid_versions]
     for message in old.messages:
         for version in message.valid_versions:
             unstable = _is_unstable(old, message, version)

@@ -173,7 +173,7 @@ def _report(imported: ImportedRelease) -> None:
 
 def _complain(errors: Sequence[DefinitionError]) -> None:
     for error in errors:
-        print(f"could not read {error}", file=sys.stderr)
+        print(f"kproto-codegen: {error}", file=sys.stderr)
 
 
 def _generate(options: argparse.Namespace) -> int:

@@ -131,7 +131,8 @@ def _compare_fields(old: LayoutField, new: LayoutField, prefix: str) -> Iterator
         yield LayoutDifference(kind, path, f"was {was}; is {after}")
     elif old.name != new.name:
         yield LayoutDifference(DifferenceKind.FIELD_RENAMED, path, f"was {old.name}")
-    if before == after and old.default != new.default:
+    # By their text: -0.0 equals 0.0 and has other bytes, and NaN does not equal itself.
+    if before == after and repr(old.default) != repr(new.default):
         detail = f"was {_default_words(old)}; is {_default_words(new)}"
         yield LayoutDifference(DifferenceKind.DEFAULT, path, detail)
     inner, outer = _struct_of(old.type), _struct_of(new.type)

@@ -67,7 +67,7 @@ def write_tags_function(plan: StructPlan, imports: Imports) -> list[str]:
     for field in written:
         tagged = plan.tagged_versions(field)
         place = f"{target}.{field.slot}"
-        imports.default(field)
+        imports.default_test(field)
         test = field.is_not_default(place)
         if not tagged.covers(flexible):
             test = f"{version_test(tagged, flexible)} and {_alone(test)}"
@@ -87,7 +87,9 @@ def write_tags_function(plan: StructPlan, imports: Imports) -> list[str]:
     return [f"{head}) -> None:", *indent(body)]
 
 
-def default_functions(plans: Sequence[StructPlan], lines: Sequence[str]) -> list[list[str]]:
+def default_functions(
+    plans: Sequence[StructPlan], lines: Sequence[str], imports: Imports
+) -> list[list[str]]:
     """For each struct that `lines` ask it of, the function that tells whether it says nothing.
 
     Comparing field by field costs a twentieth of making a struct of defaults to compare with.
@@ -98,6 +100,8 @@ def default_functions(plans: Sequence[StructPlan], lines: Sequence[str]) -> list
         name = f"_is_default_{plan.snake}"
         if f"{name}(" not in text:
             continue
+        for field in plan.fields:
+            imports.default_test(field)
         tests = [_alone(field.is_default(f"entry.{field.slot}")) for field in plan.fields]
         tests.append("not entry._unknown_tags")
         whole = f"    return {' and '.join(tests)}"
@@ -170,7 +174,7 @@ def _block(
         place = f"{target}.{item.slot}"
         if form.presence is Presence.ABSENT:
             if not item.spec.ignorable:
-                imports.default(item)
+                imports.default_test(item)
                 imports.wire("faults", "WireFault")
                 lines += [f"if {item.is_not_default(place)}:", "    raise WireFault"]
         elif form.presence is Presence.TAGGED:

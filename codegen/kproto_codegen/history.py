@@ -26,6 +26,7 @@ __all__ = [
     "MESSAGE_RENUMBERED",
     "Difference",
     "Union",
+    "changed_type",
     "layout_differences",
     "load_union",
     "union",
@@ -146,21 +147,27 @@ def _unite(older: Sequence[MessageSpec], release: Release) -> list[MessageSpec]:
             newer.put(old)
         else:
             raise DefinitionError(
-                f"is of type {old.type} in one release and of type "
-                f"{newer.by_name[old.name].type} in the next, {release.name}",
-                field=old.name,
+                f"the message {old.name} is of type {old.type} in one release and of type "
+                f"{newer.by_name[old.name].type} in the next, {release.name}; no class can be both"
             )
     return list(newer.by_name.values())
 
 
+#: What a message of a type may become: keys and values of coordinators were `data` once.
+_CONTINUED: Final = frozenset({("data", "coordinator-key"), ("data", "coordinator-value")})
+
+
+def changed_type(old: MessageSpec, new: MessageSpec) -> bool:
+    """Whether two messages of one name are of types that have nothing to do with each other."""
+    return old.type != new.type and (old.type, new.type) not in _CONTINUED
+
+
 def _same_name(old: MessageSpec, newer: _Newer) -> MessageSpec | None:
-    """The newer message of the same name and kind. Coordinator values were `data` once."""
+    """The newer message of the same name and kind."""
     new = newer.by_name.get(old.name)
-    if new is None:
+    if new is None or changed_type(old, new) or _is_renumbered_key(old, newer):
         return None
-    if new.type == old.type or (old.type, new.type) == ("data", "coordinator-value"):
-        return new
-    return None
+    return new
 
 
 def _is_renumbered_key(old: MessageSpec, newer: _Newer) -> bool:

@@ -23,6 +23,8 @@ class Imports:
         self._wire: dict[str, set[str]] = {}
         self._shapes: dict[str, str] = {}
         self._tables: dict[str, str] = {}
+        #: Whether `operator.index` is needed.
+        self.index = False
 
     def wire(self, module: str, name: str) -> None:
         """A name of `kproto.wire`."""
@@ -35,6 +37,15 @@ class Imports:
             self.wire("uuid", "ZERO_UUID")
         elif "Uuid" in made:
             self.wire("uuid", "Uuid")
+
+    def default_test(self, field: FieldPlan) -> None:
+        """Whatever the test needs of whether `field` is at its default."""
+        self.default(field)
+        test = field.is_default("")
+        for name in ("BOOLS", "elements"):
+            if name in test:
+                self.wire("writing", name)
+        self.index |= "index" in test
 
     def shape(self, types: list[str]) -> tuple[str, int]:
         """The name and the size in bytes of the Struct for neighbouring numbers."""

@@ -22,6 +22,7 @@ from .presence import versions_in_use
 from .source import chain, chains
 
 __all__ = [
+    "NEVER_LAZY",
     "PYTHON_TYPES",
     "FieldPlan",
     "Form",
@@ -42,6 +43,16 @@ PYTHON_TYPES = {
     "records": "bytes",
 }
 
+
+#: Attributes that are no property: in the body of a class it would hide a builtin that annotations
+#: and decorators there name, or the slot behind it something that every struct inherits.
+NEVER_LAZY = frozenset(
+    {
+        *("bool", "bytes", "classmethod", "float", "frozenset", "int", "property", "range", "str"),
+        *("classes", "definition", "generated", "is_protocol", "names"),
+        *("read_fields", "shown", "unknown_tags", "write_fields"),
+    }
+)
 
 #: Numbers that nobody knows by their digits.
 _BOUNDS = {
@@ -84,11 +95,12 @@ class FieldPlan:
         """True for a struct that is tagged wherever it exists: it is mostly absent.
 
         Its slot holds DEFAULT until somebody asks for it, which spares reading and writing three
-        objects for each partition of a fetch.
+        objects for each partition of a fetch. Where its property or its slot would get into the
+        way of the class, it is there from the start.
         """
         spec = self.spec
         tagged = bool(spec.tagged_versions) and spec.tagged_versions.covers(spec.versions)
-        return spec.is_struct and not self.nullable and tagged
+        return spec.is_struct and not self.nullable and tagged and self.attribute not in NEVER_LAZY
 
     @property
     def slot(self) -> str:
@@ -145,10 +157,11 @@ class FieldPlan:
                 return f"{value} is not DEFAULT and {test}"
             return f"{value} is None or {test}" if self.nullable else test
         if self.spec.is_array:
-            return f"{value} is None or len({value}) > 0" if self.nullable else f"len({value}) > 0"
+            test = f"len(elements({value})) > 0"
+            return f"{value} is None or {test}" if self.nullable else test
         if isinstance(default, bool):
-            return f"{value} is not {default}"
-        return f"{value} != {self._scalar(default)}"
+            return f"not BOOLS[{value}]" if default else f"BOOLS[{value}]"
+        return f"{self._compared(value)} != {self._scalar(default)}"
 
     def is_default(self, value: str) -> str:
         """Source of the test that `value` is the default: the opposite of `is_not_default`."""
@@ -161,11 +174,15 @@ class FieldPlan:
                 return f"{value} is DEFAULT or {test}"
             return f"{value} is not None and {test}" if self.nullable else test
         if self.spec.is_array:
-            test = f"len({value}) == 0"
+            test = f"len(elements({value})) == 0"
             return f"{value} is not None and {test}" if self.nullable else test
         if isinstance(default, bool):
-            return f"{value} is {default}"
-        return f"{value} == {self._scalar(default)}"
+            return f"BOOLS[{value}]" if default else f"not BOOLS[{value}]"
+        return f"{self._compared(value)} == {self._scalar(default)}"
+
+    def _compared(self, value: str) -> str:
+        """Source of what stands for `value` in a comparison: 1.0 must not pass for an int."""
+        return f"index({value})" if PYTHON_TYPES.get(self.spec.type, "int") == "int" else value
 
     def fresh_default(self) -> str:
         """Source that makes the default of the attribute, never a shared list or struct."""

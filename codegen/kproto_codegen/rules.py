@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from kproto.schema.naming import module_name
+from kproto.schema.naming import class_name, module_name
 from kproto.schema.specs import MessageSpec
 
 from . import field_rules, message_rules, struct_rules
 from .errors import DefinitionError
-from .finding import Finding, Profile, Rule, of_message
+from .finding import Finding, Profile, Rule, defining_places, of_message, of_place
 from .parser import Definition
 
 __all__ = [
@@ -97,7 +97,7 @@ def check_messages(definitions: Iterable[Definition]) -> list[DefinitionError]:
     """What is wrong between the messages of one release, told of the later one.
 
     Two messages have one name, or names that make one module in Python, or one api key within a
-    module and type.
+    module and type; or a struct of a request has the name of the response.
     """
     names: dict[str, Definition] = {}
     modules: dict[str, Definition] = {}
@@ -126,4 +126,18 @@ def check_messages(definitions: Iterable[Definition]) -> list[DefinitionError]:
                 f"{message.type} of api key {message.api_key}"
             )
             faults.append(of_message(definition, "apiKey", reason).error)
+    for (module, kind, key), request in keys.items():
+        response = keys.get((module, "response", key))
+        if kind == "request" and response is not None:
+            faults += _named_as(request, response.spec)
     return faults
+
+
+def _named_as(request: Definition, response: MessageSpec) -> list[DefinitionError]:
+    """A request knows the class of its response, so that no struct of it may have that name."""
+    reason = "the struct {} would have the name of the response in Python"
+    return [
+        of_place(request, place, "type", reason.format(name)).error
+        for name, place in defining_places(request)
+        if class_name(name) == class_name(response.name)
+    ]

@@ -71,7 +71,7 @@ class _Block:
             return
         if form.presence is Presence.ABSENT:
             if not spec.ignorable:
-                self.imports.default(field)
+                self.imports.default_test(field)
                 self.imports.wire("faults", "WireFault")
                 self.lines += [f"if {field.is_not_default(place)}:", "    raise WireFault"]
             return

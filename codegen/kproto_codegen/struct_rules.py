@@ -74,14 +74,10 @@ def struct_name(definition: Definition) -> Iterator[Finding]:
 def struct_names_in_python(definition: Definition) -> Iterator[Finding]:
     """No two structs of a message need the same class or function in its module.
 
-    Java tells `TopicID` from `TopicId`; the functions that read and write them here do not. A
-    request knows the class of its response, so that no struct of it may have that name.
+    Java tells `TopicID` from `TopicId`; the functions that read and write them here do not.
     """
     spec = definition.spec
     first = dict.fromkeys(_python_names(spec.name, spec.fields), spec.name)
-    if spec.type == "request":
-        response = spec.name.removesuffix("Request") + "Response"
-        first[class_name(response)] = "the response"
     for name, place in defining_places(definition):
         if name == spec.name:  # which is for struct_name to say
             continue

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable
+from operator import index
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -75,7 +76,7 @@ class AddPartitionsToTxnTopicCollection(KeyedList[AddPartitionsToTxnTopic]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> AddPartitionsToTxnTopic | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[AddPartitionsToTxnTopic]:
@@ -122,7 +123,7 @@ class AddPartitionsToTxnTransactionCollection(KeyedList[AddPartitionsToTxnTransa
     _KEY = ("transactional_id",)
 
     def find(self, *, transactional_id: str) -> AddPartitionsToTxnTransaction | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(transactional_id)
 
     def find_all(self, *, transactional_id: str) -> list[AddPartitionsToTxnTransaction]:
@@ -223,7 +224,7 @@ class AddPartitionsToTxnRequest(Request["AddPartitionsToTxnResponse"]):
         if version >= 4:
             write_compact_array_length(append, len(self.transactions))
             _write_add_partitions_to_txn_transaction(append, self.transactions, version)
-        elif len(self.transactions) > 0:
+        elif len(elements(self.transactions)) > 0:
             raise WireFault
         if version >= 4:
             if self.v3_and_below_transactional_id != "":
@@ -233,16 +234,16 @@ class AddPartitionsToTxnRequest(Request["AddPartitionsToTxnResponse"]):
         else:
             write_string(append, self.v3_and_below_transactional_id)
         if version >= 4:
-            if self.v3_and_below_producer_id != 0:
+            if index(self.v3_and_below_producer_id) != 0:
                 raise WireFault
-            if self.v3_and_below_producer_epoch != 0:
+            if index(self.v3_and_below_producer_epoch) != 0:
                 raise WireFault
         else:
             append(
                 _INT64_INT16.pack(self.v3_and_below_producer_id, self.v3_and_below_producer_epoch)
             )
         if version >= 4:
-            if len(self.v3_and_below_topics) > 0:
+            if len(elements(self.v3_and_below_topics)) > 0:
                 raise WireFault
         elif version >= 3:
             write_compact_array_length(append, len(self.v3_and_below_topics))

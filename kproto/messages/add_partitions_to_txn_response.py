@@ -72,7 +72,7 @@ class AddPartitionsToTxnPartitionResultCollection(KeyedList[AddPartitionsToTxnPa
     _KEY = ("partition_index",)
 
     def find(self, *, partition_index: int) -> AddPartitionsToTxnPartitionResult | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(partition_index)
 
     def find_all(self, *, partition_index: int) -> list[AddPartitionsToTxnPartitionResult]:
@@ -112,7 +112,7 @@ class AddPartitionsToTxnTopicResultCollection(KeyedList[AddPartitionsToTxnTopicR
     _KEY = ("name",)
 
     def find(self, *, name: str) -> AddPartitionsToTxnTopicResult | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[AddPartitionsToTxnTopicResult]:
@@ -150,7 +150,7 @@ class AddPartitionsToTxnResultCollection(KeyedList[AddPartitionsToTxnResult]):
     _KEY = ("transactional_id",)
 
     def find(self, *, transactional_id: str) -> AddPartitionsToTxnResult | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(transactional_id)
 
     def find_all(self, *, transactional_id: str) -> list[AddPartitionsToTxnResult]:
@@ -241,10 +241,10 @@ class AddPartitionsToTxnResponse(Response):
             append(_INT16.pack(self.error_code))
             write_compact_array_length(append, len(self.results_by_transaction))
             _write_add_partitions_to_txn_result(append, self.results_by_transaction, version)
-        elif len(self.results_by_transaction) > 0:
+        elif len(elements(self.results_by_transaction)) > 0:
             raise WireFault
         if version >= 4:
-            if len(self.results_by_topic_v3_and_below) > 0:
+            if len(elements(self.results_by_topic_v3_and_below)) > 0:
                 raise WireFault
         elif version >= 3:
             write_compact_array_length(append, len(self.results_by_topic_v3_and_below))

@@ -75,7 +75,7 @@ class ListenerCollection(KeyedList[Listener]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> Listener | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[Listener]:
@@ -160,7 +160,7 @@ class AddRaftVoterRequest(Request["AddRaftVoterResponse"]):
         _write_listener(append, self.listeners, version)
         if version >= 1:
             append(_BOOL.pack(BOOLS[self.ack_when_committed]))
-        elif self.ack_when_committed is not True:
+        elif not BOOLS[self.ack_when_committed]:
             raise WireFault
         if self._unknown_tags:
             write_tags(append, (), self._unknown_tags)

@@ -78,7 +78,7 @@ class AlterableConfigCollection(KeyedList[AlterableConfig]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> AlterableConfig | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[AlterableConfig]:
@@ -122,7 +122,7 @@ class AlterConfigsResourceCollection(KeyedList[AlterConfigsResource]):
     def find(
         self, *, resource_type: int = 0, resource_name: str = ""
     ) -> AlterConfigsResource | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(resource_type, resource_name)
 
     def find_all(

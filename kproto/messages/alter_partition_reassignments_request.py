@@ -139,7 +139,7 @@ class AlterPartitionReassignmentsRequest(Request["AlterPartitionReassignmentsRes
         append(_INT32.pack(self.timeout_ms))
         if version >= 1:
             append(_BOOL.pack(BOOLS[self.allow_replication_factor_change]))
-        elif self.allow_replication_factor_change is not True:
+        elif not BOOLS[self.allow_replication_factor_change]:
             raise WireFault
         write_compact_array_length(append, len(self.topics))
         _write_reassignable_topic(append, self.topics, version)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable
+from operator import index
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -253,18 +254,18 @@ def _write_partition_data(append: Append, entries: Collection[PartitionData], ve
     for entry in elements(entries):
         append(_INT32X2.pack(entry.partition_index, entry.leader_epoch))
         if version >= 3:
-            if len(entry.new_isr) > 0:
+            if len(elements(entry.new_isr)) > 0:
                 raise WireFault
             write_compact_array_length(append, len(entry.new_isr_with_epochs))
             _write_broker_state(append, entry.new_isr_with_epochs, version)
         else:
             write_compact_array_length(append, len(entry.new_isr))
             write_numbers(append, entry.new_isr, "i")
-            if len(entry.new_isr_with_epochs) > 0:
+            if len(elements(entry.new_isr_with_epochs)) > 0:
                 raise WireFault
         if version >= 1:
             append(_INT8.pack(entry.leader_recovery_state))
-        elif entry.leader_recovery_state != 0:
+        elif index(entry.leader_recovery_state) != 0:
             raise WireFault
         append(_INT32.pack(entry.partition_epoch))
         if entry._unknown_tags:

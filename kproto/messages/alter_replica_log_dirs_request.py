@@ -70,7 +70,7 @@ class AlterReplicaLogDirTopicCollection(KeyedList[AlterReplicaLogDirTopic]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> AlterReplicaLogDirTopic | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[AlterReplicaLogDirTopic]:
@@ -108,7 +108,7 @@ class AlterReplicaLogDirCollection(KeyedList[AlterReplicaLogDir]):
     _KEY = ("path",)
 
     def find(self, *, path: str) -> AlterReplicaLogDir | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(path)
 
     def find_all(self, *, path: str) -> list[AlterReplicaLogDir]:

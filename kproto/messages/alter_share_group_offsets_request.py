@@ -83,7 +83,7 @@ class AlterShareGroupOffsetsRequestTopicCollection(KeyedList[AlterShareGroupOffs
     _KEY = ("topic_name",)
 
     def find(self, *, topic_name: str) -> AlterShareGroupOffsetsRequestTopic | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(topic_name)
 
     def find_all(self, *, topic_name: str) -> list[AlterShareGroupOffsetsRequestTopic]:

@@ -94,7 +94,7 @@ class AlterShareGroupOffsetsResponseTopicCollection(KeyedList[AlterShareGroupOff
     _KEY = ("topic_name",)
 
     def find(self, *, topic_name: str) -> AlterShareGroupOffsetsResponseTopic | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(topic_name)
 
     def find_all(self, *, topic_name: str) -> list[AlterShareGroupOffsetsResponseTopic]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable
+from operator import index
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -85,7 +86,7 @@ class ApiVersionCollection(KeyedList[ApiVersion]):
     _KEY = ("api_key",)
 
     def find(self, *, api_key: int) -> ApiVersion | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(api_key)
 
     def find_all(self, *, api_key: int) -> list[ApiVersion]:
@@ -126,7 +127,7 @@ class SupportedFeatureKeyCollection(KeyedList[SupportedFeatureKey]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> SupportedFeatureKey | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[SupportedFeatureKey]:
@@ -167,7 +168,7 @@ class FinalizedFeatureKeyCollection(KeyedList[FinalizedFeatureKey]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> FinalizedFeatureKey | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[FinalizedFeatureKey]:
@@ -462,24 +463,24 @@ def _write_api_versions_response_tags(
     out: Append, message: ApiVersionsResponse, version: int
 ) -> None:
     tagged: list[RawTaggedField] = []
-    if len(message.supported_features) > 0:
+    if len(elements(message.supported_features)) > 0:
         pieces: list[bytes] = []
         append = pieces.append
         write_compact_array_length(append, len(message.supported_features))
         _write_supported_feature_key(append, message.supported_features, version)
         tagged.append(RawTaggedField(0, b"".join(pieces)))
-    if message.finalized_features_epoch != -1:
+    if index(message.finalized_features_epoch) != -1:
         pieces = []
         append = pieces.append
         append(_INT64.pack(message.finalized_features_epoch))
         tagged.append(RawTaggedField(1, b"".join(pieces)))
-    if len(message.finalized_features) > 0:
+    if len(elements(message.finalized_features)) > 0:
         pieces = []
         append = pieces.append
         write_compact_array_length(append, len(message.finalized_features))
         _write_finalized_feature_key(append, message.finalized_features, version)
         tagged.append(RawTaggedField(2, b"".join(pieces)))
-    if message.zk_migration_ready is not False:
+    if BOOLS[message.zk_migration_ready]:
         pieces = []
         append = pieces.append
         append(_BOOL.pack(BOOLS[message.zk_migration_ready]))

@@ -93,7 +93,12 @@ class Struct:
     @classmethod
     def _names(cls) -> list[str]:
         """The fields; some are properties in front of a slot with an underscore."""
-        return [slot.lstrip("_") for slot in cls.__slots__]
+        return [slot.lstrip("_") for slot in cls._generated().__slots__]
+
+    @classmethod
+    def _generated(cls) -> type[Self]:
+        """The class that the generator made: this one, or the one that it was derived from."""
+        return next(made for made in cls.__mro__ if made.__base__ in _BASES)
 
     def _shown(self, name: str) -> str:
         value = getattr(self, name)
@@ -131,8 +136,8 @@ class KeyedList(list[T]):
     def _find(self, *key: object) -> T | None:
         """An element with that key, or None.
 
-        Of several it is the first, unless an earlier one got the key after the last look-up: to
-        see that would take a look at every element.
+        Of several it is the first, unless keys or the places of elements were changed after a
+        look-up: to see that would take a look at every element.
         """
         try:
             element = self._indexed_element(key)
@@ -283,11 +288,6 @@ class Message(Struct):
         return message
 
     @classmethod
-    def _generated(cls) -> type[Message]:
-        """The class that the generator made: this one, or the one that it was derived from."""
-        return next(made for made in cls.__mro__ if "_read_fields" in vars(made))
-
-    @classmethod
     def _definition(cls) -> MessageSpec:
         """The definition that the class was made of."""
         from ..schema.definitions import definitions_of
@@ -326,6 +326,10 @@ class Request(Message, Generic[R]):
     LISTENERS: ClassVar[tuple[str, ...]]
 
 
+#: What a generated class is derived from.
+_BASES: Final = frozenset({Struct, Message, Request, Response})
+
+
 def _same_tags(first: list[RawTaggedField] | None, second: list[RawTaggedField] | None) -> bool:
     """Whether two lists of unknown tagged fields are written alike: by ascending number."""
     if not first or not second or first == second:
@@ -339,8 +343,10 @@ def _same_tags(first: list[RawTaggedField] | None, second: list[RawTaggedField] 
 def _as_bytes(cls: type[Message], version: int, data: Any) -> bytes:
     try:
         return bytes(memoryview(data))
-    except TypeError:
+    except (TypeError, ValueError) as error:
         reason = f"bytes are wanted, not {type(data).__name__}"
+        if isinstance(error, ValueError):
+            reason = "bytes are wanted, not a memoryview that was released"
         raise DecodeError(reason, message=cls.__name__, version=version, offset=0) from None
 
 
@@ -354,7 +360,11 @@ def _as_offset(cls: type[Message], version: int, offset: Any) -> int:
 
 def _no_such_version(cls: type[Message], version: int) -> str:
     known = cls.VALID_VERSIONS
-    return f"version {version!r} is not one of {known.start} to {known.stop - 1}"
+    try:
+        told = repr(version)
+    except ValueError:  # Python turns no number of thousands of digits into text
+        told = "of such length"
+    return f"version {told} is not one of {known.start} to {known.stop - 1}"
 
 
 def _why_not_read(

@@ -132,7 +132,7 @@ class LeaderEndpointCollection(KeyedList[LeaderEndpoint]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> LeaderEndpoint | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[LeaderEndpoint]:

@@ -126,7 +126,7 @@ class NodeEndpointCollection(KeyedList[NodeEndpoint]):
     _KEY = ("node_id",)
 
     def find(self, *, node_id: int) -> NodeEndpoint | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(node_id)
 
     def find_all(self, *, node_id: int) -> list[NodeEndpoint]:
@@ -193,7 +193,7 @@ class BeginQuorumEpochResponse(Response):
         else:
             write_array_length(append, len(self.topics))
             _write_topic_data(append, self.topics, version)
-            if len(self.node_endpoints) > 0:
+            if len(elements(self.node_endpoints)) > 0:
                 raise WireFault
             if self._unknown_tags:
                 raise WireFault
@@ -338,7 +338,7 @@ def _write_begin_quorum_epoch_response_tags(
     out: Append, message: BeginQuorumEpochResponse, version: int
 ) -> None:
     tagged: list[RawTaggedField] = []
-    if len(message.node_endpoints) > 0:
+    if len(elements(message.node_endpoints)) > 0:
         pieces: list[bytes] = []
         append = pieces.append
         write_compact_array_length(append, len(message.node_endpoints))

@@ -17,7 +17,14 @@ from ..wire.reading import (
 )
 from ..wire.tags import RawTaggedField
 from ..wire.uuid import Uuid
-from ..wire.writing import BOOLS, Append, write_compact_array_length, write_tags, write_uuids
+from ..wire.writing import (
+    BOOLS,
+    Append,
+    elements,
+    write_compact_array_length,
+    write_tags,
+    write_uuids,
+)
 from .base import Request
 
 if TYPE_CHECKING:
@@ -111,7 +118,7 @@ class BrokerHeartbeatRequest(Request["BrokerHeartbeatResponse"]):
                 BOOLS[self.want_shut_down],
             )
         )
-        if version == 0 and len(self.offline_log_dirs) > 0:
+        if version == 0 and len(elements(self.offline_log_dirs)) > 0:
             raise WireFault
         if version <= 1 and self.cordoned_log_dirs is not None:
             raise WireFault
@@ -148,7 +155,7 @@ def _write_broker_heartbeat_request_tags(
     out: Append, message: BrokerHeartbeatRequest, version: int
 ) -> None:
     tagged: list[RawTaggedField] = []
-    if version >= 1 and len(message.offline_log_dirs) > 0:
+    if version >= 1 and len(elements(message.offline_log_dirs)) > 0:
         pieces: list[bytes] = []
         append = pieces.append
         write_compact_array_length(append, len(message.offline_log_dirs))

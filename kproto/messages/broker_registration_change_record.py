@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
+from operator import index
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -17,7 +18,7 @@ from ..wire.reading import (
 )
 from ..wire.tags import RawTaggedField
 from ..wire.uuid import Uuid
-from ..wire.writing import Append, write_compact_array_length, write_tags, write_uuids
+from ..wire.writing import Append, elements, write_compact_array_length, write_tags, write_uuids
 from .base import Message
 
 __all__ = [
@@ -93,9 +94,9 @@ class BrokerRegistrationChangeRecord(Message):
 
     def _write_fields(self, append: Append, version: int) -> None:
         append(_INT32_INT64.pack(self.broker_id, self.broker_epoch))
-        if version == 0 and self.in_controlled_shutdown != 0:
+        if version == 0 and index(self.in_controlled_shutdown) != 0:
             raise WireFault
-        if version <= 1 and len(self.log_dirs) > 0:
+        if version <= 1 and len(elements(self.log_dirs)) > 0:
             raise WireFault
         if version <= 2 and self.cordoned_log_dirs is not None:
             raise WireFault
@@ -138,17 +139,17 @@ def _write_broker_registration_change_record_tags(
     out: Append, message: BrokerRegistrationChangeRecord, version: int
 ) -> None:
     tagged: list[RawTaggedField] = []
-    if message.fenced != 0:
+    if index(message.fenced) != 0:
         pieces: list[bytes] = []
         append = pieces.append
         append(_INT8.pack(message.fenced))
         tagged.append(RawTaggedField(0, b"".join(pieces)))
-    if version >= 1 and message.in_controlled_shutdown != 0:
+    if version >= 1 and index(message.in_controlled_shutdown) != 0:
         pieces = []
         append = pieces.append
         append(_INT8.pack(message.in_controlled_shutdown))
         tagged.append(RawTaggedField(1, b"".join(pieces)))
-    if version >= 2 and len(message.log_dirs) > 0:
+    if version >= 2 and len(elements(message.log_dirs)) > 0:
         pieces = []
         append = pieces.append
         write_compact_array_length(append, len(message.log_dirs))

@@ -84,7 +84,7 @@ class ListenerCollection(KeyedList[Listener]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> Listener | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[Listener]:
@@ -125,7 +125,7 @@ class FeatureCollection(KeyedList[Feature]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> Feature | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[Feature]:
@@ -239,7 +239,7 @@ class BrokerRegistrationRequest(Request["BrokerRegistrationResponse"]):
         write_compact_nullable_string(append, self.rack)
         if version >= 1:
             append(_BOOL.pack(BOOLS[self.is_migrating_zk_broker]))
-        elif self.is_migrating_zk_broker is not False:
+        elif BOOLS[self.is_migrating_zk_broker]:
             raise WireFault
         if version >= 2:
             write_compact_array_length(append, len(self.log_dirs))

@@ -192,7 +192,7 @@ def _write_topic_partitions(
 
 def _write_topic_partitions_tags(out: Append, entry: TopicPartitions, version: int) -> None:
     tagged: list[RawTaggedField] = []
-    if entry.assignment_epochs is None or len(entry.assignment_epochs) > 0:
+    if entry.assignment_epochs is None or len(elements(entry.assignment_epochs)) > 0:
         pieces: list[bytes] = []
         append = pieces.append
         if entry.assignment_epochs is None:

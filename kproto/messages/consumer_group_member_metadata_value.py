@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable
+from operator import index
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -290,7 +291,7 @@ def _write_consumer_group_member_metadata_value_tags(
 
 def _is_default_classic_member_metadata(entry: ClassicMemberMetadata) -> bool:
     return (
-        entry.session_timeout_ms == 0
-        and len(entry.supported_protocols) == 0
+        index(entry.session_timeout_ms) == 0
+        and len(elements(entry.supported_protocols)) == 0
         and not entry._unknown_tags
     )

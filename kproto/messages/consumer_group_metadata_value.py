@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import struct
+from operator import index
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -88,7 +89,7 @@ def _write_consumer_group_metadata_value_tags(
     out: Append, message: ConsumerGroupMetadataValue, version: int
 ) -> None:
     tagged: list[RawTaggedField] = []
-    if message.metadata_hash != 0:
+    if index(message.metadata_hash) != 0:
         pieces: list[bytes] = []
         append = pieces.append
         append(_INT64.pack(message.metadata_hash))

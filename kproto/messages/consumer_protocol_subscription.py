@@ -68,7 +68,7 @@ class TopicPartitionCollection(KeyedList[TopicPartition]):
     _KEY = ("topic",)
 
     def find(self, *, topic: str) -> TopicPartition | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(topic)
 
     def find_all(self, *, topic: str) -> list[TopicPartition]:

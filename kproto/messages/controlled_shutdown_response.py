@@ -67,7 +67,7 @@ class RemainingPartitionCollection(KeyedList[RemainingPartition]):
     _KEY = ("topic_name", "partition_index")
 
     def find(self, *, topic_name: str = "", partition_index: int = 0) -> RemainingPartition | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(topic_name, partition_index)
 
     def find_all(

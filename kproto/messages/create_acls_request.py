@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable
+from operator import index
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -189,7 +190,7 @@ def _write_acl_creation(append: Append, entries: Collection[AclCreation], versio
             write_string(append, entry.resource_name)
         if version >= 1:
             append(_INT8.pack(entry.resource_pattern_type))
-        elif entry.resource_pattern_type != 3:
+        elif index(entry.resource_pattern_type) != 3:
             raise WireFault
         if version >= 2:
             write_compact_string(append, entry.principal)

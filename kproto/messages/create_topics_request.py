@@ -82,7 +82,7 @@ class CreatableReplicaAssignmentCollection(KeyedList[CreatableReplicaAssignment]
     _KEY = ("partition_index",)
 
     def find(self, *, partition_index: int) -> CreatableReplicaAssignment | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(partition_index)
 
     def find_all(self, *, partition_index: int) -> list[CreatableReplicaAssignment]:
@@ -120,7 +120,7 @@ class CreatableTopicConfigCollection(KeyedList[CreatableTopicConfig]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> CreatableTopicConfig | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[CreatableTopicConfig]:
@@ -168,7 +168,7 @@ class CreatableTopicCollection(KeyedList[CreatableTopic]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> CreatableTopic | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[CreatableTopic]:
@@ -240,7 +240,7 @@ class CreateTopicsRequest(Request["CreateTopicsResponse"]):
         append(_INT32.pack(self.timeout_ms))
         if version >= 1:
             append(_BOOL.pack(BOOLS[self.validate_only]))
-        elif self.validate_only is not False:
+        elif BOOLS[self.validate_only]:
             raise WireFault
         if version >= 5:
             if self._unknown_tags:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable
+from operator import index
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -144,7 +145,7 @@ class CreatableTopicResultCollection(KeyedList[CreatableTopicResult]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> CreatableTopicResult | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[CreatableTopicResult]:
@@ -355,7 +356,7 @@ def _write_creatable_topic_result_tags(
     out: Append, entry: CreatableTopicResult, version: int
 ) -> None:
     tagged: list[RawTaggedField] = []
-    if entry.topic_config_error_code != 0:
+    if index(entry.topic_config_error_code) != 0:
         pieces: list[bytes] = []
         append = pieces.append
         append(_INT16.pack(entry.topic_config_error_code))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable
+from operator import index
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -192,7 +193,7 @@ def _write_delete_acls_filter(
             write_nullable_string(append, entry.resource_name_filter)
         if version >= 1:
             append(_INT8.pack(entry.pattern_type_filter))
-        elif entry.pattern_type_filter != 3:
+        elif index(entry.pattern_type_filter) != 3:
             raise WireFault
         if version >= 2:
             write_compact_nullable_string(append, entry.principal_filter)

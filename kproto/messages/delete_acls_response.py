@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable
+from operator import index
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -249,7 +250,7 @@ def _write_delete_acls_matching_acl(
             write_string(append, entry.resource_name)
         if version >= 1:
             append(_INT8.pack(entry.pattern_type))
-        elif entry.pattern_type != 3:
+        elif index(entry.pattern_type) != 3:
             raise WireFault
         if version >= 2:
             write_compact_string(append, entry.principal)

@@ -73,7 +73,7 @@ class DeletableGroupResultCollection(KeyedList[DeletableGroupResult]):
     _KEY = ("group_id",)
 
     def find(self, *, group_id: str) -> DeletableGroupResult | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(group_id)
 
     def find_all(self, *, group_id: str) -> list[DeletableGroupResult]:

@@ -72,7 +72,7 @@ class DeleteRecordsPartitionResultCollection(KeyedList[DeleteRecordsPartitionRes
     _KEY = ("partition_index",)
 
     def find(self, *, partition_index: int) -> DeleteRecordsPartitionResult | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(partition_index)
 
     def find_all(self, *, partition_index: int) -> list[DeleteRecordsPartitionResult]:
@@ -110,7 +110,7 @@ class DeleteRecordsTopicResultCollection(KeyedList[DeleteRecordsTopicResult]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> DeleteRecordsTopicResult | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[DeleteRecordsTopicResult]:

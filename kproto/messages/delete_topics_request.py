@@ -126,7 +126,7 @@ class DeleteTopicsRequest(Request["DeleteTopicsResponse"]):
         if version >= 6:
             write_compact_array_length(append, len(self.topics))
             _write_delete_topic_state(append, self.topics, version)
-        elif len(self.topics) > 0:
+        elif len(elements(self.topics)) > 0:
             raise WireFault
         if 4 <= version <= 5:
             write_compact_array_length(append, len(self.topic_names))

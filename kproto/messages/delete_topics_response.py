@@ -79,7 +79,7 @@ class DeletableTopicResultCollection(KeyedList[DeletableTopicResult]):
     _KEY = ("name",)
 
     def find(self, *, name: str | None) -> DeletableTopicResult | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str | None) -> list[DeletableTopicResult]:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import struct
+from operator import index
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -116,7 +117,7 @@ class DescribeAclsRequest(Request["DescribeAclsResponse"]):
             write_nullable_string(append, self.resource_name_filter)
         if version >= 1:
             append(_INT8.pack(self.pattern_type_filter))
-        elif self.pattern_type_filter != 3:
+        elif index(self.pattern_type_filter) != 3:
             raise WireFault
         if version >= 2:
             write_compact_nullable_string(append, self.principal_filter)

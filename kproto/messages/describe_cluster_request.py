@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import struct
+from operator import index
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -79,11 +80,11 @@ class DescribeClusterRequest(Request["DescribeClusterResponse"]):
         append(_BOOL.pack(BOOLS[self.include_cluster_authorized_operations]))
         if version >= 1:
             append(_INT8.pack(self.endpoint_type))
-        elif self.endpoint_type != 1:
+        elif index(self.endpoint_type) != 1:
             raise WireFault
         if version >= 2:
             append(_BOOL.pack(BOOLS[self.include_fenced_brokers]))
-        elif self.include_fenced_brokers is not False:
+        elif BOOLS[self.include_fenced_brokers]:
             raise WireFault
         if self._unknown_tags:
             write_tags(append, (), self._unknown_tags)

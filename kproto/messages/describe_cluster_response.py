@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable
+from operator import index
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -77,7 +78,7 @@ class DescribeClusterBrokerCollection(KeyedList[DescribeClusterBroker]):
     _KEY = ("broker_id",)
 
     def find(self, *, broker_id: int) -> DescribeClusterBroker | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(broker_id)
 
     def find_all(self, *, broker_id: int) -> list[DescribeClusterBroker]:
@@ -171,7 +172,7 @@ class DescribeClusterResponse(Response):
         write_compact_nullable_string(append, self.error_message)
         if version >= 1:
             append(_INT8.pack(self.endpoint_type))
-        elif self.endpoint_type != 1:
+        elif index(self.endpoint_type) != 1:
             raise WireFault
         write_compact_string(append, self.cluster_id)
         append(_INT32.pack(self.controller_id))
@@ -221,7 +222,7 @@ def _write_describe_cluster_broker(
         write_compact_nullable_string(append, entry.rack)
         if version >= 2:
             append(_BOOL.pack(BOOLS[entry.is_fenced]))
-        elif entry.is_fenced is not False:
+        elif BOOLS[entry.is_fenced]:
             raise WireFault
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)

@@ -141,11 +141,11 @@ class DescribeConfigsRequest(Request["DescribeConfigsResponse"]):
         _write_describe_configs_resource(append, self.resources, version)
         if version >= 1:
             append(_BOOL.pack(BOOLS[self.include_synonyms]))
-        elif self.include_synonyms is not False:
+        elif BOOLS[self.include_synonyms]:
             raise WireFault
         if version >= 3:
             append(_BOOL.pack(BOOLS[self.include_documentation]))
-        elif self.include_documentation is not False:
+        elif BOOLS[self.include_documentation]:
             raise WireFault
         if version >= 4:
             if self._unknown_tags:

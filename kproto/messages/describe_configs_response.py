@@ -335,7 +335,7 @@ def _write_describe_configs_resource_result(
             write_nullable_string(append, entry.value)
         append(_BOOL.pack(BOOLS[entry.read_only]))
         if version >= 1:
-            if entry.is_default is not False:
+            if BOOLS[entry.is_default]:
                 raise WireFault
             append(_INT8.pack(entry.config_source))
         else:

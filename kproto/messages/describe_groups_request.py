@@ -97,7 +97,7 @@ class DescribeGroupsRequest(Request["DescribeGroupsResponse"]):
             write_strings(append, self.groups)
         if version >= 3:
             append(_BOOL.pack(BOOLS[self.include_authorized_operations]))
-        elif self.include_authorized_operations is not False:
+        elif BOOLS[self.include_authorized_operations]:
             raise WireFault
         if version >= 5:
             if self._unknown_tags:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable
+from operator import index
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -338,7 +339,7 @@ def _write_described_group(
         _write_described_group_member(append, entry.members, version)
         if version >= 3:
             append(_INT32.pack(entry.authorized_operations))
-        elif entry.authorized_operations != -(2**31):
+        elif index(entry.authorized_operations) != -(2**31):
             raise WireFault
         if version >= 5:
             if entry._unknown_tags:

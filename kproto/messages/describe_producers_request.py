@@ -63,7 +63,7 @@ class TopicRequestCollection(KeyedList[TopicRequest]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> TopicRequest | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[TopicRequest]:

@@ -191,7 +191,7 @@ class ListenerCollection(KeyedList[Listener]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> Listener | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[Listener]:
@@ -229,7 +229,7 @@ class NodeCollection(KeyedList[Node]):
     _KEY = ("node_id",)
 
     def find(self, *, node_id: int) -> Node | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(node_id)
 
     def find_all(self, *, node_id: int) -> list[Node]:
@@ -302,7 +302,7 @@ class DescribeQuorumResponse(Response):
         if version >= 2:
             write_compact_array_length(append, len(self.nodes))
             _write_node(append, self.nodes, version)
-        elif len(self.nodes) > 0:
+        elif len(elements(self.nodes)) > 0:
             raise WireFault
         if self._unknown_tags:
             write_tags(append, (), self._unknown_tags)

@@ -153,7 +153,7 @@ class DescribeTopicPartitionsResponseTopicCollection(
     _KEY = ("name",)
 
     def find(self, *, name: str | None) -> DescribeTopicPartitionsResponseTopic | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str | None) -> list[DescribeTopicPartitionsResponseTopic]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable
+from operator import index
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -74,7 +75,7 @@ class TopicPartitionsCollection(KeyedList[TopicPartitions]):
     _KEY = ("topic",)
 
     def find(self, *, topic: str) -> TopicPartitions | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(topic)
 
     def find_all(self, *, topic: str) -> list[TopicPartitions]:
@@ -146,7 +147,7 @@ class ElectLeadersRequest(Request["ElectLeadersResponse"]):
     def _write_fields(self, append: Append, version: int) -> None:
         if version >= 1:
             append(_INT8.pack(self.election_type))
-        elif self.election_type != 0:
+        elif index(self.election_type) != 0:
             raise WireFault
         if version >= 2:
             if self.topic_partitions is None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable
+from operator import index
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -152,7 +153,7 @@ class ElectLeadersResponse(Response):
         append(_INT32.pack(self.throttle_time_ms))
         if version >= 1:
             append(_INT16.pack(self.error_code))
-        elif self.error_code != 0:
+        elif index(self.error_code) != 0:
             raise WireFault
         if version >= 2:
             write_compact_array_length(append, len(self.replica_election_results))

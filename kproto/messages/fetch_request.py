@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable
+from operator import index
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -488,7 +489,7 @@ class FetchRequest(Request["FetchResponse"]):
 
     def _write_fields(self, append: Append, version: int) -> None:
         if version >= 15:
-            if self.replica_id != -1:
+            if index(self.replica_id) != -1:
                 raise WireFault
             append(
                 _INT32X3_INT8_INT32X2.pack(
@@ -601,7 +602,7 @@ class FetchRequest(Request["FetchResponse"]):
                 )
             )
             _write_fetch_topic(append, self.topics, version)
-            if len(self.forgotten_topics_data) > 0:
+            if len(elements(self.forgotten_topics_data)) > 0:
                 raise WireFault
             if self._unknown_tags:
                 raise WireFault
@@ -620,7 +621,7 @@ class FetchRequest(Request["FetchResponse"]):
                 )
             )
             _write_fetch_topic(append, self.topics, version)
-            if len(self.forgotten_topics_data) > 0:
+            if len(elements(self.forgotten_topics_data)) > 0:
                 raise WireFault
             if self._unknown_tags:
                 raise WireFault
@@ -633,7 +634,7 @@ class FetchRequest(Request["FetchResponse"]):
                 _INT32X4.pack(self.replica_id, self.max_wait_ms, self.min_bytes, len(self.topics))
             )
             _write_fetch_topic(append, self.topics, version)
-            if len(self.forgotten_topics_data) > 0:
+            if len(elements(self.forgotten_topics_data)) > 0:
                 raise WireFault
             if self._unknown_tags:
                 raise WireFault
@@ -780,7 +781,7 @@ def _write_fetch_partition(
             _write_fetch_partition_tags(append, entry, version)
     elif version >= 9:
         for entry in elements(entries):
-            if entry.last_fetched_epoch != -1:
+            if index(entry.last_fetched_epoch) != -1:
                 raise WireFault
             append(
                 _INT32X2_INT64X2_INT32.pack(
@@ -795,7 +796,7 @@ def _write_fetch_partition(
                 raise WireFault
     elif version >= 5:
         for entry in elements(entries):
-            if entry.last_fetched_epoch != -1:
+            if index(entry.last_fetched_epoch) != -1:
                 raise WireFault
             append(
                 _INT32_INT64X2_INT32.pack(
@@ -809,7 +810,7 @@ def _write_fetch_partition(
                 raise WireFault
     else:
         for entry in elements(entries):
-            if entry.last_fetched_epoch != -1:
+            if index(entry.last_fetched_epoch) != -1:
                 raise WireFault
             append(
                 _INT32_INT64_INT32.pack(
@@ -827,7 +828,7 @@ def _write_fetch_partition_tags(out: Append, entry: FetchPartition, version: int
         append = pieces.append
         append(uuid_bytes(entry.replica_directory_id))
         tagged.append(RawTaggedField(0, b"".join(pieces)))
-    if version == 18 and entry.high_watermark != 2**63 - 1:
+    if version == 18 and index(entry.high_watermark) != 2**63 - 1:
         pieces = []
         append = pieces.append
         append(_INT64.pack(entry.high_watermark))
@@ -1123,4 +1124,8 @@ def _write_fetch_request_tags(out: Append, message: FetchRequest, version: int) 
 
 
 def _is_default_replica_state(entry: ReplicaState) -> bool:
-    return entry.replica_id == -1 and entry.replica_epoch == -1 and not entry._unknown_tags
+    return (
+        index(entry.replica_id) == -1
+        and index(entry.replica_epoch) == -1
+        and not entry._unknown_tags
+    )

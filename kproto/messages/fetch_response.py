@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable
+from operator import index
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -328,7 +329,7 @@ class NodeEndpointCollection(KeyedList[NodeEndpoint]):
     _KEY = ("node_id",)
 
     def find(self, *, node_id: int) -> NodeEndpoint | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(node_id)
 
     def find_all(self, *, node_id: int) -> list[NodeEndpoint]:
@@ -443,7 +444,7 @@ class FetchResponse(Response):
             count = len(self.responses)
             append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_fetchable_topic_response(append, self.responses, version)
-            if len(self.node_endpoints) > 0:
+            if len(elements(self.node_endpoints)) > 0:
                 raise WireFault
             _write_fetch_response_tags(append, self, version)
         elif version >= 7:
@@ -453,25 +454,25 @@ class FetchResponse(Response):
                 )
             )
             _write_fetchable_topic_response(append, self.responses, version)
-            if len(self.node_endpoints) > 0:
+            if len(elements(self.node_endpoints)) > 0:
                 raise WireFault
             if self._unknown_tags:
                 raise WireFault
         elif version >= 1:
-            if self.session_id != 0:
+            if index(self.session_id) != 0:
                 raise WireFault
             append(_INT32X2.pack(self.throttle_time_ms, len(self.responses)))
             _write_fetchable_topic_response(append, self.responses, version)
-            if len(self.node_endpoints) > 0:
+            if len(elements(self.node_endpoints)) > 0:
                 raise WireFault
             if self._unknown_tags:
                 raise WireFault
         else:
-            if self.session_id != 0:
+            if index(self.session_id) != 0:
                 raise WireFault
             append(_INT32.pack(len(self.responses)))
             _write_fetchable_topic_response(append, self.responses, version)
-            if len(self.node_endpoints) > 0:
+            if len(elements(self.node_endpoints)) > 0:
                 raise WireFault
             if self._unknown_tags:
                 raise WireFault
@@ -880,7 +881,7 @@ def _write_partition_data(append: Append, entries: Collection[PartitionData], ve
             )
             if entry.aborted_transactions is not None:
                 _write_aborted_transaction(append, entry.aborted_transactions, version)
-            if entry.preferred_read_replica != -1:
+            if index(entry.preferred_read_replica) != -1:
                 raise WireFault
             if entry.records is None:
                 append(b"\xff\xff\xff\xff")
@@ -913,7 +914,7 @@ def _write_partition_data(append: Append, entries: Collection[PartitionData], ve
             )
             if entry.aborted_transactions is not None:
                 _write_aborted_transaction(append, entry.aborted_transactions, version)
-            if entry.preferred_read_replica != -1:
+            if index(entry.preferred_read_replica) != -1:
                 raise WireFault
             if entry.records is None:
                 append(b"\xff\xff\xff\xff")
@@ -935,7 +936,7 @@ def _write_partition_data(append: Append, entries: Collection[PartitionData], ve
                 entry._snapshot_id
             ):
                 raise WireFault
-            if entry.preferred_read_replica != -1:
+            if index(entry.preferred_read_replica) != -1:
                 raise WireFault
             append(
                 _INT32_INT16_INT64.pack(
@@ -1159,7 +1160,7 @@ def _read_fetch_response_tags(message: FetchResponse, data: bytes, pos: int, ver
 
 def _write_fetch_response_tags(out: Append, message: FetchResponse, version: int) -> None:
     tagged: list[RawTaggedField] = []
-    if version >= 16 and len(message.node_endpoints) > 0:
+    if version >= 16 and len(elements(message.node_endpoints)) > 0:
         pieces: list[bytes] = []
         append = pieces.append
         write_compact_array_length(append, len(message.node_endpoints))
@@ -1169,12 +1170,16 @@ def _write_fetch_response_tags(out: Append, message: FetchResponse, version: int
 
 
 def _is_default_epoch_end_offset(entry: EpochEndOffset) -> bool:
-    return entry.epoch == -1 and entry.end_offset == -1 and not entry._unknown_tags
+    return index(entry.epoch) == -1 and index(entry.end_offset) == -1 and not entry._unknown_tags
 
 
 def _is_default_leader_id_and_epoch(entry: LeaderIdAndEpoch) -> bool:
-    return entry.leader_id == -1 and entry.leader_epoch == -1 and not entry._unknown_tags
+    return (
+        index(entry.leader_id) == -1
+        and index(entry.leader_epoch) == -1
+        and not entry._unknown_tags
+    )
 
 
 def _is_default_snapshot_id(entry: SnapshotId) -> bool:
-    return entry.end_offset == -1 and entry.epoch == -1 and not entry._unknown_tags
+    return index(entry.end_offset) == -1 and index(entry.epoch) == -1 and not entry._unknown_tags

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable
+from operator import index
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -204,7 +205,7 @@ class NodeEndpointCollection(KeyedList[NodeEndpoint]):
     _KEY = ("node_id",)
 
     def find(self, *, node_id: int) -> NodeEndpoint | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(node_id)
 
     def find_all(self, *, node_id: int) -> list[NodeEndpoint]:
@@ -264,7 +265,7 @@ class FetchSnapshotResponse(Response):
         append(_INT32_INT16.pack(self.throttle_time_ms, self.error_code))
         write_compact_array_length(append, len(self.topics))
         _write_topic_snapshot(append, self.topics, version)
-        if version == 0 and len(self.node_endpoints) > 0:
+        if version == 0 and len(elements(self.node_endpoints)) > 0:
             raise WireFault
         _write_fetch_snapshot_response_tags(append, self, version)
 
@@ -474,7 +475,7 @@ def _write_fetch_snapshot_response_tags(
     out: Append, message: FetchSnapshotResponse, version: int
 ) -> None:
     tagged: list[RawTaggedField] = []
-    if version == 1 and len(message.node_endpoints) > 0:
+    if version == 1 and len(elements(message.node_endpoints)) > 0:
         pieces: list[bytes] = []
         append = pieces.append
         write_compact_array_length(append, len(message.node_endpoints))
@@ -484,4 +485,8 @@ def _write_fetch_snapshot_response_tags(
 
 
 def _is_default_leader_id_and_epoch(entry: LeaderIdAndEpoch) -> bool:
-    return entry.leader_id == 0 and entry.leader_epoch == 0 and not entry._unknown_tags
+    return (
+        index(entry.leader_id) == 0
+        and index(entry.leader_epoch) == 0
+        and not entry._unknown_tags
+    )

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
+from operator import index
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -18,6 +19,7 @@ from ..wire.reading import (
 )
 from ..wire.writing import (
     Append,
+    elements,
     write_compact_array_length,
     write_compact_string,
     write_compact_strings,
@@ -107,12 +109,12 @@ class FindCoordinatorRequest(Request["FindCoordinatorResponse"]):
             write_string(append, self.key)
         if version >= 1:
             append(_INT8.pack(self.key_type))
-        elif self.key_type != 0:
+        elif index(self.key_type) != 0:
             raise WireFault
         if version >= 4:
             write_compact_array_length(append, len(self.coordinator_keys))
             write_compact_strings(append, self.coordinator_keys)
-        elif len(self.coordinator_keys) > 0:
+        elif len(elements(self.coordinator_keys)) > 0:
             raise WireFault
         if version >= 3:
             if self._unknown_tags:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable
+from operator import index
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -178,7 +179,7 @@ class FindCoordinatorResponse(Response):
         if version >= 1:
             append(_INT32.pack(self.throttle_time_ms))
         if version >= 4:
-            if self.error_code != 0:
+            if index(self.error_code) != 0:
                 raise WireFault
         else:
             append(_INT16.pack(self.error_code))
@@ -187,7 +188,7 @@ class FindCoordinatorResponse(Response):
         elif 1 <= version <= 2:
             write_nullable_string(append, self.error_message)
         if version >= 4:
-            if self.node_id != 0:
+            if index(self.node_id) != 0:
                 raise WireFault
         else:
             append(_INT32.pack(self.node_id))
@@ -199,12 +200,12 @@ class FindCoordinatorResponse(Response):
         else:
             write_string(append, self.host)
         if version >= 4:
-            if self.port != 0:
+            if index(self.port) != 0:
                 raise WireFault
             write_compact_array_length(append, len(self.coordinators))
             _write_coordinator(append, self.coordinators, version)
         else:
-            if len(self.coordinators) > 0:
+            if len(elements(self.coordinators)) > 0:
                 raise WireFault
             append(_INT32.pack(self.port))
         if version >= 3:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import struct
+from operator import index
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -118,16 +119,16 @@ class InitProducerIdRequest(Request["InitProducerIdResponse"]):
         if version >= 3:
             append(_INT64_INT16.pack(self.producer_id, self.producer_epoch))
         else:
-            if self.producer_id != -1:
+            if index(self.producer_id) != -1:
                 raise WireFault
-            if self.producer_epoch != -1:
+            if index(self.producer_epoch) != -1:
                 raise WireFault
         if version >= 6:
             append(_BOOLX2.pack(BOOLS[self.enable_2pc], BOOLS[self.keep_prepared_txn]))
         else:
-            if self.enable_2pc is not False:
+            if BOOLS[self.enable_2pc]:
                 raise WireFault
-            if self.keep_prepared_txn is not False:
+            if BOOLS[self.keep_prepared_txn]:
                 raise WireFault
         if version >= 2:
             if self._unknown_tags:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import struct
+from operator import index
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -106,9 +107,9 @@ class InitProducerIdResponse(Response):
         if version >= 6:
             append(_INT64_INT16.pack(self.ongoing_txn_producer_id, self.ongoing_txn_producer_epoch))
         else:
-            if self.ongoing_txn_producer_id != -1:
+            if index(self.ongoing_txn_producer_id) != -1:
                 raise WireFault
-            if self.ongoing_txn_producer_epoch != -1:
+            if index(self.ongoing_txn_producer_epoch) != -1:
                 raise WireFault
         if version >= 2:
             if self._unknown_tags:

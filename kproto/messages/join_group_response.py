@@ -427,7 +427,7 @@ class JoinGroupResponse(Response):
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
             append(text)
-            if self.skip_assignment is not False:
+            if BOOLS[self.skip_assignment]:
                 raise WireFault
             text = self.member_id.encode()
             size = len(text)
@@ -454,7 +454,7 @@ class JoinGroupResponse(Response):
             size = len(text)
             append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
             append(text)
-            if self.skip_assignment is not False:
+            if BOOLS[self.skip_assignment]:
                 raise WireFault
             text = self.member_id.encode()
             size = len(text)
@@ -480,7 +480,7 @@ class JoinGroupResponse(Response):
             text = self.leader.encode()
             append(_INT16.pack(len(text)))
             append(text)
-            if self.skip_assignment is not False:
+            if BOOLS[self.skip_assignment]:
                 raise WireFault
             text = self.member_id.encode()
             append(_INT16.pack(len(text)))
@@ -498,7 +498,7 @@ class JoinGroupResponse(Response):
             text = self.leader.encode()
             append(_INT16.pack(len(text)))
             append(text)
-            if self.skip_assignment is not False:
+            if BOOLS[self.skip_assignment]:
                 raise WireFault
             text = self.member_id.encode()
             append(_INT16.pack(len(text)))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable
+from operator import index
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -277,17 +278,17 @@ class LeaderAndIsrRequest(Request["LeaderAndIsrResponse"]):
         append(_INT32.pack(self.controller_id))
         if version >= 7:
             append(_BOOL.pack(BOOLS[self.is_kraft_controller]))
-        elif self.is_kraft_controller is not False:
+        elif BOOLS[self.is_kraft_controller]:
             raise WireFault
         append(_INT32.pack(self.controller_epoch))
         if version >= 2:
             append(_INT64.pack(self.broker_epoch))
         if version >= 5:
             append(_INT8.pack(self.type))
-        elif self.type != 0:
+        elif index(self.type) != 0:
             raise WireFault
         if version >= 2:
-            if len(self.ungrouped_partition_states) > 0:
+            if len(elements(self.ungrouped_partition_states)) > 0:
                 raise WireFault
         else:
             write_array_length(append, len(self.ungrouped_partition_states))
@@ -298,7 +299,7 @@ class LeaderAndIsrRequest(Request["LeaderAndIsrResponse"]):
         elif version >= 2:
             write_array_length(append, len(self.topic_states))
             _write_leader_and_isr_topic_state(append, self.topic_states, version)
-        elif len(self.topic_states) > 0:
+        elif len(elements(self.topic_states)) > 0:
             raise WireFault
         if version >= 4:
             write_compact_array_length(append, len(self.live_leaders))
@@ -415,7 +416,7 @@ def _write_leader_and_isr_partition_state(
             append(_BOOL.pack(BOOLS[entry.is_new]))
         if version >= 6:
             append(_INT8.pack(entry.leader_recovery_state))
-        elif entry.leader_recovery_state != 0:
+        elif index(entry.leader_recovery_state) != 0:
             raise WireFault
         if version >= 4:
             if entry._unknown_tags:

@@ -95,7 +95,7 @@ class LeaderAndIsrTopicErrorCollection(KeyedList[LeaderAndIsrTopicError]):
     _KEY = ("topic_id",)
 
     def find(self, *, topic_id: Uuid) -> LeaderAndIsrTopicError | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(topic_id)
 
     def find_all(self, *, topic_id: Uuid) -> list[LeaderAndIsrTopicError]:
@@ -167,7 +167,7 @@ class LeaderAndIsrResponse(Response):
     def _write_fields(self, append: Append, version: int) -> None:
         append(_INT16.pack(self.error_code))
         if version >= 5:
-            if len(self.partition_errors) > 0:
+            if len(elements(self.partition_errors)) > 0:
                 raise WireFault
         elif version >= 4:
             write_compact_array_length(append, len(self.partition_errors))
@@ -178,7 +178,7 @@ class LeaderAndIsrResponse(Response):
         if version >= 5:
             write_compact_array_length(append, len(self.topics))
             _write_leader_and_isr_topic_error(append, self.topics, version)
-        elif len(self.topics) > 0:
+        elif len(elements(self.topics)) > 0:
             raise WireFault
         if version >= 4:
             if self._unknown_tags:

@@ -139,7 +139,7 @@ class LeaveGroupRequest(Request["LeaveGroupResponse"]):
         elif version >= 3:
             write_array_length(append, len(self.members))
             _write_member_identity(append, self.members, version)
-        elif len(self.members) > 0:
+        elif len(elements(self.members)) > 0:
             raise WireFault
         if version >= 4:
             if self._unknown_tags:

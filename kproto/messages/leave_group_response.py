@@ -133,7 +133,7 @@ class LeaveGroupResponse(Response):
         elif version >= 3:
             write_array_length(append, len(self.members))
             _write_member_response(append, self.members, version)
-        elif len(self.members) > 0:
+        elif len(elements(self.members)) > 0:
             raise WireFault
         if version >= 4:
             if self._unknown_tags:

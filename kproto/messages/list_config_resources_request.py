@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
 from ..wire.reading import read_compact_array_length, read_numbers, read_unknown_tags
-from ..wire.writing import Append, write_compact_array_length, write_numbers, write_tags
+from ..wire.writing import Append, elements, write_compact_array_length, write_numbers, write_tags
 from .base import Request
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class ListConfigResourcesRequest(Request["ListConfigResourcesResponse"]):
         if version >= 1:
             write_compact_array_length(append, len(self.resource_types))
             write_numbers(append, self.resource_types, "b")
-        elif len(self.resource_types) > 0:
+        elif len(elements(self.resource_types)) > 0:
             raise WireFault
         if self._unknown_tags:
             write_tags(append, (), self._unknown_tags)

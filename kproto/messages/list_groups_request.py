@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
 from ..wire.reading import read_compact_array_length, read_compact_strings, read_unknown_tags
-from ..wire.writing import Append, write_compact_array_length, write_compact_strings, write_tags
+from ..wire.writing import (
+    Append,
+    elements,
+    write_compact_array_length,
+    write_compact_strings,
+    write_tags,
+)
 from .base import Request, string_list
 
 if TYPE_CHECKING:
@@ -74,12 +80,12 @@ class ListGroupsRequest(Request["ListGroupsResponse"]):
         if version >= 4:
             write_compact_array_length(append, len(self.states_filter))
             write_compact_strings(append, self.states_filter)
-        elif len(self.states_filter) > 0:
+        elif len(elements(self.states_filter)) > 0:
             raise WireFault
         if version >= 5:
             write_compact_array_length(append, len(self.types_filter))
             write_compact_strings(append, self.types_filter)
-        elif len(self.types_filter) > 0:
+        elif len(elements(self.types_filter)) > 0:
             raise WireFault
         if version >= 3:
             if self._unknown_tags:

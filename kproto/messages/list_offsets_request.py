@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable
+from operator import index
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -216,7 +217,7 @@ class ListOffsetsRequest(Request["ListOffsetsResponse"]):
             if self._unknown_tags:
                 raise WireFault
         else:
-            if self.isolation_level != 0:
+            if index(self.isolation_level) != 0:
                 raise WireFault
             append(_INT32X2.pack(self.replica_id, len(self.topics)))
             _write_list_offsets_topic(append, self.topics, version)
@@ -286,7 +287,7 @@ def _write_list_offsets_partition(
 ) -> None:
     if version >= 6:
         for entry in elements(entries):
-            if entry.max_num_offsets != 1:
+            if index(entry.max_num_offsets) != 1:
                 raise WireFault
             append(
                 _INT32X2_INT64.pack(
@@ -299,7 +300,7 @@ def _write_list_offsets_partition(
                 append(b"\0")
     elif version >= 4:
         for entry in elements(entries):
-            if entry.max_num_offsets != 1:
+            if index(entry.max_num_offsets) != 1:
                 raise WireFault
             append(
                 _INT32X2_INT64.pack(
@@ -310,7 +311,7 @@ def _write_list_offsets_partition(
                 raise WireFault
     elif version >= 1:
         for entry in elements(entries):
-            if entry.max_num_offsets != 1:
+            if index(entry.max_num_offsets) != 1:
                 raise WireFault
             append(_INT32_INT64.pack(entry.partition_index, entry.timestamp))
             if entry._unknown_tags:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable
+from operator import index
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -279,7 +280,7 @@ def _write_list_offsets_partition_response(
 ) -> None:
     if version >= 6:
         for entry in elements(entries):
-            if len(entry.old_style_offsets) > 0:
+            if len(elements(entry.old_style_offsets)) > 0:
                 raise WireFault
             append(
                 _INT32_INT16_INT64X2_INT32.pack(
@@ -296,7 +297,7 @@ def _write_list_offsets_partition_response(
                 append(b"\0")
     elif version >= 4:
         for entry in elements(entries):
-            if len(entry.old_style_offsets) > 0:
+            if len(elements(entry.old_style_offsets)) > 0:
                 raise WireFault
             append(
                 _INT32_INT16_INT64X2_INT32.pack(
@@ -311,9 +312,9 @@ def _write_list_offsets_partition_response(
                 raise WireFault
     elif version >= 1:
         for entry in elements(entries):
-            if len(entry.old_style_offsets) > 0:
+            if len(elements(entry.old_style_offsets)) > 0:
                 raise WireFault
-            if entry.leader_epoch != -1:
+            if index(entry.leader_epoch) != -1:
                 raise WireFault
             append(
                 _INT32_INT16_INT64X2.pack(
@@ -334,11 +335,11 @@ def _write_list_offsets_partition_response(
                 append(_INT32_AND_INT64_ARRAYS[count].pack(count, *values))
             else:
                 append(b"\0\0\0\0")
-            if entry.timestamp != -1:
+            if index(entry.timestamp) != -1:
                 raise WireFault
-            if entry.offset != -1:
+            if index(entry.offset) != -1:
                 raise WireFault
-            if entry.leader_epoch != -1:
+            if index(entry.leader_epoch) != -1:
                 raise WireFault
             if entry._unknown_tags:
                 raise WireFault

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
+from operator import index
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -106,7 +107,7 @@ class ListTransactionsRequest(Request["ListTransactionsResponse"]):
         write_numbers(append, self.producer_id_filters, "q")
         if version >= 1:
             append(_INT64.pack(self.duration_filter))
-        elif self.duration_filter != -1:
+        elif index(self.duration_filter) != -1:
             raise WireFault
         if version >= 2:
             write_compact_nullable_string(append, self.transactional_id_pattern)

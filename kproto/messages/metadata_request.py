@@ -173,18 +173,18 @@ class MetadataRequest(Request["MetadataResponse"]):
             _write_metadata_request_topic(append, self.topics, version)
         if version >= 4:
             append(_BOOL.pack(BOOLS[self.allow_auto_topic_creation]))
-        elif self.allow_auto_topic_creation is not True:
+        elif not BOOLS[self.allow_auto_topic_creation]:
             raise WireFault
         if version >= 11:
-            if self.include_cluster_authorized_operations is not False:
+            if BOOLS[self.include_cluster_authorized_operations]:
                 raise WireFault
         elif version >= 8:
             append(_BOOL.pack(BOOLS[self.include_cluster_authorized_operations]))
-        elif self.include_cluster_authorized_operations is not False:
+        elif BOOLS[self.include_cluster_authorized_operations]:
             raise WireFault
         if version >= 8:
             append(_BOOL.pack(BOOLS[self.include_topic_authorized_operations]))
-        elif self.include_topic_authorized_operations is not False:
+        elif BOOLS[self.include_topic_authorized_operations]:
             raise WireFault
         if version >= 9:
             if self._unknown_tags:

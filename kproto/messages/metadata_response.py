@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable
+from operator import index
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -102,7 +103,7 @@ class MetadataResponseBrokerCollection(KeyedList[MetadataResponseBroker]):
     _KEY = ("node_id",)
 
     def find(self, *, node_id: int) -> MetadataResponseBroker | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(node_id)
 
     def find_all(self, *, node_id: int) -> list[MetadataResponseBroker]:
@@ -209,7 +210,7 @@ class MetadataResponseTopicCollection(KeyedList[MetadataResponseTopic]):
     _KEY = ("name",)
 
     def find(self, *, name: str | None) -> MetadataResponseTopic | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str | None) -> list[MetadataResponseTopic]:
@@ -495,7 +496,7 @@ class MetadataResponse(Response):
             count = len(self.topics)
             append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_metadata_response_topic(append, self.topics, version)
-            if self.cluster_authorized_operations != -(2**31):
+            if index(self.cluster_authorized_operations) != -(2**31):
                 raise WireFault
             append(_INT16.pack(self.error_code))
             if self._unknown_tags:
@@ -518,7 +519,7 @@ class MetadataResponse(Response):
             count = len(self.topics)
             append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_metadata_response_topic(append, self.topics, version)
-            if self.cluster_authorized_operations != -(2**31):
+            if index(self.cluster_authorized_operations) != -(2**31):
                 raise WireFault
             if self._unknown_tags:
                 write_tags(append, (), self._unknown_tags)
@@ -566,7 +567,7 @@ class MetadataResponse(Response):
                 write_string(append, self.cluster_id)
             append(_INT32X2.pack(self.controller_id, len(self.topics)))
             _write_metadata_response_topic(append, self.topics, version)
-            if self.cluster_authorized_operations != -(2**31):
+            if index(self.cluster_authorized_operations) != -(2**31):
                 raise WireFault
             if self._unknown_tags:
                 raise WireFault
@@ -579,7 +580,7 @@ class MetadataResponse(Response):
                 write_string(append, self.cluster_id)
             append(_INT32X2.pack(self.controller_id, len(self.topics)))
             _write_metadata_response_topic(append, self.topics, version)
-            if self.cluster_authorized_operations != -(2**31):
+            if index(self.cluster_authorized_operations) != -(2**31):
                 raise WireFault
             if self._unknown_tags:
                 raise WireFault
@@ -588,7 +589,7 @@ class MetadataResponse(Response):
             _write_metadata_response_broker(append, self.brokers, version)
             append(_INT32X2.pack(self.controller_id, len(self.topics)))
             _write_metadata_response_topic(append, self.topics, version)
-            if self.cluster_authorized_operations != -(2**31):
+            if index(self.cluster_authorized_operations) != -(2**31):
                 raise WireFault
             if self._unknown_tags:
                 raise WireFault
@@ -597,7 +598,7 @@ class MetadataResponse(Response):
             _write_metadata_response_broker(append, self.brokers, version)
             append(_INT32.pack(len(self.topics)))
             _write_metadata_response_topic(append, self.topics, version)
-            if self.cluster_authorized_operations != -(2**31):
+            if index(self.cluster_authorized_operations) != -(2**31):
                 raise WireFault
             if self._unknown_tags:
                 raise WireFault
@@ -1264,7 +1265,7 @@ def _write_metadata_response_topic(
             append(text)
             append(_BOOL_INT32.pack(BOOLS[entry.is_internal], len(entry.partitions)))
             _write_metadata_response_partition(append, entry.partitions, version)
-            if entry.topic_authorized_operations != -(2**31):
+            if index(entry.topic_authorized_operations) != -(2**31):
                 raise WireFault
             if entry._unknown_tags:
                 raise WireFault
@@ -1277,7 +1278,7 @@ def _write_metadata_response_topic(
             append(text)
             append(_INT32.pack(len(entry.partitions)))
             _write_metadata_response_partition(append, entry.partitions, version)
-            if entry.topic_authorized_operations != -(2**31):
+            if index(entry.topic_authorized_operations) != -(2**31):
                 raise WireFault
             if entry._unknown_tags:
                 raise WireFault

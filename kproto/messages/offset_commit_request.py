@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable
+from operator import index
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -554,7 +555,7 @@ def _write_offset_commit_request_partition(
 ) -> None:
     if version >= 8:
         for entry in elements(entries):
-            if entry.commit_timestamp != -1:
+            if index(entry.commit_timestamp) != -1:
                 raise WireFault
             append(
                 _INT32_INT64_INT32.pack(
@@ -574,7 +575,7 @@ def _write_offset_commit_request_partition(
                 append(b"\0")
     elif version >= 6:
         for entry in elements(entries):
-            if entry.commit_timestamp != -1:
+            if index(entry.commit_timestamp) != -1:
                 raise WireFault
             append(
                 _INT32_INT64_INT32.pack(
@@ -589,7 +590,7 @@ def _write_offset_commit_request_partition(
                 raise WireFault
     elif version >= 2:
         for entry in elements(entries):
-            if entry.commit_timestamp != -1:
+            if index(entry.commit_timestamp) != -1:
                 raise WireFault
             append(_INT32_INT64.pack(entry.partition_index, entry.committed_offset))
             if entry.committed_metadata is None:
@@ -613,7 +614,7 @@ def _write_offset_commit_request_partition(
                 raise WireFault
     else:
         for entry in elements(entries):
-            if entry.commit_timestamp != -1:
+            if index(entry.commit_timestamp) != -1:
                 raise WireFault
             append(_INT32_INT64.pack(entry.partition_index, entry.committed_offset))
             if entry.committed_metadata is None:

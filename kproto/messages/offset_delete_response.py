@@ -55,7 +55,7 @@ class OffsetDeleteResponsePartitionCollection(KeyedList[OffsetDeleteResponsePart
     _KEY = ("partition_index",)
 
     def find(self, *, partition_index: int) -> OffsetDeleteResponsePartition | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(partition_index)
 
     def find_all(self, *, partition_index: int) -> list[OffsetDeleteResponsePartition]:
@@ -93,7 +93,7 @@ class OffsetDeleteResponseTopicCollection(KeyedList[OffsetDeleteResponseTopic]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> OffsetDeleteResponseTopic | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[OffsetDeleteResponseTopic]:

@@ -217,7 +217,7 @@ class OffsetFetchRequest(Request["OffsetFetchResponse"]):
         else:
             write_string(append, self.group_id)
         if version >= 8:
-            if self.topics is None or len(self.topics) > 0:
+            if self.topics is None or len(elements(self.topics)) > 0:
                 raise WireFault
         elif version >= 6:
             if self.topics is None:
@@ -239,11 +239,11 @@ class OffsetFetchRequest(Request["OffsetFetchResponse"]):
         if version >= 8:
             write_compact_array_length(append, len(self.groups))
             _write_offset_fetch_request_group(append, self.groups, version)
-        elif len(self.groups) > 0:
+        elif len(elements(self.groups)) > 0:
             raise WireFault
         if version >= 7:
             append(_BOOL.pack(BOOLS[self.require_stable]))
-        elif self.require_stable is not False:
+        elif BOOLS[self.require_stable]:
             raise WireFault
         if version >= 6:
             if self._unknown_tags:

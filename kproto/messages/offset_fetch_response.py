@@ -300,7 +300,7 @@ class OffsetFetchResponse(Response):
 
     def _write_fields(self, append: Append, version: int) -> None:
         if version >= 8:
-            if len(self.topics) > 0:
+            if len(elements(self.topics)) > 0:
                 raise WireFault
             append(_INT32.pack(self.throttle_time_ms))
             count = len(self.groups)
@@ -315,7 +315,7 @@ class OffsetFetchResponse(Response):
             count = len(self.topics)
             append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_offset_fetch_response_topic(append, self.topics, version)
-            if len(self.groups) > 0:
+            if len(elements(self.groups)) > 0:
                 raise WireFault
             append(_INT16.pack(self.error_code))
             if self._unknown_tags:
@@ -325,7 +325,7 @@ class OffsetFetchResponse(Response):
         elif version >= 3:
             append(_INT32X2.pack(self.throttle_time_ms, len(self.topics)))
             _write_offset_fetch_response_topic(append, self.topics, version)
-            if len(self.groups) > 0:
+            if len(elements(self.groups)) > 0:
                 raise WireFault
             append(_INT16.pack(self.error_code))
             if self._unknown_tags:
@@ -333,7 +333,7 @@ class OffsetFetchResponse(Response):
         elif version >= 2:
             append(_INT32.pack(len(self.topics)))
             _write_offset_fetch_response_topic(append, self.topics, version)
-            if len(self.groups) > 0:
+            if len(elements(self.groups)) > 0:
                 raise WireFault
             append(_INT16.pack(self.error_code))
             if self._unknown_tags:
@@ -341,7 +341,7 @@ class OffsetFetchResponse(Response):
         else:
             append(_INT32.pack(len(self.topics)))
             _write_offset_fetch_response_topic(append, self.topics, version)
-            if len(self.groups) > 0:
+            if len(elements(self.groups)) > 0:
                 raise WireFault
             if self._unknown_tags:
                 raise WireFault

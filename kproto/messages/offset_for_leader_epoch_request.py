@@ -96,7 +96,7 @@ class OffsetForLeaderTopicCollection(KeyedList[OffsetForLeaderTopic]):
     _KEY = ("topic",)
 
     def find(self, *, topic: str) -> OffsetForLeaderTopic | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(topic)
 
     def find_all(self, *, topic: str) -> list[OffsetForLeaderTopic]:

@@ -98,7 +98,7 @@ class OffsetForLeaderTopicResultCollection(KeyedList[OffsetForLeaderTopicResult]
     _KEY = ("topic",)
 
     def find(self, *, topic: str) -> OffsetForLeaderTopicResult | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(topic)
 
     def find_all(self, *, topic: str) -> list[OffsetForLeaderTopicResult]:

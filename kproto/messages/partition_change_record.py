@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
+from operator import index
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -215,7 +216,7 @@ def _write_partition_change_record_tags(
         write_compact_array_length(append, len(message.isr))
         write_numbers(append, message.isr, "i")
         tagged.append(RawTaggedField(0, b"".join(pieces)))
-    if message.leader != -2:
+    if index(message.leader) != -2:
         pieces = []
         append = pieces.append
         append(_INT32.pack(message.leader))
@@ -238,7 +239,7 @@ def _write_partition_change_record_tags(
         write_compact_array_length(append, len(message.adding_replicas))
         write_numbers(append, message.adding_replicas, "i")
         tagged.append(RawTaggedField(4, b"".join(pieces)))
-    if message.leader_recovery_state != -1:
+    if index(message.leader_recovery_state) != -1:
         pieces = []
         append = pieces.append
         append(_INT8.pack(message.leader_recovery_state))

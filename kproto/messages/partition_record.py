@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
+from operator import index
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -20,6 +21,7 @@ from ..wire.tags import RawTaggedField
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
     Append,
+    elements,
     uuid_bytes,
     write_compact_array_length,
     write_numbers,
@@ -165,7 +167,7 @@ class PartitionRecord(Message):
         if version >= 1:
             write_compact_array_length(append, len(self.directories))
             write_uuids(append, self.directories)
-        elif len(self.directories) > 0:
+        elif len(elements(self.directories)) > 0:
             raise WireFault
         if version <= 1:
             if self.eligible_leader_replicas is not None:
@@ -209,7 +211,7 @@ def _read_partition_record_tags(
 
 def _write_partition_record_tags(out: Append, message: PartitionRecord, version: int) -> None:
     tagged: list[RawTaggedField] = []
-    if message.leader_recovery_state != 0:
+    if index(message.leader_recovery_state) != 0:
         pieces: list[bytes] = []
         append = pieces.append
         append(_INT8.pack(message.leader_recovery_state))

@@ -106,7 +106,7 @@ class TopicProduceDataCollection(KeyedList[TopicProduceData]):
     _KEY = ("name", "topic_id")
 
     def find(self, *, name: str = "", topic_id: Uuid = ZERO_UUID) -> TopicProduceData | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(name, topic_id)
 
     def find_all(self, *, name: str = "", topic_id: Uuid = ZERO_UUID) -> list[TopicProduceData]:

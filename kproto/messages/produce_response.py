@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable
+from operator import index
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -200,7 +201,7 @@ class TopicProduceResponseCollection(KeyedList[TopicProduceResponse]):
     _KEY = ("name", "topic_id")
 
     def find(self, *, name: str = "", topic_id: Uuid = ZERO_UUID) -> TopicProduceResponse | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(name, topic_id)
 
     def find_all(self, *, name: str = "", topic_id: Uuid = ZERO_UUID) -> list[TopicProduceResponse]:
@@ -244,7 +245,7 @@ class NodeEndpointCollection(KeyedList[NodeEndpoint]):
     _KEY = ("node_id",)
 
     def find(self, *, node_id: int) -> NodeEndpoint | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(node_id)
 
     def find_all(self, *, node_id: int) -> list[NodeEndpoint]:
@@ -332,14 +333,14 @@ class ProduceResponse(Response):
             count = len(self.responses)
             append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
             _write_topic_produce_response(append, self.responses, version)
-            if len(self.node_endpoints) > 0:
+            if len(elements(self.node_endpoints)) > 0:
                 raise WireFault
             append(_INT32.pack(self.throttle_time_ms))
             _write_produce_response_tags(append, self, version)
         elif version >= 1:
             append(_INT32.pack(len(self.responses)))
             _write_topic_produce_response(append, self.responses, version)
-            if len(self.node_endpoints) > 0:
+            if len(elements(self.node_endpoints)) > 0:
                 raise WireFault
             append(_INT32.pack(self.throttle_time_ms))
             if self._unknown_tags:
@@ -347,7 +348,7 @@ class ProduceResponse(Response):
         else:
             append(_INT32.pack(len(self.responses)))
             _write_topic_produce_response(append, self.responses, version)
-            if len(self.node_endpoints) > 0:
+            if len(elements(self.node_endpoints)) > 0:
                 raise WireFault
             if self._unknown_tags:
                 raise WireFault
@@ -918,7 +919,7 @@ def _read_produce_response_tags(
 
 def _write_produce_response_tags(out: Append, message: ProduceResponse, version: int) -> None:
     tagged: list[RawTaggedField] = []
-    if version >= 10 and len(message.node_endpoints) > 0:
+    if version >= 10 and len(elements(message.node_endpoints)) > 0:
         pieces: list[bytes] = []
         append = pieces.append
         write_compact_array_length(append, len(message.node_endpoints))
@@ -928,4 +929,8 @@ def _write_produce_response_tags(out: Append, message: ProduceResponse, version:
 
 
 def _is_default_leader_id_and_epoch(entry: LeaderIdAndEpoch) -> bool:
-    return entry.leader_id == -1 and entry.leader_epoch == -1 and not entry._unknown_tags
+    return (
+        index(entry.leader_id) == -1
+        and index(entry.leader_epoch) == -1
+        and not entry._unknown_tags
+    )

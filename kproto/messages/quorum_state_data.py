@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable
+from operator import index
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -142,9 +143,9 @@ class QuorumStateData(Message):
         append(_INT32X3.pack(self.leader_id, self.leader_epoch, self.voted_id))
         if version >= 1:
             append(uuid_bytes(self.voted_directory_id))
-            if self.applied_offset != 0:
+            if index(self.applied_offset) != 0:
                 raise WireFault
-            if self.current_voters is None or len(self.current_voters) > 0:
+            if self.current_voters is None or len(elements(self.current_voters)) > 0:
                 raise WireFault
         else:
             if self.voted_directory_id != ZERO_UUID:

@@ -84,7 +84,7 @@ class BrokerEndpointCollection(KeyedList[BrokerEndpoint]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> BrokerEndpoint | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[BrokerEndpoint]:
@@ -125,7 +125,7 @@ class BrokerFeatureCollection(KeyedList[BrokerFeature]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> BrokerFeature | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[BrokerFeature]:
@@ -240,7 +240,7 @@ class RegisterBrokerRecord(Message):
         append(_INT32.pack(self.broker_id))
         if version >= 2:
             append(_BOOL.pack(BOOLS[self.is_migrating_zk_broker]))
-        elif self.is_migrating_zk_broker is not False:
+        elif BOOLS[self.is_migrating_zk_broker]:
             raise WireFault
         append(uuid_bytes(self.incarnation_id))
         append(_INT64.pack(self.broker_epoch))
@@ -252,9 +252,9 @@ class RegisterBrokerRecord(Message):
         append(_BOOL.pack(BOOLS[self.fenced]))
         if version >= 1:
             append(_BOOL.pack(BOOLS[self.in_controlled_shutdown]))
-        elif self.in_controlled_shutdown is not False:
+        elif BOOLS[self.in_controlled_shutdown]:
             raise WireFault
-        if version <= 2 and len(self.log_dirs) > 0:
+        if version <= 2 and len(elements(self.log_dirs)) > 0:
             raise WireFault
         if version <= 3 and self.cordoned_log_dirs is not None:
             raise WireFault
@@ -353,7 +353,7 @@ def _write_register_broker_record_tags(
     out: Append, message: RegisterBrokerRecord, version: int
 ) -> None:
     tagged: list[RawTaggedField] = []
-    if version >= 3 and len(message.log_dirs) > 0:
+    if version >= 3 and len(elements(message.log_dirs)) > 0:
         pieces: list[bytes] = []
         append = pieces.append
         write_compact_array_length(append, len(message.log_dirs))

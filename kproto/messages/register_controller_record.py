@@ -71,7 +71,7 @@ class ControllerEndpointCollection(KeyedList[ControllerEndpoint]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> ControllerEndpoint | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[ControllerEndpoint]:
@@ -112,7 +112,7 @@ class ControllerFeatureCollection(KeyedList[ControllerFeature]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> ControllerFeature | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[ControllerFeature]:

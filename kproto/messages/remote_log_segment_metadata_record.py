@@ -350,7 +350,7 @@ def _write_remote_log_segment_metadata_record_tags(
     out: Append, message: RemoteLogSegmentMetadataRecord, version: int
 ) -> None:
     tagged: list[RawTaggedField] = []
-    if message.txn_index_empty is not False:
+    if BOOLS[message.txn_index_empty]:
         pieces: list[bytes] = []
         append = pieces.append
         append(_BOOL.pack(BOOLS[message.txn_index_empty]))

@@ -231,7 +231,7 @@ def _write_remote_log_segment_metadata_snapshot_record_tags(
     out: Append, message: RemoteLogSegmentMetadataSnapshotRecord, version: int
 ) -> None:
     tagged: list[RawTaggedField] = []
-    if message.txn_index_empty is not False:
+    if BOOLS[message.txn_index_empty]:
         pieces: list[bytes] = []
         append = pieces.append
         append(_BOOL.pack(BOOLS[message.txn_index_empty]))

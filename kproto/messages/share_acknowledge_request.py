@@ -101,7 +101,7 @@ class AcknowledgePartitionCollection(KeyedList[AcknowledgePartition]):
     _KEY = ("partition_index",)
 
     def find(self, *, partition_index: int) -> AcknowledgePartition | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(partition_index)
 
     def find_all(self, *, partition_index: int) -> list[AcknowledgePartition]:
@@ -139,7 +139,7 @@ class AcknowledgeTopicCollection(KeyedList[AcknowledgeTopic]):
     _KEY = ("topic_id",)
 
     def find(self, *, topic_id: Uuid) -> AcknowledgeTopic | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(topic_id)
 
     def find_all(self, *, topic_id: Uuid) -> list[AcknowledgeTopic]:
@@ -211,7 +211,7 @@ class ShareAcknowledgeRequest(Request["ShareAcknowledgeResponse"]):
         append(_INT32.pack(self.share_session_epoch))
         if version >= 2:
             append(_BOOL.pack(BOOLS[self.is_renew_ack]))
-        elif self.is_renew_ack is not False:
+        elif BOOLS[self.is_renew_ack]:
             raise WireFault
         write_compact_array_length(append, len(self.topics))
         _write_acknowledge_topic(append, self.topics, version)

@@ -121,7 +121,7 @@ class ShareAcknowledgeTopicResponseCollection(KeyedList[ShareAcknowledgeTopicRes
     _KEY = ("topic_id",)
 
     def find(self, *, topic_id: Uuid) -> ShareAcknowledgeTopicResponse | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(topic_id)
 
     def find_all(self, *, topic_id: Uuid) -> list[ShareAcknowledgeTopicResponse]:
@@ -165,7 +165,7 @@ class NodeEndpointCollection(KeyedList[NodeEndpoint]):
     _KEY = ("node_id",)
 
     def find(self, *, node_id: int) -> NodeEndpoint | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(node_id)
 
     def find_all(self, *, node_id: int) -> list[NodeEndpoint]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable
+from operator import index
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -108,7 +109,7 @@ class FetchPartitionCollection(KeyedList[FetchPartition]):
     _KEY = ("partition_index",)
 
     def find(self, *, partition_index: int) -> FetchPartition | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(partition_index)
 
     def find_all(self, *, partition_index: int) -> list[FetchPartition]:
@@ -146,7 +147,7 @@ class FetchTopicCollection(KeyedList[FetchTopic]):
     _KEY = ("topic_id",)
 
     def find(self, *, topic_id: Uuid) -> FetchTopic | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(topic_id)
 
     def find_all(self, *, topic_id: Uuid) -> list[FetchTopic]:
@@ -296,13 +297,13 @@ class ShareFetchRequest(Request["ShareFetchResponse"]):
         if version >= 1:
             append(_INT32X2.pack(self.max_records, self.batch_size))
         else:
-            if self.max_records != 0:
+            if index(self.max_records) != 0:
                 raise WireFault
-            if self.batch_size != 0:
+            if index(self.batch_size) != 0:
                 raise WireFault
         if version >= 2:
             append(_INT8_BOOL.pack(self.share_acquire_mode, BOOLS[self.is_renew_ack]))
-        elif self.is_renew_ack is not False:
+        elif BOOLS[self.is_renew_ack]:
             raise WireFault
         write_compact_array_length(append, len(self.topics))
         _write_fetch_topic(append, self.topics, version)
@@ -378,7 +379,7 @@ def _write_fetch_partition(
     for entry in elements(entries):
         append(_INT32.pack(entry.partition_index))
         if version >= 1:
-            if entry.partition_max_bytes != 0:
+            if index(entry.partition_max_bytes) != 0:
                 raise WireFault
         else:
             append(_INT32.pack(entry.partition_max_bytes))

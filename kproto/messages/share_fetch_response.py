@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable
+from operator import index
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -177,7 +178,7 @@ class ShareFetchableTopicResponseCollection(KeyedList[ShareFetchableTopicRespons
     _KEY = ("topic_id",)
 
     def find(self, *, topic_id: Uuid) -> ShareFetchableTopicResponse | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(topic_id)
 
     def find_all(self, *, topic_id: Uuid) -> list[ShareFetchableTopicResponse]:
@@ -221,7 +222,7 @@ class NodeEndpointCollection(KeyedList[NodeEndpoint]):
     _KEY = ("node_id",)
 
     def find(self, *, node_id: int) -> NodeEndpoint | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(node_id)
 
     def find_all(self, *, node_id: int) -> list[NodeEndpoint]:
@@ -303,7 +304,7 @@ class ShareFetchResponse(Response):
         write_compact_nullable_string(append, self.error_message)
         if version >= 1:
             append(_INT32.pack(self.acquisition_lock_timeout_ms))
-        elif self.acquisition_lock_timeout_ms != 0:
+        elif index(self.acquisition_lock_timeout_ms) != 0:
             raise WireFault
         write_compact_array_length(append, len(self.responses))
         _write_share_fetchable_topic_response(append, self.responses, version)

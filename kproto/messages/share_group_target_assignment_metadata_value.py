@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import struct
+from operator import index
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -90,7 +91,7 @@ def _write_share_group_target_assignment_metadata_value_tags(
     out: Append, message: ShareGroupTargetAssignmentMetadataValue, version: int
 ) -> None:
     tagged: list[RawTaggedField] = []
-    if message.assignment_timestamp != 0:
+    if index(message.assignment_timestamp) != 0:
         pieces: list[bytes] = []
         append = pieces.append
         append(_INT64.pack(message.assignment_timestamp))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable
+from operator import index
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -202,7 +203,7 @@ def _write_share_snapshot_value_tags(
     out: Append, message: ShareSnapshotValue, version: int
 ) -> None:
     tagged: list[RawTaggedField] = []
-    if message.delivery_complete_count != -1:
+    if index(message.delivery_complete_count) != -1:
         pieces: list[bytes] = []
         append = pieces.append
         append(_INT32.pack(message.delivery_complete_count))

@@ -253,24 +253,24 @@ class StopReplicaRequest(Request["StopReplicaResponse"]):
         append(_INT32.pack(self.controller_id))
         if version >= 4:
             append(_BOOL.pack(BOOLS[self.is_kraft_controller]))
-        elif self.is_kraft_controller is not False:
+        elif BOOLS[self.is_kraft_controller]:
             raise WireFault
         append(_INT32.pack(self.controller_epoch))
         if version >= 1:
             append(_INT64.pack(self.broker_epoch))
         if version >= 3:
-            if self.delete_partitions is not False:
+            if BOOLS[self.delete_partitions]:
                 raise WireFault
         else:
             append(_BOOL.pack(BOOLS[self.delete_partitions]))
         if version >= 1:
-            if len(self.ungrouped_partitions) > 0:
+            if len(elements(self.ungrouped_partitions)) > 0:
                 raise WireFault
         else:
             write_array_length(append, len(self.ungrouped_partitions))
             _write_stop_replica_partition_v0(append, self.ungrouped_partitions, version)
         if version >= 3:
-            if len(self.topics) > 0:
+            if len(elements(self.topics)) > 0:
                 raise WireFault
         elif version >= 2:
             write_compact_array_length(append, len(self.topics))
@@ -278,12 +278,12 @@ class StopReplicaRequest(Request["StopReplicaResponse"]):
         elif version >= 1:
             write_array_length(append, len(self.topics))
             _write_stop_replica_topic_v1(append, self.topics, version)
-        elif len(self.topics) > 0:
+        elif len(elements(self.topics)) > 0:
             raise WireFault
         if version >= 3:
             write_compact_array_length(append, len(self.topic_states))
             _write_stop_replica_topic_state(append, self.topic_states, version)
-        elif len(self.topic_states) > 0:
+        elif len(elements(self.topic_states)) > 0:
             raise WireFault
         if version >= 2:
             if self._unknown_tags:

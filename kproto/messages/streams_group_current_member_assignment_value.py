@@ -218,7 +218,7 @@ def _write_task_ids(append: Append, entries: Collection[TaskIds], version: int) 
 
 def _write_task_ids_tags(out: Append, entry: TaskIds, version: int) -> None:
     tagged: list[RawTaggedField] = []
-    if entry.assignment_epochs is None or len(entry.assignment_epochs) > 0:
+    if entry.assignment_epochs is None or len(elements(entry.assignment_epochs)) > 0:
         pieces: list[bytes] = []
         append = pieces.append
         if entry.assignment_epochs is None:

@@ -85,7 +85,7 @@ class StreamsGroupDescribeRequest(Request["StreamsGroupDescribeResponse"]):
         append(_BOOL.pack(BOOLS[self.include_authorized_operations]))
         if version >= 1:
             append(_BOOL.pack(BOOLS[self.include_topology_description]))
-        elif self.include_topology_description is not False:
+        elif BOOLS[self.include_topology_description]:
             raise WireFault
         if self._unknown_tags:
             write_tags(append, (), self._unknown_tags)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable
+from operator import index
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -1110,7 +1111,7 @@ def _write_described_group(
         else:
             if entry.topology_description is not None:
                 raise WireFault
-            if entry.topology_description_status != 0:
+            if index(entry.topology_description_status) != 0:
                 raise WireFault
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)

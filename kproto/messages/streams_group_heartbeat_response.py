@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable
+from operator import index
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -322,7 +323,7 @@ class StreamsGroupHeartbeatResponse(Response):
         write_compact_string(append, self.member_id)
         append(_INT32X2.pack(self.member_epoch, self.heartbeat_interval_ms))
         if version >= 1:
-            if self.acceptable_recovery_lag_legacy != 0:
+            if index(self.acceptable_recovery_lag_legacy) != 0:
                 raise WireFault
         else:
             append(_INT32.pack(self.acceptable_recovery_lag_legacy))
@@ -351,7 +352,7 @@ class StreamsGroupHeartbeatResponse(Response):
             _write_task_ids(append, self.warmup_tasks, version)
         if version >= 1:
             append(_BOOL.pack(BOOLS[self.topology_description_required]))
-        elif self.topology_description_required is not False:
+        elif BOOLS[self.topology_description_required]:
             raise WireFault
         append(_INT32.pack(self.endpoint_information_epoch))
         if self.partitions_by_user_endpoint is None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable
+from operator import index
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -195,12 +196,14 @@ def _write_streams_group_metadata_value_tags(
     out: Append, message: StreamsGroupMetadataValue, version: int
 ) -> None:
     tagged: list[RawTaggedField] = []
-    if message.validated_topology_epoch != -1:
+    if index(message.validated_topology_epoch) != -1:
         pieces: list[bytes] = []
         append = pieces.append
         append(_INT32.pack(message.validated_topology_epoch))
         tagged.append(RawTaggedField(0, b"".join(pieces)))
-    if message.last_assignment_configs is None or len(message.last_assignment_configs) > 0:
+    if message.last_assignment_configs is None or len(
+        elements(message.last_assignment_configs)
+    ) > 0:
         pieces = []
         append = pieces.append
         if message.last_assignment_configs is None:
@@ -209,12 +212,12 @@ def _write_streams_group_metadata_value_tags(
             write_compact_array_length(append, len(message.last_assignment_configs))
             _write_last_assignment_config(append, message.last_assignment_configs, version)
         tagged.append(RawTaggedField(1, b"".join(pieces)))
-    if message.stored_description_topology_epoch != -1:
+    if index(message.stored_description_topology_epoch) != -1:
         pieces = []
         append = pieces.append
         append(_INT32.pack(message.stored_description_topology_epoch))
         tagged.append(RawTaggedField(2, b"".join(pieces)))
-    if message.failed_description_topology_epoch != -1:
+    if index(message.failed_description_topology_epoch) != -1:
         pieces = []
         append = pieces.append
         append(_INT32.pack(message.failed_description_topology_epoch))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable
+from operator import index
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -186,12 +187,12 @@ class TransactionLogValue(Message):
     def _write_fields(self, append: Append, version: int) -> None:
         append(_INT64.pack(self.producer_id))
         if version == 0:
-            if self.previous_producer_id != -1:
+            if index(self.previous_producer_id) != -1:
                 raise WireFault
-            if self.next_producer_id != -1:
+            if index(self.next_producer_id) != -1:
                 raise WireFault
         append(_INT16.pack(self.producer_epoch))
-        if version == 0 and self.next_producer_epoch != -1:
+        if version == 0 and index(self.next_producer_epoch) != -1:
             raise WireFault
         append(_INT32_INT8.pack(self.transaction_timeout_ms, self.transaction_status))
         if version >= 1:
@@ -213,7 +214,7 @@ class TransactionLogValue(Message):
         if version >= 1:
             _write_transaction_log_value_tags(append, self, version)
         else:
-            if self.client_transaction_version != 0:
+            if index(self.client_transaction_version) != 0:
                 raise WireFault
             if self._unknown_tags:
                 raise WireFault
@@ -295,22 +296,22 @@ def _write_transaction_log_value_tags(
     out: Append, message: TransactionLogValue, version: int
 ) -> None:
     tagged: list[RawTaggedField] = []
-    if message.previous_producer_id != -1:
+    if index(message.previous_producer_id) != -1:
         pieces: list[bytes] = []
         append = pieces.append
         append(_INT64.pack(message.previous_producer_id))
         tagged.append(RawTaggedField(0, b"".join(pieces)))
-    if message.next_producer_id != -1:
+    if index(message.next_producer_id) != -1:
         pieces = []
         append = pieces.append
         append(_INT64.pack(message.next_producer_id))
         tagged.append(RawTaggedField(1, b"".join(pieces)))
-    if message.client_transaction_version != 0:
+    if index(message.client_transaction_version) != 0:
         pieces = []
         append = pieces.append
         append(_INT16.pack(message.client_transaction_version))
         tagged.append(RawTaggedField(2, b"".join(pieces)))
-    if message.next_producer_epoch != -1:
+    if index(message.next_producer_epoch) != -1:
         pieces = []
         append = pieces.append
         append(_INT16.pack(message.next_producer_epoch))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable
+from operator import index
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -214,7 +215,7 @@ class TxnOffsetCommitRequest(Request["TxnOffsetCommitResponse"]):
             else:
                 append(b"\0")
         else:
-            if self.generation_id_or_member_epoch != -1:
+            if index(self.generation_id_or_member_epoch) != -1:
                 raise WireFault
             if self.member_id != "":
                 raise WireFault

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable
+from operator import index
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -73,7 +74,7 @@ class FeatureUpdateKeyCollection(KeyedList[FeatureUpdateKey]):
     _KEY = ("feature",)
 
     def find(self, *, feature: str) -> FeatureUpdateKey | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(feature)
 
     def find_all(self, *, feature: str) -> list[FeatureUpdateKey]:
@@ -136,7 +137,7 @@ class UpdateFeaturesRequest(Request["UpdateFeaturesResponse"]):
         _write_feature_update_key(append, self.feature_updates, version)
         if version >= 1:
             append(_BOOL.pack(BOOLS[self.validate_only]))
-        elif self.validate_only is not False:
+        elif BOOLS[self.validate_only]:
             raise WireFault
         if self._unknown_tags:
             write_tags(append, (), self._unknown_tags)
@@ -177,11 +178,11 @@ def _write_feature_update_key(
         write_compact_string(append, entry.feature)
         append(_INT16.pack(entry.max_version_level))
         if version >= 1:
-            if entry.allow_downgrade is not False:
+            if BOOLS[entry.allow_downgrade]:
                 raise WireFault
             append(_INT8.pack(entry.upgrade_type))
         else:
-            if entry.upgrade_type != 1:
+            if index(entry.upgrade_type) != 1:
                 raise WireFault
             append(_BOOL.pack(BOOLS[entry.allow_downgrade]))
         if entry._unknown_tags:

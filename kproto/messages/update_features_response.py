@@ -67,7 +67,7 @@ class UpdatableFeatureResultCollection(KeyedList[UpdatableFeatureResult]):
     _KEY = ("feature",)
 
     def find(self, *, feature: str) -> UpdatableFeatureResult | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(feature)
 
     def find_all(self, *, feature: str) -> list[UpdatableFeatureResult]:

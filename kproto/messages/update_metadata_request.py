@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable
+from operator import index
 from typing import TYPE_CHECKING, Self
 
 from ..wire.faults import WireFault
@@ -305,13 +306,13 @@ class UpdateMetadataRequest(Request["UpdateMetadataResponse"]):
         if version >= 8:
             append(_BOOL.pack(BOOLS[self.is_kraft_controller]))
         else:
-            if self.is_kraft_controller is not False:
+            if BOOLS[self.is_kraft_controller]:
                 raise WireFault
-            if self.type != 0:
+            if index(self.type) != 0:
                 raise WireFault
         append(_INT32.pack(self.controller_epoch))
         if version >= 5:
-            if len(self.ungrouped_partition_states) > 0:
+            if len(elements(self.ungrouped_partition_states)) > 0:
                 raise WireFault
             append(_INT64.pack(self.broker_epoch))
         else:
@@ -323,7 +324,7 @@ class UpdateMetadataRequest(Request["UpdateMetadataResponse"]):
         elif version >= 5:
             write_array_length(append, len(self.topic_states))
             _write_update_metadata_topic_state(append, self.topic_states, version)
-        elif len(self.topic_states) > 0:
+        elif len(elements(self.topic_states)) > 0:
             raise WireFault
         if version >= 6:
             write_compact_array_length(append, len(self.live_brokers))
@@ -632,7 +633,7 @@ def _write_update_metadata_request_tags(
     out: Append, message: UpdateMetadataRequest, version: int
 ) -> None:
     tagged: list[RawTaggedField] = []
-    if version == 8 and message.type != 0:
+    if version == 8 and index(message.type) != 0:
         pieces: list[bytes] = []
         append = pieces.append
         append(_INT8.pack(message.type))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection
+from operator import index
 from typing import Self
 
 from ..wire.faults import WireFault
@@ -176,9 +177,9 @@ def _write_update_raft_voter_response_tags(
 
 def _is_default_current_leader(entry: CurrentLeader) -> bool:
     return (
-        entry.leader_id == -1
-        and entry.leader_epoch == -1
+        index(entry.leader_id) == -1
+        and index(entry.leader_epoch) == -1
         and entry.host == ""
-        and entry.port == 0
+        and index(entry.port) == 0
         and not entry._unknown_tags
     )

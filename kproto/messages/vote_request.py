@@ -221,7 +221,7 @@ def _write_partition_data(append: Append, entries: Collection[PartitionData], ve
         append(_INT32_INT64.pack(entry.last_offset_epoch, entry.last_offset))
         if version >= 2:
             append(_BOOL.pack(BOOLS[entry.pre_vote]))
-        elif entry.pre_vote is not False:
+        elif BOOLS[entry.pre_vote]:
             raise WireFault
         if entry._unknown_tags:
             write_tags(append, (), entry._unknown_tags)

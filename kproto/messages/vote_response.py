@@ -126,7 +126,7 @@ class NodeEndpointCollection(KeyedList[NodeEndpoint]):
     _KEY = ("node_id",)
 
     def find(self, *, node_id: int) -> NodeEndpoint | None:
-        """An element with that key, or None; the first, unless keys were changed."""
+        """An element with that key, or None; the first, if none was moved or changed."""
         return self._find(node_id)
 
     def find_all(self, *, node_id: int) -> list[NodeEndpoint]:
@@ -182,7 +182,7 @@ class VoteResponse(Response):
         append(_INT16.pack(self.error_code))
         write_compact_array_length(append, len(self.topics))
         _write_topic_data(append, self.topics, version)
-        if version == 0 and len(self.node_endpoints) > 0:
+        if version == 0 and len(elements(self.node_endpoints)) > 0:
             raise WireFault
         _write_vote_response_tags(append, self, version)
 
@@ -310,7 +310,7 @@ def _read_vote_response_tags(message: VoteResponse, data: bytes, pos: int, versi
 
 def _write_vote_response_tags(out: Append, message: VoteResponse, version: int) -> None:
     tagged: list[RawTaggedField] = []
-    if version >= 1 and len(message.node_endpoints) > 0:
+    if version >= 1 and len(elements(message.node_endpoints)) > 0:
         pieces: list[bytes] = []
         append = pieces.append
         write_compact_array_length(append, len(message.node_endpoints))

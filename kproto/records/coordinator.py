@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from ..messages.base import Message
 from ..wire.errors import ConfigurationError, DecodeError, EncodeError
-from .framed import class_called, decode_behind
+from .framed import class_called, decode_behind, version_to_write
 from .record import Record
 
 __all__ = [
@@ -127,7 +127,7 @@ def encode_record(
         return key, None
     if _name_of(record.value) != f"{name}Value":
         raise EncodeError(f"{key_name} goes with {name}Value, not with {_name_of(record.value)}")
-    version = record.value.LATEST_STABLE if record.version is None else record.version
+    version = version_to_write(record.value, record.version)
     body = record.value.encode(version)
     return key, _INT16.pack(version) + body
 

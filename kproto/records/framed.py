@@ -1,16 +1,19 @@
 """Messages inside stored records, behind the bytes that say which message it is.
 
-Owns how a class is found by its name and read from behind such bytes. What those bytes are is known
-to `control`, `coordinator` and `metadata_log`, each for its own records.
+Owns how a class is found by its name and read from behind such bytes, and which version is
+written. What those bytes are is known to `control`, `coordinator` and `metadata_log`, each for its
+own records.
 """
 
 from __future__ import annotations
 
+from operator import index
+
 from .. import messages as generated
 from ..messages.base import Message
-from ..wire.errors import DecodeError
+from ..wire.errors import DecodeError, EncodeError
 
-__all__ = ["class_called", "decode_behind"]
+__all__ = ["class_called", "decode_behind", "version_to_write"]
 
 
 def class_called(name: str) -> type[Message]:
@@ -28,3 +31,14 @@ def decode_behind(cls: type[Message], data: bytes, start: int, version: int) -> 
         return cls.decode(data[start:], version)
     except DecodeError as error:
         raise error.behind(start) from None
+
+
+def version_to_write(message: Message, version: int | None) -> int:
+    """The version that was named, or the latest stable one. Raises EncodeError on what is none."""
+    if version is None:
+        return message.LATEST_STABLE
+    try:
+        return index(version)
+    except TypeError:
+        reason = f"a version is a whole number, not {type(version).__name__}"
+        raise EncodeError(reason, message=type(message).__name__) from None

@@ -13,7 +13,7 @@ from ..messages.base import Message
 from ..wire.errors import ConfigurationError, DecodeError, EncodeError
 from ..wire.faults import READ_FAULTS
 from ..wire.reading import read_uvarint
-from .framed import class_called, decode_behind
+from .framed import class_called, decode_behind, version_to_write
 from .record import Record
 
 __all__ = [
@@ -129,7 +129,7 @@ def encode_record(record: MetadataRecord | UnknownMetadataRecord) -> bytes:
     name = message._generated().__name__ if isinstance(message, Message) else ""
     if name not in _TYPES:
         raise EncodeError(f"{type(message).__name__} is not a message of a metadata log")
-    version = message.LATEST_STABLE if record.version is None else record.version
+    version = version_to_write(message, record.version)
     body = message.encode(version)
     # Each of the three is below 128, so that its varint is one byte.
     return bytes((FRAME_VERSION, _TYPES[name], version)) + body

@@ -329,13 +329,46 @@ def _versions(versions: Versions) -> str:
 def is_default(spec: FieldSpec, value: object) -> bool:
     """True when `value` is the default of the field, so that it may be left out."""
     default = spec.default_value()
-    if default is None or isinstance(default, bool):
-        return value is default
+    if default is None:
+        return value is None
     if spec.is_struct:
-        return type(value).__name__ == class_name(spec.type) and value == type(value)()
-    if spec.is_array:
-        return isinstance(value, Sized) and len(value) == 0
+        return type(value).__name__ == class_name(spec.type) and _equals(value, type(value)())
+    return _equals(value, [] if spec.is_array else default)
+
+
+def _equals(value: Any, default: Any) -> bool:
+    """Whether `value` is written as `default` is: 1.0 equals 1, and is none for an int field."""
+    if isinstance(default, bool):
+        return _bool(value) is default
+    if isinstance(default, int):
+        try:
+            return operator.index(value) == default
+        except TypeError:
+            return False
+    if isinstance(default, list):
+        return _is_array(value) and len(value) == len(default) == 0
+    if hasattr(default, "_unknown_tags"):  # a struct: all that its class has
+        if type(value) is not type(default) or value._unknown_tags:
+            return False
+        names = default._names()
+        return all(_equals(getattr(value, name), getattr(default, name)) for name in names)
     return bool(value == default)
+
+
+def _bool(value: Any) -> bool | None:
+    """What a bool field would carry; None for what it does not take."""
+    try:
+        return BOOLS[value]
+    except (KeyError, TypeError):
+        return None
+
+
+def _is_array(value: object) -> bool:
+    return (
+        isinstance(value, Sized)
+        and isinstance(value, Iterable)
+        and not isinstance(value, Mapping | str)
+    )
 
 
 def _check_field(field: LayoutField, value: object, path: str) -> None:
@@ -371,9 +404,7 @@ def _check_value(kind: WireType, value: object, path: str) -> None:
 
 def _check_array(kind: WireType, value: Any, path: str) -> None:
     assert kind.element is not None
-    of_keys = isinstance(value, Mapping)
-    of_letters = isinstance(value, str) and kind.element.kind == "string"
-    if of_keys or of_letters or not isinstance(value, Sized) or not isinstance(value, Iterable):
+    if not _is_array(value):
         raise _Fault(f"a list is wanted, not {_kind(value)}", path)
     count = len(value)
     seen = 0
@@ -409,11 +440,9 @@ def _octets(value: Any) -> int | None:
         return None
 
 
-def _check_bool(value: Any, path: str) -> None:
-    try:
-        BOOLS[value]
-    except (KeyError, TypeError):
-        raise _Fault(f"{_kind(value)} is no bool", path) from None
+def _check_bool(value: object, path: str) -> None:
+    if _bool(value) is None:
+        raise _Fault(f"{_kind(value)} is no bool", path)
 
 
 def _check_number(kind: str, value: object, path: str) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import math
+import re
 import struct
 from collections.abc import Mapping
 from typing import Any
@@ -61,7 +62,7 @@ def _value_to_json(kind: WireType, value: Any) -> Any:
         case "bool":
             return bool(value)
         case "string":
-            return value
+            return value if type(value) is str else value.encode().decode()
         case "float64":
             return _float_to_json(float(value))
         case _:
@@ -175,11 +176,28 @@ class _Reader:
         try:
             if kind == "uuid":
                 return Uuid.parse(node.removesuffix("=="))
-            return base64.b64decode(node, validate=True)
+            return _decode_base64(node)
         except ConfigurationError as error:
             raise self.error(str(error), path) from None
         except ValueError:
             raise self.error("a string that is no base64", path) from None
+
+
+def _decode_base64(text: str) -> bytes:
+    """Bytes of base64 as Kafka's converter reads it. Raises ValueError on what that refuses.
+
+    Each four characters stand for themselves, so that padding may be anywhere, and white space is
+    allowed in front of them and at the end.
+    """
+    if not _BASE64.fullmatch(text):
+        raise ValueError
+    return b"".join(base64.b64decode(padded) for padded in _PADDED.findall(text))
+
+
+_BASE64 = re.compile(
+    r"(?:[\0-\x20]*+[A-Za-z0-9+/]{2}(?:[A-Za-z0-9+/]{2}|[A-Za-z0-9+/]=|==))*+[\0-\x20]*+"
+)
+_PADDED = re.compile(r"[^=]+=*")
 
 
 def _json_kind(node: object) -> str:

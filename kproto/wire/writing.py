@@ -99,13 +99,13 @@ def compact_string_length(size: int) -> bytes:
 def elements(values: Collection[T]) -> Collection[T]:
     """The elements of an array.
 
-    Raises WireFault when there are not as many as its length says, and on a mapping, of which only
-    the keys would be written.
+    Raises WireFault when there are not as many as its length says, on a mapping, of which only the
+    keys would be written, and on a str.
     """
     kind = type(values)
     if kind is list or kind is tuple:
         return values
-    if isinstance(values, Mapping):
+    if isinstance(values, Mapping | str):
         raise WireFault
     made = [*values]
     if len(made) != len(values):
@@ -225,16 +225,12 @@ def write_uuids(append: Append, values: Collection[bytes]) -> None:
 
 def write_strings(append: Append, values: Collection[str]) -> None:
     """Strings with int16 lengths."""
-    if isinstance(values, str):
-        raise WireFault
     for value in elements(values):
         write_string(append, value)
 
 
 def write_compact_strings(append: Append, values: Collection[str]) -> None:
     """Strings in the compact form."""
-    if isinstance(values, str):
-        raise WireFault
     for value in elements(values):
         write_compact_string(append, value)
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from itertools import product
+
 import pytest
 
-from tools.reference import Reference, comparison
+from kproto.messages import SaslAuthenticateRequest
+from kproto.wire.errors import DecodeError
+from tools.reference import Operation, Outcome, Reference, comparison, question
 from tools.reference.comparison import (
     ADDED_LATER,
     DIFFERENT,
@@ -102,3 +107,23 @@ def test_the_samples_have_what_they_promise() -> None:
     assert max(map(len, taken)) > 16384
     assert [form.message.decode(data, 16) for data in taken] == list(taken.values())
     assert list(samples(form)) == list(taken)
+
+
+def test_base64_is_read_as_java_reads_it(judges: dict[str, Reference]) -> None:
+    texts = ["".join(text) for size in range(7) for text in product("Q= \n-", repeat=size)]
+    nodes = [SaslAuthenticateRequest().to_json(2) | {"authBytes": text} for text in texts]
+    asked = [
+        question(Operation.FROM_JSON, "SaslAuthenticateRequest", 2, json.dumps(node).encode())
+        for node in nodes
+    ]
+    answers = judges["4.4.0"].ask(asked)
+    read = 0
+    for text, node, answer in zip(texts, nodes, answers, strict=True):
+        try:
+            ours = SaslAuthenticateRequest.from_json(node, 2).encode(2)
+        except DecodeError:
+            assert answer.outcome is Outcome.REFUSED, text
+        else:
+            assert (answer.outcome, answer.data) == (Outcome.DONE, ours), text
+            read += 1
+    assert read > 100

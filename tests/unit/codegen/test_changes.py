@@ -61,6 +61,10 @@ def test_what_is_new_is_no_change() -> None:
             {("default changed", "0,1,2", "A", True)},
         ),
         (
+            spec(*BASE, type="data"),
+            {("message type changed", "0,1,2", "", True)},
+        ),
+        (
             spec(field("A", "int64"), *BASE[1:]),
             {("type changed", "0,1,2", "A", True)},
         ),
@@ -351,7 +355,7 @@ def test_check_ends_with_2_when_a_definition_cannot_be_read(
     for arguments in ([old, new], [new, old], ["--json", old, new]):
         assert main(["check", *arguments]) == 2
         captured = capsys.readouterr()
-        assert "could not read" in captured.err
+        assert captured.err.startswith(f"kproto-codegen: {new}")
         assert captured.out == ""
 
 
@@ -380,4 +384,19 @@ def test_check_ends_with_2_when_a_release_cannot_be_read(
     two_releases: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["check", two_releases[0], str(tmp_path / "none")]) == 2
-    assert "could not read" in capsys.readouterr().err
+    assert (
+        capsys.readouterr().err
+        == f"kproto-codegen: {tmp_path / 'none'}: is neither a jar nor a folder\n"
+    )
+
+
+def test_a_default_is_what_its_bytes_are() -> None:
+    zero = spec(field("A", "float64", default="0.0"))
+    (found,) = changes(zero, spec(field("A", "float64", default="-0.0")))
+    assert (found.kind, found.detail) == ("default changed", "was 0.0; is -0.0")
+    assert changes(zero, spec(field("A", "float64", default="0"))) == []
+
+
+def test_a_message_of_another_type_is_told_of() -> None:
+    (found,) = changes(spec(*BASE, type="data"), spec(*BASE, type="header"))
+    assert (found.message, found.detail) == ("SampleRequest", "was data; is header")

@@ -60,7 +60,7 @@ def test_import_writes_nothing_when_something_cannot_be_read(
     out = tmp_path / "schemas"
     assert main(["import", "--out", str(out), str(broken_jar(tmp_path))]) == 1
     captured = capsys.readouterr()
-    assert "could not read kafka-raft-9.1.0.jar!common/message/Bad.json:2: " in captured.err
+    assert "kproto-codegen: kafka-raft-9.1.0.jar!common/message/Bad.json:2: " in captured.err
     assert "nothing was written; --keep-going" in captured.err
     assert not out.exists()
 

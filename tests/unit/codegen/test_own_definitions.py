@@ -176,3 +176,32 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, capsys: Captured) -> No
     (tmp_path / "file").write_text("")
     assert generate(schemas, tmp_path / "file" / "own") == 1
     assert "could not write" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("link", [True, False])
+def test_a_file_in_the_place_where_a_new_one_is_staged_is_not_overwritten(
+    tmp_path: Path, capsys: Captured, link: bool
+) -> None:
+    schemas = write_definitions(tmp_path / "schemas", [message(field("A"))])
+    out = tmp_path / "own"
+    out.mkdir()
+    mine = tmp_path / "mine" if link else out / ".sample_request.py.new"
+    mine.write_text("mine\n")
+    if link:
+        (out / ".sample_request.py.new").symlink_to(mine)
+    assert generate(schemas, out) == 1
+    assert "own/.sample_request.py.new: was not made by the generator" in capsys.readouterr().err
+    assert mine.read_text() == "mine\n"
+    assert [path.name for path in out.iterdir()] == [".sample_request.py.new"]
+
+
+def test_two_requests_of_one_api_key_are_no_package(tmp_path: Path, capsys: Captured) -> None:
+    schemas = tmp_path / "schemas"
+    write_definitions(schemas / "one", [message(field("A"))])
+    write_definitions(schemas / "two", [message(name="OtherRequest")])
+    assert generate(schemas, tmp_path / "own") == 1
+    assert capsys.readouterr().err == (
+        "kproto-codegen: OtherRequest of the module two and SampleRequest of the module one have "
+        "the api key 900; make a package of each\n"
+    )
+    assert not (tmp_path / "own").exists()

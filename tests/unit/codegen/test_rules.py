@@ -145,10 +145,6 @@ REFUSED: list[tuple[Source, str]] = [
         message(field("A", "SAMPLERequest", fields=[field("X")])),
         "field A: the struct SAMPLERequest and SampleRequest would have the same names",
     ),
-    (
-        message(field("A", "SampleResponse", fields=[field("X")])),
-        "field A: the struct SampleResponse and the response would have the same names",
-    ),
     # name_lengths
     (data(name="A" * 121), "the name of a message has 121 characters; at most 120"),
     (message(field("A" * 121)), "the name of a field or struct has 121 characters; at most 120"),
@@ -606,3 +602,14 @@ def test_two_messages_are_not_one_module() -> None:
     )
     # Names that differ by case alone make the same module on no disk, or are told.
     assert between(data(name="Foobar"), data(name="FooBar")) == []
+
+
+def test_no_struct_of_a_request_is_called_as_its_response() -> None:
+    request = message(field("A", "OtherResponse", fields=[field("X")]))
+    response = message(name="OtherResponse", type="response")
+    assert between(request) == between(request, message(name="AResponse", type="response")) == []
+    assert between(request, response, modules=["clients", "raft"]) == []
+    (fault,) = between(request, response)
+    assert fault.endswith(
+        "field A: the struct OtherResponse would have the name of the response in Python"
+    )

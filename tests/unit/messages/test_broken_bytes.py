@@ -100,7 +100,7 @@ def test_bytes_behind_a_message_are_an_error_and_where_they_begin_is_told() -> N
     assert caught.value.offset == len(data)
 
 
-@pytest.mark.parametrize("version", [-1, 5, 32767, None, "4"])
+@pytest.mark.parametrize("version", [-1, 5, 32767, pytest.param(10**5000, id="long"), None, "4"])
 def test_a_version_that_is_not_valid_is_an_error(version: int) -> None:
     cls = class_of("HeartbeatRequest")
     with pytest.raises(DecodeError, match=r"HeartbeatRequest: version .* is not one of 0 to 4"):
@@ -111,6 +111,13 @@ def test_a_version_that_is_not_valid_is_an_error(version: int) -> None:
 def test_what_is_not_bytes_is_an_error(data: bytes) -> None:
     with pytest.raises(DecodeError, match="HeartbeatRequest v4, at byte 0: bytes are wanted"):
         class_of("HeartbeatRequest").decode(data, 4)
+
+
+def test_a_buffer_that_was_released_is_an_error() -> None:
+    view = memoryview(b"")
+    view.release()
+    with pytest.raises(DecodeError, match="at byte 0: bytes are wanted, not a memoryview that was"):
+        class_of("HeartbeatRequest").decode(view, 4)
 
 
 def test_any_buffer_is_read() -> None:

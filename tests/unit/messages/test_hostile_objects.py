@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections import OrderedDict
+from collections import OrderedDict, UserString
 from collections.abc import Callable, Iterator
 from types import MappingProxyType
 from typing import Any
@@ -258,6 +258,21 @@ def test_numbers_that_are_of_other_types_and_mean_the_same() -> None:
     assert request.encode(12) == FetchRequest(session_id=1, max_bytes=0).encode(12)
     topics = MetadataRequest(allow_auto_topic_creation=0)  # type: ignore[arg-type]
     assert topics.encode(9) == MetadataRequest(allow_auto_topic_creation=False).encode(9)
+
+
+@pytest.mark.parametrize("no", [False, 0, 0.0])
+def test_what_equals_false_is_false_also_where_it_is_the_default(no: bool) -> None:
+    assert ApiVersionsResponse(zk_migration_ready=no).encode(3) == ApiVersionsResponse().encode(3)
+    request = MetadataRequest(include_topic_authorized_operations=no)
+    assert request.encode(4) == MetadataRequest().encode(4)  # which does not have the field
+    creation = CreateTopicsRequest(validate_only=no)
+    assert creation.encode(7) == CreateTopicsRequest().encode(7)
+
+
+def test_text_of_other_classes_is_written_as_its_bytes_say() -> None:
+    request = FetchRequest(rack_id=UserString("ab"))  # type: ignore[arg-type]
+    assert request.encode(12) == FetchRequest(rack_id="ab").encode(12)
+    assert type(request.to_json(12)["rackId"]) is str
 
 
 @pytest.mark.parametrize("value", [2, 255, -1, 256, None, "yes", 0.5])

@@ -86,6 +86,21 @@ def test_equality_is_by_class_and_every_field() -> None:
         hash(HeartbeatRequest())
 
 
+@pytest.mark.parametrize("slots", [(), ("extra",)])
+def test_a_derived_class_compares_and_prints_the_fields(slots: tuple[str, ...]) -> None:
+    derived = type("Derived", (HeartbeatRequest,), {"__slots__": slots})
+    first, other = derived(group_id="a"), derived(group_id="b")
+    assert first == derived(group_id="a")
+    assert first != other
+    assert first != HeartbeatRequest(group_id="a")
+    assert repr(other) == repr(HeartbeatRequest(group_id="b")).replace(
+        "HeartbeatRequest", "Derived"
+    )
+    topic = type("Topic", (MetadataRequestTopic,), {"__slots__": slots})
+    assert topic(name="a") != topic(name="b")
+    assert "name='a'" in repr(topic(name="a"))
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_change_of_any_field_is_an_inequality(name: str) -> None:
     cls = class_of(name)

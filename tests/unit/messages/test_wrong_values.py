@@ -66,13 +66,9 @@ def wrong_values(kind: WireType) -> Iterator[Any]:
             yield from (5, RawTaggedField(1, b""))
         case "array":
             assert kind.element is not None
-            yield from (5, iter(()))
+            yield from (5, iter(()), "text", "", {}, {"name": "text"})
             yield [next(wrong_values(kind.element))]
             yield [None]
-            if kind.element.kind == "string":
-                yield from ("text", "")
-            elif kind.element.kind == "struct":
-                yield from ("text", {"name": "text"})
         case number:
             yield from (2.0, "1", *OUTSIDE[number])
 
@@ -104,7 +100,12 @@ def test_every_field_refuses_what_it_cannot_hold(name: str) -> None:
         data = message.encode(version)
         for place in one_of_each_kind(message, version):
             right = place.value
-            for wrong in wrong_values(place.field.type):
+            wrong_ones = [*wrong_values(place.field.type)]
+            default = place.field.default
+            if place.field.type.kind in OUTSIDE and isinstance(default, int):
+                # It equals the default, which a tagged field leaves out, and is no whole number.
+                wrong_ones.append(float(default))
+            for wrong in wrong_ones:
                 setattr(place.owner, place.field.attribute, wrong)
                 refused(message, version, place.path)
             setattr(place.owner, place.field.attribute, right)

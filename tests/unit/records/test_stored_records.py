@@ -421,6 +421,7 @@ def test_a_topic_without_such_records_is_a_configuration_error() -> None:
             "OffsetCommitKey goes with OffsetCommitValue, not with ConsumerGroupMetadataValue",
         ),
         (CoordinatorRecord(KEY, commit(), 5), "version 5 is not one of 0 to 4"),
+        (CoordinatorRecord(KEY, commit(), 3.0), "a version is a whole number, not float"),  # type: ignore[arg-type]  # on purpose
         (CoordinatorRecord(OffsetCommitKey(partition=2**31)), "field partition"),
         (CoordinatorRecord("no message"), "a message is wanted, not str"),  # type: ignore[arg-type]  # on purpose
     ],
@@ -437,6 +438,7 @@ def test_what_is_no_coordinator_record_is_an_encode_error(
     [
         (MetadataRecord(MetadataRequest()), "MetadataRequest is not a message of a metadata log"),
         (MetadataRecord(TopicRecord(), 1), "version 1 is not one of 0 to 0"),
+        (MetadataRecord(TopicRecord(), 0.0), "TopicRecord: a version is a whole number, not float"),  # type: ignore[arg-type]  # on purpose
         (MetadataRecord(b"bytes"), "bytes is not a message"),  # type: ignore[arg-type]  # on purpose
     ],
 )

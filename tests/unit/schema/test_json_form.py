@@ -180,7 +180,28 @@ def test_a_padded_uuid_is_read_as_kafka_reads_it() -> None:
     assert request.topics[0].topic_id == TOPIC_ID
 
 
-@pytest.mark.parametrize("text", ["!", "A", "AA=", "AA", "é"])
+#: As Kafka's converter reads them (Jackson's MIME_NO_LINEFEEDS), four characters at a time.
+READ_AS = {
+    "": b"",
+    " ": b"",
+    " YQ==": b"a",
+    "YQ==\n": b"a",
+    "YQ==\0YQ==": b"aa",
+    "YWJjYQ==YWJj": b"abcaabc",
+    "YR==": b"a",
+}
+
+
+@pytest.mark.parametrize("text", READ_AS)
+def test_base64_is_read_by_fours(text: str) -> None:
+    node = SaslAuthenticateRequest().to_json(2) | {"authBytes": text}
+    assert SaslAuthenticateRequest.from_json(node, 2).auth_bytes == READ_AS[text]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["!", "A", "AA=", "AA", "é", "YWJj=", "YWJj==", "Y Q==", "YQ=", "-_==", "YQ==\x7f", "\u2028"],
+)
 def test_bytes_are_base64(text: str) -> None:
     error = refused(SaslAuthenticateRequest, 2, {"authBytes": text}, "authBytes")
     assert error.reason == "a string that is no base64"
