@@ -24,6 +24,7 @@ from ..wire.errors import (
     ConfigurationError,
     CorruptBatchError,
     MissingCodecError,
+    ProtocolError,
     RequestTimeoutError,
 )
 from .admin import TopicPartition
@@ -333,7 +334,7 @@ class Consumer:
         end = self._ends.get(place)
         aborted = AbortedTransactions(data) if self._read_committed else None
         try:
-            for batch in read_batches(data.records or b""):
+            for batch in read_batches(data.records or b"", whole_first=True):
                 position = self._fetched_to[place]
                 if end is not None and position >= end:
                     break
@@ -348,9 +349,13 @@ class Consumer:
         if end is not None and self._fetched_to[place] > end:
             self._fetched_to[place] = end
             records = [record for record in records if record.offset < end]
-        if self._fetched_to[place] != begun:
-            # Behind all others, so that in a full response each partition has its turn.
-            self._fetched_to[place] = self._fetched_to.pop(place)
+        if self._fetched_to[place] == begun:
+            raise ProtocolError(
+                f"{topic}[{partition}]: all that the fetch from offset {begun} brought lies before "
+                "it, and would be brought again"
+            )
+        # Behind all others, so that in a full response each partition has its turn.
+        self._fetched_to[place] = self._fetched_to.pop(place)
         if records:
             self._ready.append(FetchedRecords(topic, partition, records, data.high_watermark))
 
@@ -360,7 +365,7 @@ class Consumer:
         """The records of a batch that the user may see, from the position on."""
         if batch.is_control:
             if aborted is not None:
-                aborted.see_marker(batch)
+                aborted.see_marker(batch, self._client.settings.max_decompressed_bytes)
             return []
         if aborted is not None and aborted.hides(batch):
             return []

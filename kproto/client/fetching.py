@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from ..messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from ..messages.fetch_response import FetchResponse, PartitionData
 from ..protocol.error_codes import code_of
-from ..records import RecordBatch
+from ..records import MAX_DECOMPRESSED_BYTES, RecordBatch
 from ..wire.uuid import ZERO_UUID
 from .admin import TopicPartition
 from .cluster import TopicInfo
@@ -155,9 +155,11 @@ class AbortedTransactions:
             self._active.add(self._waiting.popleft()[1])
         return batch.is_transactional and batch.producer_id in self._active
 
-    def see_marker(self, batch: RecordBatch) -> None:
+    def see_marker(
+        self, batch: RecordBatch, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES
+    ) -> None:
         """Take note of a control batch: an abort marker ends the transaction of its producer."""
-        for record in batch.records():
+        for record in batch.records(max_decompressed_bytes=max_decompressed_bytes):
             key = record.key or b""
             if len(key) >= _CONTROL_KEY.size and _CONTROL_KEY.unpack_from(key)[1] == _ABORT:
                 self.hides(batch)

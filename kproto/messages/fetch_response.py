@@ -1175,9 +1175,7 @@ def _is_default_epoch_end_offset(entry: EpochEndOffset) -> bool:
 
 def _is_default_leader_id_and_epoch(entry: LeaderIdAndEpoch) -> bool:
     return (
-        index(entry.leader_id) == -1
-        and index(entry.leader_epoch) == -1
-        and not entry._unknown_tags
+        index(entry.leader_id) == -1 and index(entry.leader_epoch) == -1 and not entry._unknown_tags
     )
 
 

@@ -486,7 +486,5 @@ def _write_fetch_snapshot_response_tags(
 
 def _is_default_leader_id_and_epoch(entry: LeaderIdAndEpoch) -> bool:
     return (
-        index(entry.leader_id) == 0
-        and index(entry.leader_epoch) == 0
-        and not entry._unknown_tags
+        index(entry.leader_id) == 0 and index(entry.leader_epoch) == 0 and not entry._unknown_tags
     )

@@ -930,7 +930,5 @@ def _write_produce_response_tags(out: Append, message: ProduceResponse, version:
 
 def _is_default_leader_id_and_epoch(entry: LeaderIdAndEpoch) -> bool:
     return (
-        index(entry.leader_id) == -1
-        and index(entry.leader_epoch) == -1
-        and not entry._unknown_tags
+        index(entry.leader_id) == -1 and index(entry.leader_epoch) == -1 and not entry._unknown_tags
     )

@@ -201,9 +201,10 @@ def _write_streams_group_metadata_value_tags(
         append = pieces.append
         append(_INT32.pack(message.validated_topology_epoch))
         tagged.append(RawTaggedField(0, b"".join(pieces)))
-    if message.last_assignment_configs is None or len(
-        elements(message.last_assignment_configs)
-    ) > 0:
+    if (
+        message.last_assignment_configs is None
+        or len(elements(message.last_assignment_configs)) > 0
+    ):
         pieces = []
         append = pieces.append
         if message.last_assignment_configs is None:

@@ -200,13 +200,13 @@ class RecordBatch:
                 self.max_timestamp if log_append_time else None,
                 topic,
                 partition,
+                self.position,
+                from_offset,
             )
         except MissingCodecError:
             raise
         except ValueError as error:
             raise self._corrupt(str(error)) from None
-        if from_offset is not None and from_offset > self.base_offset:
-            records = [record for record in records if record.offset >= from_offset]
         if eager_headers:
             try:
                 decode_headers_of(records)

@@ -29,16 +29,22 @@ def decode_records(
     log_append_time: int | None = None,
     topic: str = "",
     partition: int = -1,
+    position: int = 0,
+    from_offset: int | None = None,
 ) -> list[Record]:
-    """Decode `count` records that fill `data[start:limit]` exactly.
+    """Decode `count` records that fill `data[start:limit]` exactly; those from `from_offset` on.
 
     With `log_append_time` (ms) every record carries it, as `topic` and `partition`. Headers stay
-    undecoded. Raises ValueError that says which record is broken and how.
+    undecoded; an error in them will name `position`, where the batch begins, and `base_offset`.
+    Raises ValueError that says which record is broken and how.
     """
     if not 0 <= count <= (limit - start) // MIN_RECORD_BYTES:
         raise ValueError(f"{count} records cannot stand in {limit - start} bytes")
     # Sums beyond 64 bits go round in Kafka's classes; here only where they can come about.
     wraps = abs(base_timestamp) >> 61 | abs(base_offset) >> 61
+    # Kafka writes no negative offset delta, and reads it.
+    backwards = 0
+    batch = (position, base_offset)
     create = Record.__new__
     records: list[Record] = []
     append = records.append
@@ -84,7 +90,11 @@ def decode_records(
                     pos += 2
                 else:
                     n, pos = read_varint(data, pos)
-            record.offset = base_offset + ((n >> 1) ^ -(n & 1))
+            if n & 1:
+                backwards = 1
+                record.offset = base_offset + ~(n >> 1)
+            else:
+                record.offset = base_offset + (n >> 1)
             # Key; a slice past the end is found by the comparisons with `end` and `limit`:
             n = data[pos]
             if n < 128:
@@ -128,6 +138,7 @@ def decode_records(
             elif end - pos != 1 or data[pos]:
                 break
             record._headers = data[pos:end]
+            record._batch = batch
             append(record)
             pos = end
     except (IndexError, ValueError):
@@ -142,6 +153,8 @@ def decode_records(
         for record in records:
             record.timestamp = log_append_time
             record.timestamp_type = LOG_APPEND_TIME
+    if from_offset is not None and (from_offset > base_offset or backwards or wraps):
+        return [record for record in records if record.offset >= from_offset]
     return records
 
 

@@ -267,6 +267,7 @@ def _message(data: bytes, pos: int, end: int, topic: str, partition: int) -> Rec
     if pos != end:
         raise ValueError(f"{end - pos} bytes behind the value")
     record._headers = NO_HEADERS
+    record._batch = None
     return record
 
 

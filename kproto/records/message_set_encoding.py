@@ -129,7 +129,7 @@ class MessageSetBuilder:
             raise ConfigurationError("a message of magic 0 has no log append time; use magic 1")
         if log_append_time is not None and not _is_time(log_append_time):
             raise ConfigurationError(f"log_append_time {log_append_time!r} is not a time in ms")
-        check_max_bytes(max_bytes, _OVERHEAD_BYTES[magic])
+        check_max_bytes(max_bytes, _OVERHEAD_BYTES[magic] - 1)
         self.magic = magic
         self._codec = codec_for_name(compression)
         self._level = level_for(self._codec, compression_level)

@@ -23,14 +23,20 @@ __all__ = ["read_batches", "read_records"]
 
 
 def read_batches(
-    data: bytes | bytearray | memoryview, *, check_crc: bool = True, allow_partial: bool = True
+    data: bytes | bytearray | memoryview,
+    *,
+    check_crc: bool = True,
+    allow_partial: bool = True,
+    whole_first: bool = False,
 ) -> Iterator[RecordBatch]:
     """The batches in the `records` bytes of a fetch or produce, one after the other.
 
     Magics may be mixed: a batch of magic 2 is a `RecordBatch`, a message of magic 0 or 1 a
     `LegacyBatch`. Brokers cut a fetch at its size limit: a batch that the data ends inside of ends
-    the iteration, or with `allow_partial=False` (for a produce) raises. Raises CorruptBatchError
-    at the first bad batch, after those before it have been given out.
+    the iteration, or with `allow_partial=False` (for a produce) raises. The first comes whole from
+    Fetch v3 on, however large it is (KIP-74): `whole_first` raises if it is cut, for a reader that
+    would wait for the rest of it for ever. Raises CorruptBatchError at the first bad batch, after
+    those before it have been given out.
     """
     data = as_buffer(data)
     size = len(data)
@@ -58,7 +64,7 @@ def read_batches(
                 yield batch
                 position += batch.size_in_bytes
                 continue
-        if not allow_partial:
+        if not allow_partial or (whole_first and position == 0):
             raise CorruptBatchError(
                 f"the data ends inside a batch: {left} bytes are left",
                 offset=position,

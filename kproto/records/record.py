@@ -38,6 +38,7 @@ class Record:
     """
 
     __slots__ = (
+        "_batch",
         "_headers",
         "key",
         "offset",
@@ -56,6 +57,8 @@ class Record:
     key: bytes | None
     value: bytes | None
     _headers: bytes | list[Header]
+    #: Where the batch begins in what was read, and its base offset; for errors in the headers.
+    _batch: tuple[int, int] | None
 
     def __init__(
         self,
@@ -78,6 +81,7 @@ class Record:
         self.key = key
         self.value = value
         self._headers = list(headers)
+        self._batch = None
 
     @property
     def headers(self) -> list[Header]:
@@ -88,8 +92,11 @@ class Record:
         try:
             headers = self._headers = [] if block == NO_HEADERS else decode_headers(block)
         except ValueError as error:
+            offset, base_offset = self._batch or (None, None)
             raise CorruptBatchError(
-                f"headers of the record at offset {self.offset}: {error}"
+                f"headers of the record at offset {self.offset}: {error}",
+                offset=offset,
+                base_offset=base_offset,
             ) from None
         return headers
 

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
+from kproto.wire.errors import CorruptBatchError
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from .columns import ByteRanges, Int32s, Int64s, RecordColumns
 
@@ -23,6 +25,7 @@ __all__ = [
     "HEADERS_TYPE",
     "RECORD_FIELDS",
     "binary_array",
+    "good_batches",
     "header_arrays",
     "record_array",
     "record_batch",
@@ -126,6 +129,26 @@ def record_batch(
     arrays = [record_array(name, columns, buffer, topic, partition) for name in names]
     schema = pa.schema([pa.field(name, RECORD_FIELDS[name]) for name in names])
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def good_batches(
+    columns: RecordColumns, convert: Callable[[RecordColumns], pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """What `convert`, such as `record_batch`, makes of the columns.
+
+    Where a header key is not UTF-8, which it is the first to see, that of the batches before.
+
+    Raises:
+        CorruptBatchError: a header key is not UTF-8.
+    """
+    try:
+        made = convert(columns)
+    except CorruptBatchError as error:
+        good = columns.before(error)
+        if len(good):
+            yield convert(good)
+        raise
+    yield made
 
 
 def record_array(

@@ -83,7 +83,12 @@ class MessageSection:
 
 
 def batch_sections(
-    records: bytes, *, start: int = 0, end: int | None = None, arena: Arena | None = None
+    records: bytes,
+    *,
+    start: int = 0,
+    end: int | None = None,
+    arena: Arena | None = None,
+    max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
 ) -> Iterator[BatchSection | MessageSection]:
     """The data batches in `records` that may hold offsets from `start` up to, not with, `end`.
 
@@ -100,7 +105,7 @@ def batch_sections(
             continue
         if isinstance(batch, LegacyBatch):
             batch.check()
-            yield _messages(batch, start, end)
+            yield _messages(batch, start, end, max_decompressed_bytes)
             continue
         if end is not None and batch.base_offset >= end:
             continue
@@ -112,7 +117,8 @@ def batch_sections(
         section = BatchSection(batch, records, first, last)
         codec_id = batch.attributes & CODEC_MASK
         if codec_id and (batch.record_count or first != last):
-            _decompress(section, records[first:last], codec_for_id(codec_id), arena)
+            codec = codec_for_id(codec_id)
+            _decompress(section, records[first:last], codec, arena, max_decompressed_bytes)
         if batch.record_count * MIN_RECORD_BYTES > section.size:
             raise section.corrupt(
                 f"{batch.record_count} records do not fit into {section.size} bytes"
@@ -120,15 +126,17 @@ def batch_sections(
         yield section
 
 
-def _decompress(section: BatchSection, packed: bytes, codec: Codec, arena: Arena | None) -> None:
+def _decompress(
+    section: BatchSection, packed: bytes, codec: Codec, arena: Arena | None, limit: int
+) -> None:
     """Put what `packed` decompresses to in its place: in the arena, or alone if it does not fit."""
     try:
         if arena is not None:
             start = arena.used
-            if arena.decompress(codec, packed, MAX_DECOMPRESSED_BYTES):
+            if arena.decompress(codec, packed, limit):
                 section.data, section.start, section.end = arena.buffer, start, arena.used
                 return
-        section.data = codec.decompress(packed, MAX_DECOMPRESSED_BYTES)
+        section.data = codec.decompress(packed, limit)
     except MissingCodecError:
         raise
     except ValueError as error:
@@ -136,11 +144,11 @@ def _decompress(section: BatchSection, packed: bytes, codec: Codec, arena: Arena
     section.start, section.end = 0, len(section.data)
 
 
-def _messages(batch: LegacyBatch, start: int, end: int | None) -> MessageSection:
+def _messages(batch: LegacyBatch, start: int, end: int | None, limit: int) -> MessageSection:
     """The messages in the entry; a wrapper's offset is its last one's, so that each is asked."""
-    found = [
-        record for record in batch.records(from_offset=start) if end is None or record.offset < end
-    ]
+    found = batch.records(from_offset=start, max_decompressed_bytes=limit)
+    if end is not None:
+        found = [record for record in found if record.offset < end]
     size = sum(len(record.key or b"") + len(record.value or b"") for record in found)
     return MessageSection(found, size)
 
@@ -148,13 +156,12 @@ def _messages(batch: LegacyBatch, start: int, end: int | None) -> MessageSection
 def next_offset(records: bytes, fetched_from: int) -> int:
     """The offset to fetch from next: the last whole batch's last offset + 1.
 
-    That is true for compacted and for control batches too. Without a whole batch it is
-    `fetched_from`.
+    That is true for compacted and for control batches too. Without a batch it is `fetched_from`.
 
     Raises:
-        CorruptBatchError: no batch stands where one must.
+        CorruptBatchError: no batch stands where one must, or the first one is cut.
     """
     following = fetched_from
-    for batch in read_batches(records, check_crc=False):
+    for batch in read_batches(records, check_crc=False, whole_first=True):
         following = max(following, batch.next_offset)
     return following

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from kproto.records import LOG_APPEND_TIME
+from kproto.records import LOG_APPEND_TIME, MAX_DECOMPRESSED_BYTES
 from kproto.records.batch import as_buffer
 from kproto.wire.errors import CorruptBatchError
 
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 __all__ = ["HEADERS_TYPE", "RECORD_FIELDS", "RecordColumns", "decode_records", "record_batch"]
 
 
+# Places in a buffer are int32, as Arrow's are.
+_MAX_BUFFER_BYTES: Final = 2**31 - 1
 # The most that glibc looks at (DEFAULT_MMAP_THRESHOLD_MAX), less what it puts around a block.
 _LARGEST_KEPT_BYTES: Final = (32 << 20) - (1 << 16)
 
@@ -44,16 +46,21 @@ def decode_records(
     start: int = 0,
     end: int | None = None,
     chunk_bytes: int = MAX_CHUNK_BYTES,
+    max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
 ) -> Iterator[RecordColumns]:
     """The data records of a fetch response with `start <= offset < end`, as columns.
 
     Control batches are left out, as is a last batch that was cut short. Usually one chunk comes
     out; more where decompressed batches pass `chunk_bytes`, and where batches and message sets
     (magic 0 and 1, which the record decoder reads one by one) take turns. Chunks before a broken
-    batch are yielded before it raises.
+    batch are yielded before it raises. A batch may decompress to `max_decompressed_bytes`.
+
+    Batches before `start` are passed over unread. Header keys that are not UTF-8 are found when
+    somebody asks for them, as `Record.headers` finds them.
 
     Raises:
-        CorruptBatchError: a batch or a record in it is broken.
+        CorruptBatchError: a batch or a record in it is broken, or lies where Arrow's 32-bit
+            offsets do not reach.
         MissingCodecError: a batch is compressed with a codec that is not installed.
     """
     _keep_freed_memory()
@@ -62,7 +69,13 @@ def decode_records(
     messages: list[MessageSection] = []
     size = 0
     arena = Arena(chunk_bytes)
-    sections = batch_sections(records, start=start, end=end, arena=arena)
+    sections = batch_sections(
+        records,
+        start=start,
+        end=end,
+        arena=arena,
+        max_decompressed_bytes=max_decompressed_bytes,
+    )
     try:
         while True:
             try:
@@ -146,6 +159,7 @@ def _decode_sections(
 ) -> RecordColumns:
     """All records of the sections, field by field. Raises CorruptBatchError, without a place."""
     buffer, sections = _one_buffer(sections)
+    _require(len(buffer) <= _MAX_BUFFER_BYTES, "2 GiB at a time are the most; pass less at once")
     found = [section.batch for section in sections]
     starts = [section.start for section in sections]
     record_counts = [batch.record_count for batch in found]
@@ -192,6 +206,10 @@ def _decode_sections(
         header_offsets=header_offsets,
         header_keys=header_keys,
         header_values=header_values,
+        places=[
+            (first, batch.position, batch.base_offset)
+            for first, batch in zip(firsts.tolist(), found, strict=True)
+        ],
     )
     # All records of a batch are checked, wanted or not.
     wanted = offsets >= start

@@ -6,7 +6,9 @@ the bytes of batches is `columnar`'s to know.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -86,6 +88,8 @@ class RecordColumns:
     header_offsets: Int64s
     header_keys: ByteRanges
     header_values: ByteRanges
+    #: For each batch of magic 2 its first row, where it begins in what was read, its base offset.
+    places: Sequence[tuple[int, int, int]] = ()
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -96,6 +100,7 @@ class RecordColumns:
         headers = np.repeat(wanted, counts)
         header_offsets = np.zeros(int(wanted.sum()) + 1, dtype=np.int64)
         np.cumsum(counts[wanted], out=header_offsets[1:])
+        rows_before = np.append(0, np.cumsum(wanted))
         return RecordColumns(
             buffer=self.buffer,
             offsets=self.offsets[wanted],
@@ -106,6 +111,10 @@ class RecordColumns:
             header_offsets=header_offsets,
             header_keys=self.header_keys.where(headers),
             header_values=self.header_values.where(headers),
+            places=[
+                (int(rows_before[first]), position, base_offset)
+                for first, position, base_offset in self.places
+            ],
         )
 
     def key(self, row: int) -> bytes | None:
@@ -129,8 +138,11 @@ class RecordColumns:
             try:
                 name = key.decode()
             except UnicodeDecodeError:
+                _, position, base_offset = self._place(row)
                 raise CorruptBatchError(
-                    f"headers of the record at offset {self.offsets[row]}: name is not UTF-8"
+                    f"headers of the record at offset {self.offsets[row]}: name is not UTF-8",
+                    offset=position,
+                    base_offset=base_offset,
                 ) from None
             found.append((name, self.header_values.at(self.buffer, header)))
         return found
@@ -143,6 +155,15 @@ class RecordColumns:
         except CorruptBatchError as error:
             return error
         return CorruptBatchError("a header name is not UTF-8")
+
+    def before(self, error: CorruptBatchError) -> RecordColumns:
+        """The records of the batches that stand before the one that `error` names."""
+        first = (row for row, position, _ in self.places if position == error.offset)
+        return self.where(np.arange(len(self)) < next(first, 0))
+
+    def _place(self, row: int) -> tuple[int, int, int]:
+        """The last of `places` that begins at the row or before: that of its batch."""
+        return self.places[bisect_right(self.places, row, key=itemgetter(0)) - 1]
 
 
 def columns_of(records: Sequence[Record]) -> RecordColumns:

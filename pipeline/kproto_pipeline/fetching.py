@@ -15,7 +15,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from kproto.client import Client, ClientSettings, FetchedPartition
-from kproto.wire.errors import BrokerResponseError, ProtocolError, RequestTimeoutError
+from kproto.wire.errors import (
+    BrokerResponseError,
+    CorruptBatchError,
+    ProtocolError,
+    RequestTimeoutError,
+)
 
 from .batches import next_offset
 from .offsets import DataLossError, OffsetRange
@@ -125,15 +130,19 @@ class _Ahead:
             if fetched is None:
                 position = await self._passed_over(client, position)
                 continue
-            following = next_offset(fetched.records, position)
+            try:
+                following = next_offset(fetched.records, position)
+            except CorruptBatchError:
+                self._deliver(fetched.records)  # the good batches in front of it
+                raise
             if following > position:
                 self._deliver(fetched.records)
                 position = following
                 progress_at = time.monotonic()
             elif fetched.records:
                 raise ProtocolError(
-                    f"{self._wanted}: the fetch at {position} brought {len(fetched.records)} bytes "
-                    "without a whole batch"
+                    f"{self._wanted}: all that the fetch from offset {position} brought lies "
+                    "before it, and would be brought again"
                 )
             elif fetched.high_watermark < self._wanted.end:
                 if self._options.fail_on_data_loss:

@@ -27,6 +27,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
+from .arrow_columns import good_batches
 from .columnar import RECORD_FIELDS, decode_records, record_batch
 from .event_columns import EVENT_FIELDS, event_batch
 from .fetching import open_client, read_ahead
@@ -147,11 +148,12 @@ class KprotoReader(DataSourceReader):
         names = self._schema.names
         for records in read_ahead(self._options, wanted):
             for columns in decode_records(records, start=wanted.start, end=wanted.end):
-                batch = to_batch(
-                    columns, topic=wanted.topic, partition=wanted.partition, names=names
+                convert = partial(
+                    to_batch, topic=wanted.topic, partition=wanted.partition, names=names
                 )
-                # The same columns under the fields that Spark asked for, nullability included.
-                yield pa.RecordBatch.from_arrays(batch.columns, schema=self._schema)
+                for batch in good_batches(columns, convert):
+                    # The same columns under the fields that Spark asked for, nullability included.
+                    yield pa.RecordBatch.from_arrays(batch.columns, schema=self._schema)
 
 
 async def _planned_ranges(options: ReadOptions) -> list[OffsetRange]:

@@ -62,6 +62,8 @@ class ScriptedLog:
     def __init__(self, broker: ScriptedBroker) -> None:
         self.broker = broker
         self.batches: dict[tuple[str, int], list[bytes]] = {}
+        #: The offset behind each batch.
+        self.following: dict[tuple[str, int], list[int]] = {}
         self.starts: dict[tuple[str, int], int] = {}
         self.stable: dict[tuple[str, int], int] = {}
         self.aborted: list[AbortedTransaction] = []
@@ -72,13 +74,20 @@ class ScriptedLog:
         broker.answers[ListOffsetsRequest] = self.list_offsets
 
     def append(self, data: bytes, topic: str = "t", partition: int = 0) -> None:
-        """Add a batch, whatever it is."""
+        """Add a batch."""
         self.batches.setdefault((topic, partition), []).append(data)
+        following = self.following.setdefault((topic, partition), [])
+        following.append(RecordBatch(data).next_offset)
+
+    def damage(self, at: int, data: bytes, topic: str = "t", partition: int = 0) -> None:
+        """Write over bytes of the last batch."""
+        batches = self.batches[topic, partition]
+        batches[-1] = batches[-1][:at] + data + batches[-1][at + len(data) :]
 
     def end(self, place: tuple[str, int]) -> int:
         """The offset behind the last batch."""
-        batches = self.batches.get(place)
-        return RecordBatch(batches[-1]).next_offset if batches else self.starts.get(place, 0)
+        following = self.following.get(place)
+        return following[-1] if following else self.starts.get(place, 0)
 
     async def fetch(self, asked: ReceivedRequest) -> FetchResponse:
         request = asked.message
@@ -117,13 +126,18 @@ class ScriptedLog:
             error = _OUT_OF_RANGE
         data = b""
         if not error:
-            data = b"".join(
+            found = [
                 stored
-                for stored in self.batches.get(place, [])
-                if RecordBatch(stored).next_offset > wanted.fetch_offset
-            )
-            least = RecordBatch(data).size_in_bytes if data and is_first else 0
-            data = data[: max(least, min(wanted.partition_max_bytes, max(room, 0)))]
+                for stored, following in zip(
+                    self.batches.get(place, []), self.following.get(place, []), strict=True
+                )
+                if following > wanted.fetch_offset
+            ]
+            data = b"".join(found)
+            least = len(found[0]) if found else 0
+            most = min(wanted.partition_max_bytes, max(room, 0))
+            # Later ones bring nothing if their first batch does not fit, as Kafka has it.
+            data = data[: max(least, most)] if is_first or most >= least else b""
         return PartitionData(
             partition_index=place[1],
             error_code=error,

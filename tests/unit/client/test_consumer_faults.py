@@ -21,6 +21,7 @@ from kproto.messages import FetchRequest, FetchResponse, ListOffsetsRequest, Met
 from kproto.messages.list_offsets_response import ListOffsetsResponse
 from kproto.messages.metadata_response import MetadataResponsePartition
 from kproto.protocol.connection import ReceivedRequest
+from kproto.records import encode_batch
 from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, quick
 from tests.unit.client.scripted_log import ScriptedLog, batch
 
@@ -274,3 +275,48 @@ async def test_a_batch_that_grows_beyond_the_bound_is_told_behind_the_good_ones(
         with pytest.raises(CorruptBatchError, match="more than the bound of 10000 bytes") as told:
             await first_of(consumer)
         assert "t[0]" in told.value.__notes__[0]
+
+
+async def test_a_batch_said_to_be_longer_than_it_is_is_told_behind_the_good_ones() -> None:
+    """A reader that took it for cut would ask for the rest of it for ever."""
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        log = ScriptedLog(broker)
+        log.append(batch(0, [b"good"]))
+        log.append(batch(1, [b"bad"]))
+        log.damage(8, (2**31 - 13).to_bytes(4, "big"))
+        consumer = client.consumer("t", start="earliest")
+        async with asyncio.timeout(10):
+            assert (await first_of(consumer)).value == b"good"
+            with pytest.raises(CorruptBatchError, match="the data ends inside a batch") as told:
+                await first_of(consumer)
+        assert (told.value.offset, told.value.base_offset) == (0, 1)
+        assert len(log.fetches) <= 3
+
+
+async def test_records_that_all_lie_before_the_position_are_told() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        log = ScriptedLog(broker)
+        log.append(batch(0, [b"a"]))
+        log.append(batch(1, [b"b"]))
+
+        async def old(asked: ReceivedRequest) -> FetchResponse:
+            response = await log.fetch(asked)
+            response.responses[0].partitions[0].records = batch(0, [b"a"])
+            return response
+
+        broker.answers[FetchRequest] = old
+        consumer = client.consumer("t", start="earliest")
+        async with asyncio.timeout(10):
+            assert (await first_of(consumer)).value == b"a"
+            with pytest.raises(ProtocolError, match=r"t\[0\]: all that the fetch from offset 1 "):
+                await first_of(consumer)
+
+
+async def test_the_bound_of_decompression_holds_for_control_batches_too() -> None:
+    settings = ClientSettings(max_decompressed_bytes=10_000)
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, settings) as client:
+        log = ScriptedLog(broker)
+        marker = [(bytes(4), bytes(20_000), (), 0)]
+        log.append(encode_batch(marker, compression="gzip", is_control=True, is_transactional=True))
+        with pytest.raises(CorruptBatchError, match="more than the bound of 10000 bytes"):
+            await read(client, read_committed=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kproto_pipeline import batches, lockstep
+from kproto_pipeline import columnar, lockstep
 from kproto_pipeline.arena import MAX_SPARE_ARENAS
+from kproto_pipeline.arrow_columns import good_batches
 from kproto_pipeline.batches import next_offset
 from kproto_pipeline.columnar import (
     RECORD_FIELDS,
@@ -283,16 +285,14 @@ def test_a_batch_larger_than_a_chunk_stands_alone(codec: str) -> None:
 
 
 @pytest.mark.parametrize("codec", CODEC_NAMES)
-def test_a_batch_beyond_the_bound_is_refused(codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_beyond_the_bound_is_refused(codec: str) -> None:
     """Also where it would fit the memory at hand."""
     data = compressed(codec, b"v" * 500, 0)
     (chunk,) = decode_records(data)
     size = len(chunk.buffer)
-    monkeypatch.setattr(batches, "MAX_DECOMPRESSED_BYTES", size)
-    assert len(next(decode_records(data))) == 3
-    monkeypatch.setattr(batches, "MAX_DECOMPRESSED_BYTES", size - 1)
+    assert len(next(decode_records(data, max_decompressed_bytes=size))) == 3
     with pytest.raises(CorruptBatchError, match=f"bound of {size - 1} bytes"):
-        next(decode_records(data))
+        next(decode_records(data, max_decompressed_bytes=size - 1))
 
 
 @pytest.mark.parametrize("codec", ["none", *CODEC_NAMES])
@@ -482,6 +482,52 @@ def test_a_header_name_that_is_not_utf8_is_an_error_of_its_record(to_arrow: Any)
         chunk.headers(3)
 
 
+@pytest.mark.parametrize("start", [0, 11, 21])
+@pytest.mark.parametrize("to_arrow", [record_batch, event_batch])
+def test_good_batches_come_before_one_with_a_header_name_that_is_not_utf8(
+    to_arrow: Any, start: int
+) -> None:
+    names = [b"h", b"h", b"\xff", b"h"]
+    parts = [
+        batch_bytes(
+            [PlainRecord(n, 0, b"k", b"v", ((name, b"1"),)) for n in range(2)],
+            base_offset=base * 10,
+            last_offset_delta=1,
+        )
+        for base, name in enumerate(names)
+    ]
+    (chunk,) = decode_records(b"".join(parts), start=start)
+    made = good_batches(chunk, partial(to_arrow, topic="t", partition=0))
+    found: list[int] = []
+    words = f"offset {max(start, 20)}: name is not UTF-8"
+    with pytest.raises(CorruptBatchError, match=words) as told:
+        found.extend(offset for batch in made for offset in batch["offset"].to_pylist())
+    assert found == [offset for offset in (0, 1, 10, 11) if offset >= start]
+    assert (told.value.offset, told.value.base_offset) == (2 * len(parts[0]), 20)
+
+
+def test_offsets_may_go_backwards_inside_a_batch() -> None:
+    """Kafka writes no such batch, and its classes read it."""
+    data = batch_bytes(
+        [PlainRecord(0, 0, b"a", b""), PlainRecord(-5, 0, b"b", b""), PlainRecord(2, 0, b"c", b"")],
+        base_offset=10,
+        last_offset_delta=2,
+    )
+    for start, offsets in ((0, [10, 5, 12]), (6, [10, 12]), (10, [10, 12]), (11, [12])):
+        (chunk,) = decode_records(data, start=start)
+        assert chunk.offsets.tolist() == offsets
+        assert [record.offset for record in read_one_by_one(data, from_offset=start)] == offsets
+
+
+def test_what_lies_beyond_arrow_s_offsets_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = batch_bytes([PlainRecord(0, 0, b"k", b"v")])
+    monkeypatch.setattr(columnar, "_MAX_BUFFER_BYTES", len(data))
+    assert len(next(decode_records(data))) == 1
+    monkeypatch.setattr(columnar, "_MAX_BUFFER_BYTES", len(data) - 1)
+    with pytest.raises(CorruptBatchError, match="2 GiB at a time are the most"):
+        next(decode_records(data))
+
+
 def test_a_broken_message_comes_after_the_good_ones() -> None:
     wrong_crc = message(offset=2, crc=7)
     chunks = decode_records(message_set(2) + wrong_crc + message(offset=3))
@@ -526,7 +572,11 @@ def test_the_next_offset_is_behind_the_last_whole_batch(data: bytes) -> None:
             break
         expected = max(expected, base + struct.unpack_from(">i", data, position + 23)[0] + 1)
         position += 12 + length
-    assert next_offset(data, 3) == expected
+    if data and not position:
+        with pytest.raises(CorruptBatchError, match="at byte 0: the data ends inside a batch"):
+            next_offset(data, 3)
+    else:
+        assert next_offset(data, 3) == expected
 
 
 def test_skipped_batches_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:

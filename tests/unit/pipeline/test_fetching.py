@@ -1,4 +1,4 @@
-"""Reading ahead: what happens where not even the thread's loop can be made."""
+"""Reading ahead: what happens where the thread has no loop, and where a batch is broken."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ from collections.abc import Coroutine
 from typing import Any, NoReturn
 
 import pytest
+from kproto_pipeline.columnar import decode_records
 from kproto_pipeline.fetching import read_ahead
 from kproto_pipeline.offsets import OffsetRange
 from kproto_pipeline.options import parse_read_options
+
+from kproto import CorruptBatchError
+from tests.unit.client.scripted_broker import ScriptedBroker
+from tests.unit.client.scripted_log import ScriptedLog, batch
 
 
 def test_a_loop_that_cannot_be_made_is_an_error_of_the_reader(
@@ -26,3 +31,32 @@ def test_a_loop_that_cannot_be_made_is_an_error_of_the_reader(
     options = parse_read_options({"kafka.bootstrap.servers": "localhost:1", "subscribe": "flights"})
     with pytest.raises(OSError, match="Too many open files"):
         next(read_ahead(options, OffsetRange("flights", 0, 0, 1)))
+
+
+DAMAGE = {
+    "magic": (16, b"\x09", "unknown magic 9"),
+    "length": (8, (2**31 - 13).to_bytes(4, "big"), "the data ends inside a batch"),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+async def test_good_batches_come_before_a_broken_one(kind: str) -> None:
+    at, damage, reason = DAMAGE[kind]
+    async with ScriptedBroker({"t": 1}) as broker:
+        log = ScriptedLog(broker)
+        log.append(batch(0, [b"good"]))
+        log.append(batch(1, [b"bad"]))
+        log.damage(at, damage)
+        options = parse_read_options(
+            {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": "t"}
+        )
+        arrived: list[bytes] = []
+
+        def read() -> None:
+            arrived.extend(read_ahead(options, OffsetRange("t", 0, 0, 2)))
+
+        with pytest.raises(CorruptBatchError, match=reason) as told:
+            await asyncio.to_thread(read)
+        assert told.value.base_offset == 1
+        first = next(decode_records(arrived[0]))
+        assert first.offsets.tolist() == [0]

@@ -110,6 +110,12 @@ def test_takes_any_bytes_like_object(checksum: crc_module.Checksum, size: int) -
     assert checksum(bytearray(data[2:])) == expected
     assert checksum(memoryview(data)[2:]) == expected
     assert checksum(memoryview(bytearray(data))[2:]) == expected
+    numbers = data[: size // 4 * 4]
+    assert checksum(memoryview(numbers).cast("I")) == google_crc32c.value(numbers)
+    if len(numbers) < 1000:
+        assert checksum(memoryview(numbers).cast("B", (2, len(numbers) // 2))) == (
+            google_crc32c.value(numbers)
+        )
 
 
 def chosen(monkeypatch: pytest.MonkeyPatch, **modules: object) -> str:

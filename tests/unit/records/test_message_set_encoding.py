@@ -144,12 +144,20 @@ def test_settings_that_cannot_work() -> None:
         ({"compression": "gzip", "compression_level": 10}, "level 10"),
         ({"magic": 0, "log_append_time": T}, "magic 0 has no log append time"),
         ({"log_append_time": -1}, "log_append_time -1 is not a time in ms"),
-        ({"max_bytes": 34}, "max_bytes 34 is not a whole number above 34, up to 2147483647"),
-        ({"magic": 0, "max_bytes": 26}, "max_bytes 26 is not a whole number above 26"),
+        ({"max_bytes": 33}, "max_bytes 33 is not a whole number above 33, up to 2147483647"),
+        ({"magic": 0, "max_bytes": 25}, "max_bytes 25 is not a whole number above 25"),
     ]
     for keywords, reason in settings:
         with pytest.raises(ConfigurationError, match=reason):
             MessageSetBuilder(**keywords)
+
+
+@pytest.mark.parametrize(("magic", "size"), [(0, 26), (1, 34)])
+def test_the_least_bound_holds_one_message_of_nothing(magic: int, size: int) -> None:
+    builder = MessageSetBuilder(magic=magic, max_bytes=size)
+    assert builder.append(None, None, timestamp=T)
+    assert not builder.append(None, None, timestamp=T)
+    assert len(builder.build()) == size
 
 
 def test_what_cannot_be_built() -> None:

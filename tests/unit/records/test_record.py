@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kproto.records import Header, NewRecord, Record, RecordBatch, encode_batch
+from kproto.records import Header, NewRecord, Record, RecordBatch, encode_batch, read_records
 from kproto.records.record import _MAX_TEMPLATES, _templates, decode_headers
 from kproto.wire.errors import CorruptBatchError
 
@@ -129,3 +129,12 @@ def test_a_repr_is_short_however_large_the_record() -> None:
     assert "offset=7" in shown
     assert "(1000000 bytes)" in shown
     assert repr(Record(7, T, None, b"v")).startswith(f"Record(offset=7, timestamp={T}, key=None")
+
+
+def test_a_fault_in_headers_tells_where_their_batch_is() -> None:
+    good = batch_bytes(record_bytes())
+    bad = batch_bytes(record_bytes(header_block=b"\x02\x02\xff\x02v"), base_offset=1)
+    _, record = read_records(good + bad)
+    with pytest.raises(CorruptBatchError, match="headers of the record at offset 1") as told:
+        _ = record.headers
+    assert (told.value.offset, told.value.base_offset) == (len(good), 1)
