@@ -51,7 +51,7 @@ quick: $(STAMP) ## run the tests that need no broker, no Java, no peers, no Spar
 	PYTHONDEVMODE=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal \
 		--hypothesis-profile=quick -m "$(QUICK)" $(ARGS)
 
-deep: $(STAMP) ## run the property tests on 5,000 examples each, drawn anew; takes half an hour
+deep: $(STAMP) ## run the property tests, most on 5,000 examples drawn anew; takes an hour
 	PYTHONDEVMODE=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal \
 		--hypothesis-profile=deep -m "hypothesis and $(QUICK)" $(ARGS)
 
