@@ -127,7 +127,7 @@ def encode_record(
         return key, None
     if _name_of(record.value) != f"{name}Value":
         raise EncodeError(f"{key_name} goes with {name}Value, not with {_name_of(record.value)}")
-    version = version_to_write(record.value, record.version)
+    version = version_to_write(record.value, record)
     body = record.value.encode(version)
     return key, _INT16.pack(version) + body
 

@@ -8,6 +8,7 @@ own records.
 from __future__ import annotations
 
 from operator import index
+from typing import Protocol, SupportsIndex
 
 from .. import messages as generated
 from ..messages.base import Message
@@ -33,8 +34,19 @@ def decode_behind(cls: type[Message], data: bytes, start: int, version: int) -> 
         raise error.behind(start) from None
 
 
-def version_to_write(message: Message, version: int | None) -> int:
-    """The version that was named, or the latest stable one. Raises EncodeError on what is none."""
+class Versioned(Protocol):
+    """A message of a stored record with the version it is written at; None has the latest stable.
+
+    The version is what the caller put there: it need not be the int that the record declares.
+    """
+
+    @property
+    def version(self) -> SupportsIndex | None: ...
+
+
+def version_to_write(message: Message, record: Versioned) -> int:
+    """The version that `record` names, or the latest stable. Raises EncodeError on what is none."""
+    version = record.version
     if version is None:
         return message.LATEST_STABLE
     try:

@@ -129,7 +129,7 @@ def encode_record(record: MetadataRecord | UnknownMetadataRecord) -> bytes:
     name = message._generated().__name__ if isinstance(message, Message) else ""
     if name not in _TYPES:
         raise EncodeError(f"{type(message).__name__} is not a message of a metadata log")
-    version = version_to_write(message, record.version)
+    version = version_to_write(message, record)
     body = message.encode(version)
     # Each of the three is below 128, so that its varint is one byte.
     return bytes((FRAME_VERSION, _TYPES[name], version)) + body

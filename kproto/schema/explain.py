@@ -346,7 +346,7 @@ def _equals(value: Any, default: Any) -> bool:
         except TypeError:
             return False
     if isinstance(default, list):
-        return _is_array(value) and len(value) == len(default) == 0
+        return _is_array(value) and len(value) == 0 and not any(True for _ in value)
     if hasattr(default, "_unknown_tags"):  # a struct: all that its class has
         if type(value) is not type(default) or value._unknown_tags:
             return False
