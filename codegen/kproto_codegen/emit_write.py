@@ -104,11 +104,13 @@ def default_functions(
             imports.default_test(field)
         tests = [_alone(field.is_default(f"entry.{field.slot}")) for field in plan.fields]
         tests.append("not entry._unknown_tags")
-        whole = f"    return {' and '.join(tests)}"
-        if len(whole) <= WIDTH:
-            made[name] = [whole]
+        whole = " and ".join(tests)
+        first, *rest = tests
+        if len(f"    return {whole}") <= WIDTH:
+            made[name] = [f"    return {whole}"]
+        elif len(f"        {whole}") <= WIDTH:
+            made[name] = ["    return (", f"        {whole}", "    )"]
         else:
-            first, *rest = tests
             inner = [first, *(f"and {test}" for test in rest)]
             made[name] = ["    return (", *indent(inner, 8), "    )"]
         text += "\n".join(made[name])

@@ -6,7 +6,7 @@ definitions become one is for `merge`; whether a change between releases is allo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -26,6 +26,7 @@ __all__ = [
     "MESSAGE_RENUMBERED",
     "Difference",
     "Union",
+    "becomes_keys",
     "changed_type",
     "layout_differences",
     "load_union",
@@ -176,6 +177,21 @@ def _is_renumbered_key(old: MessageSpec, newer: _Newer) -> bool:
     return old.type == "data" and new is not None and new.type == "coordinator-key"
 
 
+def becomes_keys(old: MessageSpec, newer: Mapping[str, MessageSpec]) -> bool:
+    """Whether each version of data that is a coordinator's key now has the key of that number."""
+    module = newer[old.name].module
+    return all(_key_numbered(version, module, newer) for version in old.valid_versions)
+
+
+def _key_numbered(
+    number: int, module: str | None, messages: Mapping[str, MessageSpec]
+) -> MessageSpec | None:
+    """The coordinator's key of that number in a module."""
+    kind = (module, "coordinator-key", number)
+    same = (each for each in messages.values() if (each.module, each.type, each.api_key) == kind)
+    return next(same, None)
+
+
 def _put_renumbered(old: MessageSpec, newer: _Newer) -> None:
     """Say of each key that the older data became which version of it that is.
 
@@ -183,19 +199,11 @@ def _put_renumbered(old: MessageSpec, newer: _Newer) -> None:
     """
     module = newer.by_name[old.name].module
     for version in old.valid_versions:
-        key = next(
-            (
-                message
-                for message in newer.by_name.values()
-                if (message.module, message.type) == (module, "coordinator-key")
-                and message.api_key == version
-            ),
-            None,
-        )
+        key = _key_numbered(version, module, newer.by_name)
         if key is None:
             raise DefinitionError(
-                f"version {version} has no coordinator key of that number in the next release",
-                field=old.name,
+                f"the data {old.name} becomes keys of coordinators, and its version {version} has "
+                "none of that number in the next release"
             )
         former = [
             FormerName(name, kind, Versions.single(number), 0)

@@ -140,11 +140,18 @@ def _check_api_keys(messages: Sequence[MessageSpec]) -> None:
         if message.type != "request" or message.api_key is None:
             continue
         other = first.setdefault(message.api_key, message)
-        if other is not message:
+        if other is message:
+            continue
+        both = f"{other.name} and {message.name}"
+        if other.module == message.module:
             raise DefinitionError(
-                f"{other.name} of the module {other.module} and {message.name} of the module "
-                f"{message.module} have the api key {message.api_key}; make a package of each"
+                f"{both} of the module {message.module} have the api key {message.api_key}: "
+                "releases gave the number to one after the other; make a package of each release"
             )
+        raise DefinitionError(
+            f"{other.name} of the module {other.module} and {message.name} of the module "
+            f"{message.module} have the api key {message.api_key}; make a package of each"
+        )
 
 
 def _environment() -> jinja2.Environment:

@@ -45,8 +45,10 @@ def _fit(line: str) -> list[str]:
 def _broken(line: str) -> list[str]:
     margin = line[: len(line) - len(line.lstrip())]
     word, _, tests = line.strip().rstrip(":").partition(" ")
-    if word == "if" and (tests.count(" and ") > 1 or "(" not in tests):
-        conditions = tests.replace(" and ", f"\n{margin}    and ").split("\n")
+    # One test with a call at its end is broken inside that; all others where they are joined.
+    if word == "if" and (tests.count(" and ") > 1 or not tests.endswith(")")):
+        joint = " and " if " and " in tests else " or "
+        conditions = tests.replace(joint, f"\n{margin}   {joint}").split("\n")
         return [f"{margin}if (", f"{margin}    {conditions[0]}", *conditions[1:], f"{margin}):"]
     targets, equals, value = line.strip().partition(" = ")
     if "def " in targets:

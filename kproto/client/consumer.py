@@ -335,13 +335,12 @@ class Consumer:
         aborted = AbortedTransactions(data) if self._read_committed else None
         try:
             for batch in read_batches(data.records or b"", whole_first=True):
-                position = self._fetched_to[place]
-                if end is not None and position >= end:
-                    break
-                if batch.next_offset <= position:
+                if batch.next_offset <= self._fetched_to[place]:
                     continue
                 records += self._visible(batch, place, aborted)
                 self._fetched_to[place] = batch.next_offset
+                if end is not None and batch.next_offset >= end:
+                    break  # What stands behind is not asked for, broken or not.
         except (CorruptBatchError, MissingCodecError) as error:
             if not records:  # else they are handed out first, and the next fetch begins here
                 error.add_note(f"while reading {topic}[{partition}] of Kafka")

@@ -98,7 +98,12 @@ class Struct:
     @classmethod
     def _generated(cls) -> type[Self]:
         """The class that the generator made: this one, or the one that it was derived from."""
-        return next(made for made in cls.__mro__ if made.__base__ in _BASES)
+        near = [made for made in cls.__mro__ if made.__base__ in _BASES]
+        for made in near:
+            # What a user mixed in has no slots of its own, and reads nothing.
+            if "_read_fields" in vars(made) or vars(made).get("__slots__"):
+                return made
+        return near[0]
 
     def _shown(self, name: str) -> str:
         value = getattr(self, name)
@@ -214,7 +219,8 @@ class Message(Struct):
             self._write_fields(pieces.append, version)
             return b"".join(pieces)
         except WRITE_FAULTS as fault:
-            raise _why_not_written(self, version, fault) from None
+            error = _why_not_written(self, version, fault)
+            raise error from error.__cause__
         except MemoryError:
             raise
         except Exception as fault:
@@ -254,7 +260,7 @@ class Message(Struct):
         if type(offset) is not int:
             offset = _as_offset(cls, version, offset)
         if not 0 <= offset <= len(data):
-            reason = f"offset {offset} is outside the {len(data)} bytes of data"
+            reason = f"offset {_told(offset)} is outside the {len(data)} bytes of data"
             raise DecodeError(reason, message=cls.__name__, version=version, offset=0)
         try:
             message, end = cls._read_fields(data, offset, version)
@@ -346,7 +352,7 @@ def _as_bytes(cls: type[Message], version: int, data: Any) -> bytes:
     except (TypeError, ValueError) as error:
         reason = f"bytes are wanted, not {type(data).__name__}"
         if isinstance(error, ValueError):
-            reason = "bytes are wanted, not a memoryview that was released"
+            reason = "bytes are wanted, not a buffer that was released or closed"
         raise DecodeError(reason, message=cls.__name__, version=version, offset=0) from None
 
 
@@ -360,11 +366,14 @@ def _as_offset(cls: type[Message], version: int, offset: Any) -> int:
 
 def _no_such_version(cls: type[Message], version: int) -> str:
     known = cls.VALID_VERSIONS
+    return f"version {_told(version)} is not one of {known.start} to {known.stop - 1}"
+
+
+def _told(number: int) -> str:
     try:
-        told = repr(version)
+        return repr(number)
     except ValueError:  # Python turns no number of thousands of digits into text
-        told = "of such length"
-    return f"version {told} is not one of {known.start} to {known.stop - 1}"
+        return "of such length"
 
 
 def _why_not_read(

@@ -178,8 +178,9 @@ class RecordBatch:
         `topic` and `partition` say where the batch was read; each record carries them.
 
         Does not verify the checksum: `check` does. A record's headers are decoded, and a fault
-        in them is found, when they are first asked for, or here with `eager_headers`. Raises
-        CorruptBatchError, MissingCodecError when the codec is not installed.
+        in them is found, when they are first asked for, or here with `eager_headers`: then those
+        of all records, as for every other field. Raises CorruptBatchError, MissingCodecError when
+        the codec is not installed.
         """
         data = self._data
         start = self.position + layout.HEADER_BYTES
@@ -201,7 +202,7 @@ class RecordBatch:
                 topic,
                 partition,
                 self.position,
-                from_offset,
+                None if eager_headers else from_offset,
             )
         except MissingCodecError:
             raise
@@ -212,6 +213,8 @@ class RecordBatch:
                 decode_headers_of(records)
             except ValueError as error:
                 raise self._corrupt(str(error)) from None
+            if from_offset is not None:
+                records = [record for record in records if record.offset >= from_offset]
         return records
 
     def _corrupt(self, reason: str) -> CorruptBatchError:
@@ -279,8 +282,13 @@ def as_buffer(data: bytes | bytearray | memoryview) -> bytes:
         return data
     try:
         return bytes(memoryview(data))
-    except TypeError:
-        raise CorruptBatchError(f"bytes are wanted, not {type(data).__name__}", offset=0) from None
+    except (TypeError, ValueError) as error:
+        kind = (
+            type(data).__name__
+            if isinstance(error, TypeError)
+            else "a buffer that was released or closed"
+        )
+        raise CorruptBatchError(f"bytes are wanted, not {kind}", offset=0) from None
 
 
 def bytes_left(data: bytes, position: int) -> int:

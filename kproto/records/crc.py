@@ -95,7 +95,7 @@ def _plan(size: int) -> tuple[tuple[int, int, tuple[int, ...]], ...]:
 def crc32c_pure(data: bytes | bytearray | memoryview, crc: int = 0) -> int:
     """CRC-32C of `data`, any bytes-like object; `crc` is the checksum of what stood before it."""
     if not isinstance(data, bytes | bytearray):
-        data = bytes(data)  # its items may be of any size and shape
+        data = bytes(memoryview(data))  # its items may be of any size and shape
     if len(data) <= _CHUNK_BYTES:
         return _fold(data, crc)
     view = memoryview(data)

@@ -44,7 +44,8 @@ def decode_records(
     wraps = abs(base_timestamp) >> 61 | abs(base_offset) >> 61
     # Kafka writes no negative offset delta, and reads it.
     backwards = 0
-    batch = (position, base_offset)
+    # One tuple for all of them; compiled, a plain one would be made anew for each.
+    batch: tuple[int, int] | None = (position, base_offset)
     create = Record.__new__
     records: list[Record] = []
     append = records.append

@@ -458,6 +458,10 @@ def _explain_header(place: str, header: object) -> None:
 def _explain_bytes(place: str, value: object) -> None:
     if value is not None and not isinstance(value, bytes | bytearray | memoryview):
         raise EncodeError(f"{_kind(value)} is not bytes or None", field=place)
+    try:
+        memoryview(value or b"")
+    except ValueError:
+        raise EncodeError("a memoryview that was released", field=place) from None
 
 
 def _kind(value: object) -> str:

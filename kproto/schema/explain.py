@@ -243,7 +243,9 @@ def explain_encode(message: MessageSpec, version: int, value: object) -> EncodeE
     try:
         _check_struct(layout(message, version), value, "")
     except _Fault as fault:
-        return EncodeError(fault.reason, message=message.name, version=version, field=fault.path)
+        error = EncodeError(fault.reason, message=message.name, version=version, field=fault.path)
+        error.__cause__ = fault.__cause__  # what an object raised when it was looked at
+        return error
     return None
 
 
@@ -326,13 +328,13 @@ def _versions(versions: Versions) -> str:
     return f"version{'' if len(versions) == 1 else 's'} {versions}"
 
 
-def is_default(spec: FieldSpec, value: object) -> bool:
+def is_default(spec: FieldSpec, value: Any) -> bool:
     """True when `value` is the default of the field, so that it may be left out."""
     default = spec.default_value()
     if default is None:
         return value is None
     if spec.is_struct:
-        return type(value).__name__ == class_name(spec.type) and _equals(value, type(value)())
+        return _made_as(value) == class_name(spec.type) and _equals(value, value._generated()())
     return _equals(value, [] if spec.is_array else default)
 
 
@@ -348,11 +350,16 @@ def _equals(value: Any, default: Any) -> bool:
     if isinstance(default, list):
         return _is_array(value) and len(value) == 0 and not any(True for _ in value)
     if hasattr(default, "_unknown_tags"):  # a struct: all that its class has
-        if type(value) is not type(default) or value._unknown_tags:
+        if _made_as(value) != _made_as(default) or value._unknown_tags:
             return False
         names = default._names()
         return all(_equals(getattr(value, name), getattr(default, name)) for name in names)
     return bool(value == default)
+
+
+def _made_as(value: Any) -> str | None:
+    """The name of the generated class of a struct, whatever the user derived from it."""
+    return value._generated().__name__ if hasattr(value, "_generated") else None
 
 
 def _bool(value: Any) -> bool | None:
@@ -421,13 +428,16 @@ def _check_array(kind: WireType, value: Any, path: str) -> None:
         raise _Fault(f"{_kind(value)}, which says it has {count} elements and gives {more}", path)
 
 
-def _check_string(value: object, path: str) -> None:
-    if not isinstance(value, str):
-        raise _Fault(f"a str is wanted, not {_kind(value)}", path)
+def _check_string(value: Any, path: str) -> None:
     try:
-        size = len(value.encode())
+        raw = value.encode()
     except UnicodeEncodeError:
         raise _Fault("a str with a lone surrogate, which UTF-8 cannot carry", path) from None
+    except (AttributeError, TypeError):
+        raw = None
+    if not isinstance(raw, bytes):
+        raise _Fault(f"a str is wanted, not {_kind(value)}", path)
+    size = len(raw)
     if size > MAX_STRING_BYTES:
         raise _Fault(f"a str of {size} bytes; at most {MAX_STRING_BYTES} are allowed", path)
 

@@ -56,9 +56,10 @@ def _value_to_json(kind: WireType, value: Any) -> Any:
             assert kind.element is not None
             return [_value_to_json(kind.element, element) for element in value]
         case "uuid":
-            return str(Uuid(value))
+            return str(Uuid(bytes(memoryview(value))))
         case "bytes" | "records":
-            return base64.b64encode(bytes(value)).decode("ascii")
+            # What it holds as a buffer is written, and not what it is as a number or says it is.
+            return base64.b64encode(bytes(memoryview(value))).decode("ascii")
         case "bool":
             return bool(value)
         case "string":

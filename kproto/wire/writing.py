@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import islice
 from typing import Final, TypeAlias, TypeVar
 
 from .faults import WireFault
@@ -100,15 +101,16 @@ def elements(values: Collection[T]) -> Collection[T]:
     """The elements of an array.
 
     Raises WireFault when there are not as many as its length says, on a mapping, of which only the
-    keys would be written, and on a str.
+    keys would be written, on a str, and on what is no Iterable.
     """
     kind = type(values)
     if kind is list or kind is tuple:
         return values
-    if isinstance(values, Mapping | str):
+    if isinstance(values, Mapping | str) or not isinstance(values, Iterable):
         raise WireFault
-    made = [*values]
-    if len(made) != len(values):
+    count = len(values)
+    made = [*islice(values, count + 1)]  # which ends, whatever it says
+    if len(made) != count:
         raise WireFault
     return made
 

@@ -19,7 +19,13 @@ from kproto.records import (
     codec_for_id,
     read_batches,
 )
-from kproto.records.layout import CODEC_MASK, HEADER_BYTES, MIN_RECORD_BYTES
+from kproto.records.layout import (
+    CODEC_MASK,
+    HEADER_BYTES,
+    LOG_OVERHEAD_BYTES,
+    MIN_MESSAGE_BYTES,
+    MIN_RECORD_BYTES,
+)
 from kproto.wire.errors import CorruptBatchError, MissingCodecError
 
 from .arena import Arena
@@ -76,7 +82,10 @@ class BatchSection:
 
 @dataclass(slots=True)
 class MessageSection:
-    """The wanted messages of one entry of a message set (magic 0 or 1)."""
+    """The wanted messages of one entry of a message set (magic 0 or 1).
+
+    `size` is what they take uncompressed, in bytes.
+    """
 
     records: list[Record]
     size: int
@@ -92,38 +101,41 @@ def batch_sections(
 ) -> Iterator[BatchSection | MessageSection]:
     """The data batches in `records` that may hold offsets from `start` up to, not with, `end`.
 
-    A batch outside of these is passed over unread, as is a last one that was cut short. Yields
-    the good batches that stand before a broken one, then raises. Messages of magic 0 and 1 come
-    decoded. Compressed batches are decompressed into `arena` where they fit.
+    A batch outside of these is passed over, as is a last one that was cut short. One that lies
+    before `start` is checked first: until then its last offset is only what it says. What stands
+    behind a batch that reaches `end` is not looked at. Yields the good batches that stand before
+    a broken one, then raises. Messages of magic 0 and 1 come decoded. Compressed batches are
+    decompressed into `arena` where they fit.
 
     Raises:
         CorruptBatchError: a batch is broken.
         MissingCodecError: a batch is compressed with a codec that is not installed.
     """
     for batch in read_batches(records, check_crc=False):
-        if batch.last_offset < start:
-            continue
-        if isinstance(batch, LegacyBatch):
-            batch.check()
-            yield _messages(batch, start, end, max_decompressed_bytes)
-            continue
-        if end is not None and batch.base_offset >= end:
-            continue
+        # A wrapper of magic 0 or 1 has its last message's offset.
+        if end is not None and batch.magic == 2 and batch.base_offset >= end:
+            return
         batch.check()
-        if batch.is_control:
-            continue
-        first = batch.position + HEADER_BYTES
-        last = batch.position + batch.size_in_bytes
-        section = BatchSection(batch, records, first, last)
-        codec_id = batch.attributes & CODEC_MASK
-        if codec_id and (batch.record_count or first != last):
-            codec = codec_for_id(codec_id)
-            _decompress(section, records[first:last], codec, arena, max_decompressed_bytes)
-        if batch.record_count * MIN_RECORD_BYTES > section.size:
-            raise section.corrupt(
-                f"{batch.record_count} records do not fit into {section.size} bytes"
-            )
-        yield section
+        if batch.last_offset >= start and not batch.is_control:
+            if isinstance(batch, LegacyBatch):
+                yield _messages(batch, start, end, max_decompressed_bytes)
+            else:
+                yield _records(batch, records, arena, max_decompressed_bytes)
+        if end is not None and batch.next_offset >= end:
+            return
+
+
+def _records(batch: RecordBatch, fetched: bytes, arena: Arena | None, limit: int) -> BatchSection:
+    """The records of a batch of magic 2, where they stand or decompressed."""
+    first = batch.position + HEADER_BYTES
+    last = batch.position + batch.size_in_bytes
+    section = BatchSection(batch, fetched, first, last)
+    codec_id = batch.attributes & CODEC_MASK
+    if codec_id and (batch.record_count or first != last):
+        _decompress(section, fetched[first:last], codec_for_id(codec_id), arena, limit)
+    if batch.record_count * MIN_RECORD_BYTES > section.size:
+        raise section.corrupt(f"{batch.record_count} records do not fit into {section.size} bytes")
+    return section
 
 
 def _decompress(
@@ -150,13 +162,15 @@ def _messages(batch: LegacyBatch, start: int, end: int | None, limit: int) -> Me
     if end is not None:
         found = [record for record in found if record.offset < end]
     size = sum(len(record.key or b"") + len(record.value or b"") for record in found)
+    size += len(found) * (LOG_OVERHEAD_BYTES + MIN_MESSAGE_BYTES)
     return MessageSection(found, size)
 
 
-def next_offset(records: bytes, fetched_from: int) -> int:
+def next_offset(records: bytes, fetched_from: int, end: int | None = None) -> int:
     """The offset to fetch from next: the last whole batch's last offset + 1.
 
     That is true for compacted and for control batches too. Without a batch it is `fetched_from`.
+    What stands behind a batch that reaches `end` is not looked at.
 
     Raises:
         CorruptBatchError: no batch stands where one must, or the first one is cut.
@@ -164,4 +178,6 @@ def next_offset(records: bytes, fetched_from: int) -> int:
     following = fetched_from
     for batch in read_batches(records, check_crc=False, whole_first=True):
         following = max(following, batch.next_offset)
+        if end is not None and following >= end:
+            break
     return following

@@ -55,12 +55,14 @@ def decode_records(
     (magic 0 and 1, which the record decoder reads one by one) take turns. Chunks before a broken
     batch are yielded before it raises. A batch may decompress to `max_decompressed_bytes`.
 
-    Batches before `start` are passed over unread. Header keys that are not UTF-8 are found when
-    somebody asks for them, as `Record.headers` finds them.
+    Batches wholly before `start` are checked and passed over; what stands behind a batch that
+    reaches `end` is not looked at. Header keys that are not UTF-8 are found when somebody asks
+    for them, as `Record.headers` finds them; every other fault of a record is found here, also
+    in one that is not wanted.
 
     Raises:
-        CorruptBatchError: a batch or a record in it is broken, or lies where Arrow's 32-bit
-            offsets do not reach.
+        CorruptBatchError: a batch or a record in it is broken, or stands in more bytes than
+            Arrow's 32-bit offsets reach.
         MissingCodecError: a batch is compressed with a codec that is not installed.
     """
     _keep_freed_memory()
@@ -76,18 +78,22 @@ def decode_records(
         arena=arena,
         max_decompressed_bytes=max_decompressed_bytes,
     )
+
+    def decode_group() -> Iterator[RecordColumns]:
+        return _decode_group(batches, messages, start, end, max_decompressed_bytes)
+
     try:
         while True:
             try:
                 section = next(sections, None)
             except Exception:
-                yield from _decode_group(batches, messages, start, end)
+                yield from decode_group()
                 raise
             if section is None:
                 break
             other_kind = messages if isinstance(section, BatchSection) else batches
             if other_kind or (size and size + section.size > chunk_bytes):
-                yield from _decode_group(batches, messages, start, end)
+                yield from decode_group()
                 batches, messages, size = [], [], 0
                 _begin_chunk(arena, section, records)
             if isinstance(section, BatchSection):
@@ -95,7 +101,7 @@ def decode_records(
             else:
                 messages.append(section)
             size += section.size
-        yield from _decode_group(batches, messages, start, end)
+        yield from decode_group()
     finally:
         arena.close()
 
@@ -129,6 +135,7 @@ def _decode_group(
     messages: Sequence[MessageSection],
     start: int,
     end: int | None,
+    max_decompressed_bytes: int,
 ) -> Iterator[RecordColumns]:
     """The columns of what fits one chunk: batches, or messages; on a broken one, those before."""
     if messages:
@@ -145,7 +152,9 @@ def _decode_group(
                 columns = _decode_sections([section], start, end)
             except CorruptBatchError as error:
                 # The record decoder knows better what is wrong where.
-                section.batch.records(eager_headers=True)
+                section.batch.records(
+                    eager_headers=True, max_decompressed_bytes=max_decompressed_bytes
+                )
                 raise section.corrupt(error.reason) from None
             if len(columns):
                 yield columns

@@ -161,9 +161,10 @@ class RecordColumns:
         first = (row for row, position, _ in self.places if position == error.offset)
         return self.where(np.arange(len(self)) < next(first, 0))
 
-    def _place(self, row: int) -> tuple[int, int, int]:
+    def _place(self, row: int) -> tuple[int, int | None, int | None]:
         """The last of `places` that begins at the row or before: that of its batch."""
-        return self.places[bisect_right(self.places, row, key=itemgetter(0)) - 1]
+        number = bisect_right(self.places, row, key=itemgetter(0))
+        return self.places[number - 1] if number else (0, None, None)
 
 
 def columns_of(records: Sequence[Record]) -> RecordColumns:

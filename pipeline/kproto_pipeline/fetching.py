@@ -131,7 +131,7 @@ class _Ahead:
                 position = await self._passed_over(client, position)
                 continue
             try:
-                following = next_offset(fetched.records, position)
+                following = next_offset(fetched.records, position, self._wanted.end)
             except CorruptBatchError:
                 self._deliver(fetched.records)  # the good batches in front of it
                 raise

@@ -111,6 +111,25 @@ def test_changes(newer: MessageSpec | None, found: set[tuple[str, str, str, bool
     assert told(spec(*BASE), newer) == found
 
 
+def test_what_was_never_released_may_become_anything() -> None:
+    never = spec(*BASE, validVersions="none")
+    assert told(never, spec(*BASE, type="data")) == set()
+
+
+def test_data_becomes_keys_of_coordinators_by_their_numbers() -> None:
+    """Or it has become something else, which is told and no error."""
+    older = spec(*BASE, name="SampleKey", type="data", apiKey=None, flexibleVersions="none")
+    same = {"type": "coordinator-key", "validVersions": "0", "flexibleVersions": "none"}
+    keys = [
+        spec(*BASE, name=name, apiKey=number, **same)
+        for number, name in enumerate(("SampleKey", "OtherKey", "ThirdKey"))
+    ]
+    release = Release("1.0", (older,))
+    assert release_changes(release, Release("2.0", (*keys,)))[0].kind == "message renumbered"
+    (change,) = release_changes(release, Release("2.0", (*keys[:2],)))
+    assert (change.kind, change.versions) == ("message type changed", (0, 1, 2))
+
+
 def test_an_array_of_primitives_may_become_one_of_single_field_structs() -> None:
     def boxed(kind: str, **keys: str) -> MessageSpec:
         return spec(field("A", "[]S", fields=[field("X", kind)]), **keys)

@@ -503,7 +503,7 @@ def test_a_key_without_its_number_in_the_next_release_is_an_error() -> None:
         validVersions="0",
         flexibleVersions="none",
     )
-    with pytest.raises(DefinitionError, match="no coordinator key of that number"):
+    with pytest.raises(DefinitionError, match="version 4 has none of that number"):
         union([made(older), made(newer, name="2.0")])
 
 

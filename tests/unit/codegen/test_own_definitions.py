@@ -7,16 +7,19 @@ import re
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from kproto_codegen.cli import main
+from kproto_codegen.errors import DefinitionError
+from kproto_codegen.render import generate as make_package
 
 from kproto.wire.errors import DecodeError, EncodeError
 from tests.support.pages import blocks, page_text
 
 from .packages import classes, generate, imported, try_every_version, write_definitions
-from .samples import ROOT, field, message
+from .samples import ROOT, field, message, spec
 
 PAGE = page_text("docs/definitions.md")
 DEFINITIONS = dict(
@@ -127,7 +130,7 @@ def test_what_is_no_longer_defined_is_removed_and_the_rest_stays(
 @pytest.mark.parametrize(
     "name", ["__init__.py", "greet_request.py", "definitions.jsonl", "greeting_record.py"]
 )
-@pytest.mark.parametrize("content", [b"# mine\n", b"\xff\xfe", None])
+@pytest.mark.parametrize("content", [b"# mine\n", b"", b"\xff\xfe", None])
 def test_a_file_that_the_generator_did_not_make_is_not_overwritten(
     tmp_path: Path, capsys: Captured, name: str, content: bytes | None
 ) -> None:
@@ -205,3 +208,16 @@ def test_two_requests_of_one_api_key_are_no_package(tmp_path: Path, capsys: Capt
         "the api key 900; make a package of each\n"
     )
     assert not (tmp_path / "own").exists()
+
+
+def test_a_number_that_went_from_one_request_to_another_is_no_package(tmp_path: Path) -> None:
+    """As in the union of two releases."""
+    first, then = (
+        replace(spec(field("A"), name=name), module="one") for name in ("OldRequest", "NewRequest")
+    )
+    own = tmp_path / "own"
+    with pytest.raises(
+        DefinitionError, match=r"NewRequest and OldRequest of the module one .* 900"
+    ):
+        make_package([first, then], package="own", out=own, definitions=own / "definitions.jsonl")
+    assert not own.exists()

@@ -116,7 +116,7 @@ def test_what_is_not_bytes_is_an_error(data: bytes) -> None:
 def test_a_buffer_that_was_released_is_an_error() -> None:
     view = memoryview(b"")
     view.release()
-    with pytest.raises(DecodeError, match="at byte 0: bytes are wanted, not a memoryview that was"):
+    with pytest.raises(DecodeError, match="at byte 0: bytes are wanted, not a buffer that was"):
         class_of("HeartbeatRequest").decode(view, 4)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import OrderedDict, UserString
 from collections.abc import Callable, Iterator
+from itertools import count
 from types import MappingProxyType
 from typing import Any
 
@@ -273,6 +274,63 @@ def test_text_of_other_classes_is_written_as_its_bytes_say() -> None:
     request = FetchRequest(rack_id=UserString("ab"))  # type: ignore[arg-type]
     assert request.encode(12) == FetchRequest(rack_id="ab").encode(12)
     assert type(request.to_json(12)["rackId"]) is str
+    request.max_bytes = "5"  # type: ignore[assignment]
+    with pytest.raises(EncodeError, match="field max_bytes: "):
+        request.encode(12)
+    request.max_bytes = 5
+    for text, reason in (
+        ("a" * 40_000, "a str of 40000 bytes; at most 32767"),
+        ("\ud800", "a str with a lone surrogate"),
+    ):
+        request.rack_id = UserString(text)  # type: ignore[assignment]
+        with pytest.raises(EncodeError, match=f"field rack_id: {reason}"):
+            request.encode(12)
+
+
+class Sequence:
+    """Elements by their number alone, as before there were iterators."""
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, number: int) -> str:
+        return "a" if number == 0 else [""][number]
+
+
+def test_what_is_no_iterable_is_no_array() -> None:
+    request = DescribeGroupsRequest()
+    request.groups = Sequence()  # type: ignore[assignment]
+    with pytest.raises(EncodeError, match="field groups: a list is wanted, not Sequence"):
+        request.encode(5)
+
+
+@pytest.mark.parametrize("said", [0, 1])
+def test_an_array_that_never_ends_is_left(said: int) -> None:
+    class Counting(list[Any]):
+        def __len__(self) -> int:
+            return said
+
+        def __iter__(self) -> Iterator[Any]:
+            return count()
+
+    request = FetchRequest(topics=[FetchTopic()])
+    request.forgotten_topics_data = Counting()
+    for version in (4, 12):  # the field is none of version 4
+        with pytest.raises(EncodeError, match=r"field forgotten_topics_data"):
+            request.encode(version)
+
+
+@pytest.mark.parametrize("kind", [ValueError, KeyError, TypeError, RuntimeError, OddError])
+def test_what_a_list_raised_is_the_cause_whatever_it_is(kind: type[Exception]) -> None:
+    class Raising(list[Any]):
+        def __len__(self) -> int:
+            raise kind
+
+    request = MetadataRequest()
+    request.topics = Raising()
+    with pytest.raises(EncodeError, match=f"raises {kind.__name__} when it is") as caught:
+        request.encode(9)
+    assert isinstance(caught.value.__cause__, kind)
 
 
 @pytest.mark.parametrize("value", [2, 255, -1, 256, None, "yes", 0.5])

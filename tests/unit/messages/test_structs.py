@@ -25,6 +25,7 @@ from kproto.messages.produce_request import PartitionProduceData, TopicProduceDa
 from kproto.schema.definitions import union
 from kproto.schema.explain import is_default
 from kproto.testing.instances import Fill, instance, instances
+from kproto.wire.errors import EncodeError
 from kproto.wire.tags import RawTaggedField
 from kproto.wire.uuid import Uuid
 
@@ -99,6 +100,47 @@ def test_a_derived_class_compares_and_prints_the_fields(slots: tuple[str, ...]) 
     topic = type("Topic", (MetadataRequestTopic,), {"__slots__": slots})
     assert topic(name="a") != topic(name="b")
     assert "name='a'" in repr(topic(name="a"))
+
+
+class Logged(Message):
+    """Mixed into messages."""
+
+    __slots__ = ()
+
+
+class Noted(Struct):
+    """Mixed into structs."""
+
+    __slots__ = ()
+
+
+class Beat(Logged, HeartbeatRequest):
+    """A message with something mixed in before it."""
+
+
+class Beating(HeartbeatRequest, Logged):
+    """And behind it."""
+
+
+class NotedTopic(Noted, MetadataRequestTopic):
+    """A struct with something mixed in."""
+
+
+@pytest.mark.parametrize("derived", [Beat, Beating])
+def test_a_class_with_something_mixed_in_is_the_message_it_is_of(
+    derived: type[HeartbeatRequest],
+) -> None:
+    message = derived(group_id="a")
+    plain = HeartbeatRequest(group_id="a")
+    assert message != derived(group_id="b")
+    assert repr(message) == repr(plain).replace("HeartbeatRequest", derived.__name__)
+    assert message.to_json(4) == plain.to_json(4)
+    assert derived.from_json(plain.to_json(4), 4) == message
+    message.group_id = 5  # type: ignore[assignment]  # on purpose
+    with pytest.raises(EncodeError, match="field group_id: a str is wanted, not 5"):
+        message.encode(4)
+    assert NotedTopic(name="a") != NotedTopic(name="b")
+    assert "name='a'" in repr(NotedTopic(name="a"))
 
 
 @pytest.mark.parametrize("name", NAMES)

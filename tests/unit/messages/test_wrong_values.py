@@ -198,6 +198,24 @@ def test_a_subclass_is_written_and_explained_as_its_base() -> None:
         request.encode(9)
 
 
+def test_a_struct_of_a_derived_class_is_at_its_defaults_as_its_base_is() -> None:
+    class Mine(ReplicaState):
+        def __init__(self, replica_id: int) -> None:
+            super().__init__(replica_id=replica_id)
+
+    request = FetchRequest(replica_state=Mine(-1))
+    for version in (12, 15):
+        assert request.encode(version) == FetchRequest().encode(version)
+        assert request.to_json(version) == FetchRequest().to_json(version)
+    request.rack_id = 3  # type: ignore[assignment]
+    with pytest.raises(EncodeError, match="field rack_id: a str is wanted, not 3"):
+        request.encode(12)
+    request = FetchRequest(replica_state=Mine(4))
+    assert request.to_json(15)["replicaState"] == {"replicaId": 4, "replicaEpoch": -1}
+    with pytest.raises(EncodeError, match="field replica_state: this version does not have"):
+        request.encode(12)
+
+
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [

@@ -66,6 +66,12 @@ def sealed(head: tuple[int, int], after_crc: bytes) -> bytes:
     return struct.pack(">qiibI", base_offset, len(after_crc) + 9, epoch, 2, crc) + after_crc
 
 
+def resealed(batch: bytes) -> bytes:
+    """The batch with the CRC that its bytes have."""
+    base_offset, _, epoch = struct.unpack_from(">qii", batch)
+    return sealed((base_offset, epoch), batch[21:])
+
+
 def batch_bytes(
     records: list[PlainRecord],
     *,

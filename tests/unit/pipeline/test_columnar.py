@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -15,7 +16,6 @@ from hypothesis import strategies as st
 from kproto_pipeline import columnar, lockstep
 from kproto_pipeline.arena import MAX_SPARE_ARENAS
 from kproto_pipeline.arrow_columns import good_batches
-from kproto_pipeline.batches import next_offset
 from kproto_pipeline.columnar import (
     RECORD_FIELDS,
     RecordColumns,
@@ -28,74 +28,19 @@ from kproto.records import (
     NewRecord,
     RecordBatch,
     encode_batch,
-    encode_message_set,
     restamp,
 )
 from kproto.records import read_records as read_one_by_one
 from kproto.wire.errors import CorruptBatchError
 from tests.support.message_sets import message, message_set
+from tests.unit.pipeline.fetch_strategies import T, fetches, records, stored
 from tests.unit.pipeline.record_bytes import (
-    CONTROL,
-    GZIP,
-    LOG_APPEND_TIME,
     Broken,
     PlainRecord,
     batch_bytes,
     read_records,
-    sealed,
+    resealed,
 )
-
-T = 1_767_225_600_000
-
-names = st.one_of(
-    st.sampled_from([b"ce_id", b"ce_type", b"content-type"]), st.text(max_size=5).map(str.encode)
-)
-contents = st.one_of(st.none(), st.binary(max_size=8), st.binary(min_size=60, max_size=300))
-headers = st.lists(st.tuples(names, contents), max_size=4).map(tuple)
-text_headers = headers.map(lambda some: [(name.decode(), content) for name, content in some])
-
-
-@st.composite
-def records(draw: st.DrawFn, shared: bool) -> list[PlainRecord]:
-    """The records of one batch, with gaps between offsets; `shared` gives all one header set."""
-    count = draw(st.integers(0, 6))
-    same = draw(headers) if shared else None
-    offset = -1
-    found = []
-    for _ in range(count):
-        offset += draw(st.sampled_from([1, 1, 1, 7, 200]))
-        found.append(
-            PlainRecord(
-                offset,
-                draw(st.sampled_from([0, 1, -1, 70, 10_000, -(2**40), 2**33])),
-                draw(contents),
-                draw(contents),
-                draw(headers) if same is None else same,
-            )
-        )
-    return found
-
-
-@st.composite
-def fetches(draw: st.DrawFn, max_batches: int = 5) -> bytes:
-    """A fetch response's records: batches of all kinds, the last one perhaps cut."""
-    parts = []
-    base = draw(st.sampled_from([0, 5, 2**40]))
-    for _ in range(draw(st.integers(0, max_batches))):
-        inside = draw(records(shared=draw(st.booleans())))
-        last = max((record.offset for record in inside), default=0) + draw(st.integers(0, 2))
-        parts.append(
-            batch_bytes(
-                inside,
-                base_offset=base,
-                attributes=draw(st.sampled_from([0, 0, LOG_APPEND_TIME, GZIP, CONTROL])),
-                last_offset_delta=last,
-            )
-        )
-        base += last + 1
-    if draw(st.booleans()) and parts:
-        parts[-1] = parts[-1][: draw(st.integers(0, len(parts[-1]) - 1))]
-    return b"".join(parts)
 
 
 @pytest.fixture(params=["in lockstep", "one by one"])
@@ -163,51 +108,6 @@ def test_reads_the_wanted_offsets_alone(data: bytes, draws: st.DataObject) -> No
     start, end = draws.draw(edge), draws.draw(edge)
     wanted = [row for row in everything if start <= row[0].offset < end]
     assert rows_of(data, start=start, end=end) == wanted
-
-
-@st.composite
-def stored(draw: st.DrawFn) -> bytes:
-    """What kproto itself builds: every codec and magic, transactions, control batches."""
-    parts = []
-    offset = draw(st.sampled_from([0, 7, 2**33]))
-    for _ in range(draw(st.integers(0, 5))):
-        shared = draw(text_headers)
-        count = draw(st.integers(1, 6))
-        rows: list[NewRecord] = [
-            (
-                draw(contents),
-                draw(contents),
-                draw(st.sampled_from([shared, shared, [], draw(text_headers)])),
-                draw(st.sampled_from([T, T + 1, T - 1, T + 100_000, -1, 0, 2**63 - 1])),
-            )
-            for _ in range(count)
-        ]
-        append_time = draw(st.sampled_from([None, T + 5]))
-        if draw(st.booleans()):
-            batch = encode_batch(
-                rows,
-                compression=draw(st.sampled_from(["none", "gzip", "snappy", "lz4", "zstd"])),
-                is_transactional=draw(st.booleans()),
-                is_control=draw(st.sampled_from([False, False, False, True])),
-            )
-            parts.append(
-                restamp(RecordBatch(batch), base_offset=offset, log_append_time=append_time)
-            )
-        else:
-            magic = draw(st.sampled_from([0, 1]))
-            parts.append(
-                encode_message_set(
-                    [(key, value, (), timestamp) for key, value, _, timestamp in rows],
-                    magic=magic,
-                    compression=draw(st.sampled_from(["none", "gzip", "snappy", "lz4"])),
-                    log_append_time=append_time if magic else None,
-                    base_offset=offset,
-                )
-            )
-        offset += count + draw(st.sampled_from([0, 0, 3]))
-    if draw(st.booleans()) and parts:
-        parts[-1] = parts[-1][: draw(st.integers(0, len(parts[-1]) - 1))]
-    return b"".join(parts)
 
 
 @both_ways
@@ -293,6 +193,25 @@ def test_a_batch_beyond_the_bound_is_refused(codec: str) -> None:
     assert len(next(decode_records(data, max_decompressed_bytes=size))) == 3
     with pytest.raises(CorruptBatchError, match=f"bound of {size - 1} bytes"):
         next(decode_records(data, max_decompressed_bytes=size - 1))
+
+
+def test_a_fault_is_told_under_the_bound_that_was_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The record decoder, which tells it, decompresses the batch once more."""
+    broken = bytearray(batch_bytes([PlainRecord(0, 0, b"k", b"v")]))
+    broken[61] = 99
+    bounds: list[int] = []
+    read = RecordBatch.records
+
+    def reading(batch: RecordBatch, **settings: Any) -> Any:
+        bounds.append(settings["max_decompressed_bytes"])
+        return read(batch, **settings)
+
+    monkeypatch.setattr(RecordBatch, "records", reading)
+    with pytest.raises(CorruptBatchError, match="record 0, length"):
+        next(decode_records(resealed(bytes(broken)), max_decompressed_bytes=2**30))
+    assert bounds == [2**30]
 
 
 @pytest.mark.parametrize("codec", ["none", *CODEC_NAMES])
@@ -399,12 +318,6 @@ def test_a_broken_header_is_found_and_its_batch_named(header: bytes) -> None:
         rows_of(resealed(bytes(whole)))
 
 
-def resealed(batch: bytes) -> bytes:
-    """The batch with the CRC that its bytes have."""
-    base_offset, _, epoch = struct.unpack_from(">qii", batch)
-    return sealed((base_offset, epoch), batch[21:])
-
-
 @both_ways
 @given(st.booleans().flatmap(lambda shared: records(shared=shared)), st.data())
 def test_agrees_with_the_plain_reader_on_broken_records(
@@ -430,11 +343,8 @@ def test_agrees_with_the_plain_reader_on_broken_records(
 
 @given(st.binary(max_size=200))
 def test_noise_is_a_corrupt_batch_at_most(data: bytes) -> None:
-    try:
+    with suppress(CorruptBatchError):
         rows_of(data)
-        next_offset(data, 0)
-    except CorruptBatchError:
-        pass
 
 
 def test_a_wrong_crc_is_found_and_named() -> None:
@@ -536,17 +446,13 @@ def test_a_broken_message_comes_after_the_good_ones() -> None:
         next(chunks)
 
 
-def test_a_wrapper_gives_the_wanted_offsets_alone() -> None:
-    """The offset that it carries is its last message's, which may lie beyond the end."""
-    data = message_set(10, compression="gzip", base_offset=100)
-    (chunk,) = decode_records(data, start=103, end=106)
-    assert chunk.offsets.tolist() == [103, 104, 105]
-    assert list(decode_records(data, start=110)) == []
-
-
 def test_message_sets_come_in_chunks_too() -> None:
-    chunks = list(decode_records(message_set(10, value=b"v" * 99), chunk_bytes=300))
+    """Of as many bytes as they take uncompressed: also empty ones take some."""
+    chunks = list(decode_records(message_set(10, value=b"v" * 99), chunk_bytes=400))
     assert [chunk.offsets.tolist() for chunk in chunks] == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]]
+    wrapper = message_set(10, value=b"", compression="gzip")
+    chunks = list(decode_records(wrapper * 5, chunk_bytes=600))
+    assert [len(chunk) for chunk in chunks] == [20, 20, 10]
 
 
 def test_a_timestamp_beyond_microseconds_is_null() -> None:
@@ -561,37 +467,3 @@ def test_only_the_named_columns_are_made() -> None:
     (chunk,) = decode_records(batch_bytes([PlainRecord(0, 0, b"k", b"v")]))
     batch = record_batch(chunk, topic="t", partition=0, names=["offset", "key"])
     assert batch.to_pydict() == {"offset": [0], "key": [b"k"]}
-
-
-@given(fetches())
-def test_the_next_offset_is_behind_the_last_whole_batch(data: bytes) -> None:
-    expected, position = 3, 0
-    while position + 61 <= len(data):
-        base, length = struct.unpack_from(">qi", data, position)
-        if position + 12 + length > len(data):
-            break
-        expected = max(expected, base + struct.unpack_from(">i", data, position + 23)[0] + 1)
-        position += 12 + length
-    if data and not position:
-        with pytest.raises(CorruptBatchError, match="at byte 0: the data ends inside a batch"):
-            next_offset(data, 3)
-    else:
-        assert next_offset(data, 3) == expected
-
-
-def test_skipped_batches_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batches before the wanted offset cost neither CRC nor decompression."""
-    checked: list[int] = []
-    check = RecordBatch.check
-
-    def counting(batch: RecordBatch) -> None:
-        checked.append(batch.base_offset)
-        check(batch)
-
-    monkeypatch.setattr(RecordBatch, "check", counting)
-    data = b"".join(
-        batch_bytes([PlainRecord(0, 0, None, b"v")], base_offset=n, last_offset_delta=0)
-        for n in range(5)
-    )
-    assert [row.offset for row, _ in rows_of(data, start=3)] == [3, 4]
-    assert checked == [3, 4]

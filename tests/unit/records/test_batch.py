@@ -115,6 +115,14 @@ def test_other_bytes_like_buffers_are_read() -> None:
         assert values(data) == list(range(10, 19))
 
 
+@pytest.mark.parametrize("read", [lambda data: list(read_batches(data)), RecordBatch, LegacyBatch])
+def test_a_buffer_that_was_released_is_refused(read: Callable[[Any], object]) -> None:
+    data = memoryview(THREE)
+    data.release()
+    with pytest.raises(CorruptBatchError, match="wanted, not a buffer that was released or closed"):
+        read(data)
+
+
 @pytest.mark.parametrize("data", ["text", None, 5, -1, [1, 2], 1.5, object()])
 @pytest.mark.parametrize("read", [lambda data: list(read_batches(data)), RecordBatch, LegacyBatch])
 def test_what_is_no_buffer_is_refused(read: Callable[[Any], object], data: Any) -> None:

@@ -196,6 +196,21 @@ def test_a_builder_goes_on_after_a_bad_value() -> None:
     assert builder.build() == encode_batch([PLAIN, PLAIN])
 
 
+def test_a_buffer_that_was_released_is_refused() -> None:
+    released = memoryview(b"v")
+    released.release()
+    records: list[tuple[Any, str]] = [
+        ((released, None, (), T), r"records\[1\].key"),
+        ((None, released, (), T), r"records\[1\].value"),
+        ((None, None, [("h", released)], T), r"records\[1\].headers\[0\] \('h'\) value"),
+    ]
+    for record, place in records:
+        with pytest.raises(EncodeError, match=f"{place}: a memoryview that was released"):
+            encode_batch([PLAIN, record])
+    with pytest.raises(EncodeError, match=r"records\[0\].value: a memoryview that was released"):
+        MessageSetBuilder(max_bytes=100).append(None, released, timestamp=T)
+
+
 def test_a_refused_record_leaves_no_trace() -> None:
     builder = BatchBuilder(max_bytes=100)
     assert not builder.append(None, b"x" * 100, timestamp=T + 5)

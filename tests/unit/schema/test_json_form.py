@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from enum import IntEnum
 from typing import Any
 
+import numpy as np
 import pytest
 
 from kproto.messages import (
@@ -60,6 +62,21 @@ def test_every_buffer_that_is_encoded_is_written() -> None:
     for value in (bytearray(b"abc"), memoryview(b"a-b-c-")[::2]):
         message = SaslAuthenticateRequest(auth_bytes=value)  # type: ignore[arg-type]  # no bytes
         assert message.to_json(2) == {"authBytes": "YWJj"}
+
+
+class Other(bytes):
+    """Bytes that say that they are others."""
+
+    def __bytes__(self) -> bytes:
+        return b"others"
+
+
+def test_bytes_are_what_a_buffer_holds_and_not_what_it_says() -> None:
+    number: Any = np.int32(3)
+    for value in (number, Other(b"abc")):
+        message = SaslAuthenticateRequest(auth_bytes=value)
+        written = base64.b64decode(message.to_json(2)["authBytes"])
+        assert written == SaslAuthenticateRequest.decode(message.encode(2), 2).auth_bytes
 
 
 def test_a_tagged_field_at_its_default_is_left_out() -> None:
