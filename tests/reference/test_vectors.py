@@ -23,6 +23,7 @@ def vectors() -> list[Vector]:
     return read()
 
 
+@pytest.mark.slow
 def test_the_files_are_what_the_generator_writes() -> None:
     found = {path.name: path.read_text("utf-8").splitlines() for path in FOLDER.glob("*.jsonl")}
     assert found == lines(), "run `python -m tools.reference vectors` and commit tests/vectors"

@@ -267,6 +267,7 @@ def raw_versions(release: str) -> dict[tuple[str, int], set[int]]:
     return found
 
 
+@pytest.mark.slow
 def test_every_version_that_kafka_dropped_is_told_and_no_other() -> None:
     told = {
         (change.message, version)

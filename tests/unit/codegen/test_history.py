@@ -72,6 +72,7 @@ def test_what_the_union_covers() -> None:
     assert len(kafka().error_codes) == 138
 
 
+@pytest.mark.slow
 def test_every_pair_resolves_with_the_bytes_of_the_newest_release_that_has_it() -> None:
     newest: dict[tuple[str, int, str], MessageSpec] = {}
     for name in RELEASES:

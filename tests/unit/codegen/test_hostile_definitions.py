@@ -9,6 +9,7 @@ import keyword
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -69,17 +70,28 @@ def names_in_generated_code() -> set[str]:
     return found - (structs - {"Struct", "Message", "Request", "Response", "KeyedList"})
 
 
-TAKEN: Final = (
-    names_in_generated_code() | set(dir(builtins)) | {*keyword.kwlist, *keyword.softkwlist}
-)
-FIELD_NAMES: Final = sorted(
-    {capitalised(name) for name in TAKEN if re.fullmatch("[a-z][a-z0-9_]*[a-z0-9]", name)}
-)
-CLASS_NAMES: Final = sorted(
-    {name for name in TAKEN if re.fullmatch("[A-Z][A-Za-z0-9]*", name)}
-    | {"Any", "MODULES", "List", "Str", "Bytes", "Int", "Dict", "Class", "Def", "Base", "Init"}
-    | {"Definitions", "ImportModule", "Kproto", "Typing", "Annotations", "Struct", "Match", "Type"}
-)
+@cache
+def taken() -> set[str]:
+    """Those names, and what is Python's own."""
+    return names_in_generated_code() | set(dir(builtins)) | {*keyword.kwlist, *keyword.softkwlist}
+
+
+@cache
+def field_names() -> list[str]:
+    """Names of fields that become one of them."""
+    lower = (name for name in taken() if re.fullmatch("[a-z][a-z0-9_]*[a-z0-9]", name))
+    return sorted({capitalised(name) for name in lower})
+
+
+@cache
+def class_names() -> list[str]:
+    """Names of structs that are one of them, or of what such a module may import."""
+    return sorted(
+        {name for name in taken() if re.fullmatch("[A-Z][A-Za-z0-9]*", name)}
+        | {"Any", "MODULES", "List", "Str", "Bytes", "Int", "Dict", "Class", "Def", "Base", "Init"}
+        | {"Definitions", "ImportModule", "Kproto", "Typing", "Annotations", "Struct", "Match"}
+        | {"Type"}
+    )
 
 
 def unique(names: Iterable[str]) -> list[str]:
@@ -104,19 +116,21 @@ def tagged(fields: list[dict[str, Any]]) -> list[dict[str, Any]]:
 @pytest.mark.slow
 def test_fields_of_every_name_that_the_generated_code_uses(tmp_path: Path) -> None:
     assert {"Id", "Type", "Self", "Cls", "Version", "Append", "Data", "Pos", "Message"} < set(
-        FIELD_NAMES
+        field_names()
     )
-    assert {"Entry", "Encode", "Decode", "Size", "Copy", "Class", "Match", "Len"} < set(FIELD_NAMES)
-    assert len(FIELD_NAMES) > 150
-    keys = [{**field(name, "string"), "mapKey": True} for name in unique(FIELD_NAMES)[:40]]
+    assert {"Entry", "Encode", "Decode", "Size", "Copy", "Class", "Match", "Len"} < set(
+        field_names()
+    )
+    assert len(field_names()) > 150
+    keys = [{**field(name, "string"), "mapKey": True} for name in unique(field_names())[:40]]
     definitions = [
-        message(*fields(FIELD_NAMES), name="PlainRequest", validVersions="0-1"),
+        message(*fields(field_names()), name="PlainRequest", validVersions="0-1"),
         message(
-            *tagged(fields(FIELD_NAMES)), name="TaggedRequest", validVersions="0-1", apiKey=901
+            *tagged(fields(field_names())), name="TaggedRequest", validVersions="0-1", apiKey=901
         ),
         message(
-            field("Items", "[]Item", fields=fields(FIELD_NAMES), nullableVersions="0+"),
-            field("Tagged", "Other", fields=tagged(fields(FIELD_NAMES))),
+            field("Items", "[]Item", fields=fields(field_names()), nullableVersions="0+"),
+            field("Tagged", "Other", fields=tagged(fields(field_names()))),
             field("Keyed", "[]Key", fields=keys),
             name="InnerRequest",
             validVersions="0-1",
@@ -129,7 +143,7 @@ def test_fields_of_every_name_that_the_generated_code_uses(tmp_path: Path) -> No
         for cls in classes(package):
             assert try_every_version(cls) > 10
         plain = package.PlainRequest
-        wanted = {attribute_name(name, of_message=True) for name in FIELD_NAMES}
+        wanted = {attribute_name(name, of_message=True) for name in field_names()}
         assert set(plain.__slots__) == wanted
         module = sys.modules[package.InnerRequest.__module__]
         name = attribute_name(keys[7]["name"], of_message=False)
@@ -139,7 +153,7 @@ def test_fields_of_every_name_that_the_generated_code_uses(tmp_path: Path) -> No
 
 @pytest.mark.slow
 def test_structs_and_messages_of_every_name_that_the_generated_code_uses(tmp_path: Path) -> None:
-    assert {"Self", "Struct", "Uuid", "Iterable", "Exception", "None", "True"} < set(CLASS_NAMES)
+    assert {"Self", "Struct", "Uuid", "Iterable", "Exception", "None", "True"} < set(class_names())
     inner = [
         field(
             f"Field{index}",
@@ -147,12 +161,12 @@ def test_structs_and_messages_of_every_name_that_the_generated_code_uses(tmp_pat
             fields=[{**field("X", "string"), "mapKey": index % 4 == 0}],
             **({"nullableVersions": "1+"} if index % 3 == 0 else {}),
         )
-        for index, name in enumerate(unique(CLASS_NAMES))
+        for index, name in enumerate(unique(class_names()))
         if name.lower() not in PRIMITIVE_TYPES  # else a typo of a type
     ]
     own = [
         message(field("X"), name=name, type="data", apiKey=None, validVersions="1")
-        for name in unique(CLASS_NAMES)
+        for name in unique(class_names())
     ]
     rpcs = [
         message(field("X"), name="Request"),
@@ -318,5 +332,5 @@ def test_keys_longer_than_python_converts(key: str, quote: str) -> None:
 
 
 def test_class_and_module_names_of_the_hostile_are_apart() -> None:
-    made = [class_name(name) for name in CLASS_NAMES]
+    made = [class_name(name) for name in class_names()]
     assert len(set(made)) == len(made)

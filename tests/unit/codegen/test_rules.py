@@ -516,6 +516,7 @@ def test_a_struct_defined_inside_itself_is_only_defined_twice() -> None:
     assert "field A.Y: the struct S is defined twice" in found
 
 
+@pytest.mark.slow
 def test_structs_nest_within_a_bound() -> None:
     def chain(length: int) -> dict[str, Any]:
         structs = [struct(f"S{i}", field("X", f"S{i + 1}")) for i in range(length - 1)]

@@ -95,6 +95,7 @@ def test_equals_the_plain_reader(data: bytes) -> None:
     assert rows_of(data) == read_records(data)
 
 
+@pytest.mark.slow
 @given(fetches(max_batches=8), st.integers(0, 20))
 def test_equals_the_plain_reader_whatever_the_chunks(data: bytes, chunk_bytes: int) -> None:
     assert rows_of(data, chunk_bytes=chunk_bytes * 50) == read_records(data)

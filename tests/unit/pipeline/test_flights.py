@@ -29,6 +29,7 @@ def verdict(record: KafkaRecord) -> str:
         return f"{error.where}: {error.reason}"
 
 
+@pytest.mark.slow
 def test_all_flights_are_there_and_unique() -> None:
     flights = read_flights()
     assert len(flights) == 336_776

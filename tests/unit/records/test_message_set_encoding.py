@@ -210,7 +210,10 @@ def test_compression_levels_are_used() -> None:
 
 
 @magics
-@codecs
+@pytest.mark.parametrize(
+    "compression",
+    ["none", *(pytest.param(codec, marks=pytest.mark.slow) for codec in ("gzip", "snappy", "lz4"))],
+)
 @given(new_records)
 def test_a_batch_is_converted_down(magic: int, compression: str, records: list[NewRecord]) -> None:
     batch = RecordBatch(encode_batch(records, compression=compression, base_offset=500))

@@ -56,7 +56,7 @@ WRONG_IN_SOME: SearchStrategy[InvalidMessage[Any]] = st.sampled_from(
 ).flatmap(invalid)
 
 #: What it takes seconds to find among these.
-RARE = ("not of 16 bytes",)
+RARE = ("not of 16 bytes", "an element: ", "too long", "a lone surrogate")
 
 
 def class_of(name: str) -> type[Message]:
