@@ -48,18 +48,8 @@ PYTHON_TYPES = {
 #: and decorators there name, or the slot behind it something that every struct inherits.
 NEVER_LAZY = frozenset(
     {
-        *(
-            "bool",
-            "bytes",
-            "classmethod",
-            "float",
-            "frozenset",
-            "int",
-            "property",
-            "range",
-            "str",
-            "tuple",
-        ),
+        *("bool", "bytes", "classmethod", "float", "frozenset"),
+        *("int", "property", "range", "str", "tuple"),
         *("classes", "definition", "generated", "is_protocol", "names"),
         *("read_fields", "shown", "unknown_tags", "write_fields"),
     }
