@@ -20,11 +20,11 @@ NAMES = sorted(union())
 
 
 def _takes_long(index: int, name: str) -> bool:
-    """Three of four, and the messages with the most structs inside structs."""
-    return index % 4 != 0 or name.startswith("StreamsGroup")
+    """Seven of eight, and the messages with the most structs inside structs."""
+    return index % 8 != 0 or name.startswith("StreamsGroup")
 
 
-#: The same as parameters of a test that takes its time: a quick run has every fourth of them.
+#: The same as parameters of a test that takes its time: a quick run has every eighth of them.
 SOME_QUICK = [
     pytest.param(name, marks=pytest.mark.slow if _takes_long(index, name) else ())
     for index, name in enumerate(NAMES)
