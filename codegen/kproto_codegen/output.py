@@ -91,4 +91,4 @@ def _is_generated(path: Path, text: str | None) -> bool:
         return False
     if path.suffix == ".py":
         return MARK in text.splitlines()
-    return bool(text) and all("\t{" in line for line in text.splitlines())
+    return all("\t{" in line for line in text.splitlines())

@@ -145,8 +145,8 @@ def _check_api_keys(messages: Sequence[MessageSpec]) -> None:
         both = f"{other.name} and {message.name}"
         if other.module == message.module:
             raise DefinitionError(
-                f"{both} of the module {message.module} have the api key {message.api_key}: "
-                "releases gave the number to one after the other; make a package of each release"
+                f"{both} of the module {message.module} have the api key {message.api_key}; "
+                "if releases gave it to one after the other, make a package of each release"
             )
         raise DefinitionError(
             f"{other.name} of the module {other.module} and {message.name} of the module "

@@ -64,6 +64,8 @@ def _broken(line: str) -> list[str]:
             test, otherwise = test.split(" else ")
             parts = [f"{inner}{then}", f"{inner}if {test}", f"{inner}else {otherwise}"]
         return [f"{margin}{targets} = (", *parts, f"{margin})"]
+    if "(" not in line:
+        return [line]  # one comparison, of a name of such length
     opening = line.index("(", line.index(" = ") if equals else 0)
     closing = _matching(line, opening)
     head, inner, tail = line[: opening + 1], line[opening + 1 : closing], margin + line[closing:]

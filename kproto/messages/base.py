@@ -98,12 +98,11 @@ class Struct:
     @classmethod
     def _generated(cls) -> type[Self]:
         """The class that the generator made: this one, or the one that it was derived from."""
-        near = [made for made in cls.__mro__ if made.__base__ in _BASES]
-        for made in near:
-            # What a user mixed in has no slots of its own, and reads nothing.
-            if "_read_fields" in vars(made) or vars(made).get("__slots__"):
+        for made in cls.__mro__:
+            # What a user mixed in has no fields, and reads nothing.
+            if made.__base__ in _BASES and ("_read_fields" in vars(made) or _has_fields(made)):
                 return made
-        return near[0]
+        return next(made for made in cls.__mro__ if made.__base__ is Struct)
 
     def _shown(self, name: str) -> str:
         value = getattr(self, name)
@@ -336,6 +335,13 @@ class Request(Message, Generic[R]):
 _BASES: Final = frozenset({Struct, Message, Request, Response})
 
 
+def _has_fields(made: type[Struct]) -> bool:
+    """Whether a class derived from Struct alone brings fields, which are its slots."""
+    if made.__base__ is not Struct:
+        return False
+    return any(not slot.startswith("__") for slot in vars(made).get("__slots__", ()))
+
+
 def _same_tags(first: list[RawTaggedField] | None, second: list[RawTaggedField] | None) -> bool:
     """Whether two lists of unknown tagged fields are written alike: by ascending number."""
     if not first or not second or first == second:
@@ -351,8 +357,8 @@ def _as_bytes(cls: type[Message], version: int, data: Any) -> bytes:
         return bytes(memoryview(data))
     except (TypeError, ValueError) as error:
         reason = f"bytes are wanted, not {type(data).__name__}"
-        if isinstance(error, ValueError):
-            reason = "bytes are wanted, not a buffer that was released or closed"
+        if isinstance(error, ValueError):  # a buffer that was released, or gives no bytes
+            reason = f"{reason} ({error})"
         raise DecodeError(reason, message=cls.__name__, version=version, offset=0) from None
 
 

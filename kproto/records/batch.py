@@ -283,12 +283,10 @@ def as_buffer(data: bytes | bytearray | memoryview) -> bytes:
     try:
         return bytes(memoryview(data))
     except (TypeError, ValueError) as error:
-        kind = (
-            type(data).__name__
-            if isinstance(error, TypeError)
-            else "a buffer that was released or closed"
-        )
-        raise CorruptBatchError(f"bytes are wanted, not {kind}", offset=0) from None
+        reason = f"bytes are wanted, not {type(data).__name__}"
+        if isinstance(error, ValueError):  # a buffer that was released, or gives no bytes
+            reason = f"{reason} ({error})"
+        raise CorruptBatchError(reason, offset=0) from None
 
 
 def bytes_left(data: bytes, position: int) -> int:

@@ -158,7 +158,7 @@ def _choose() -> tuple[str, Checksum]:
             extend = google.extend
 
             def from_google(data: bytes | bytearray | memoryview, crc: int = 0) -> int:
-                value: int = extend(crc, data if type(data) is bytes else bytes(data))
+                value: int = extend(crc, data if type(data) is bytes else bytes(memoryview(data)))
                 return value
 
             return "google_crc32c", from_google

@@ -359,7 +359,8 @@ def _equals(value: Any, default: Any) -> bool:
 
 def _made_as(value: Any) -> str | None:
     """The name of the generated class of a struct, whatever the user derived from it."""
-    return value._generated().__name__ if hasattr(value, "_generated") else None
+    made = getattr(type(value), "_generated", None)
+    return None if made is None else made().__name__
 
 
 def _bool(value: Any) -> bool | None:

@@ -109,7 +109,7 @@ def elements(values: Collection[T]) -> Collection[T]:
     if isinstance(values, Mapping | str) or not isinstance(values, Iterable):
         raise WireFault
     count = len(values)
-    made = [*islice(values, count + 1)]  # which ends, whatever it says
+    made = [*islice(values, count + 1)]  # it may never end
     if len(made) != count:
         raise WireFault
     return made

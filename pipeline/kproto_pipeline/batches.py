@@ -23,6 +23,7 @@ from kproto.records.layout import (
     CODEC_MASK,
     HEADER_BYTES,
     LOG_OVERHEAD_BYTES,
+    MESSAGE_TIMESTAMP_BYTES,
     MIN_MESSAGE_BYTES,
     MIN_RECORD_BYTES,
 )
@@ -162,7 +163,8 @@ def _messages(batch: LegacyBatch, start: int, end: int | None, limit: int) -> Me
     if end is not None:
         found = [record for record in found if record.offset < end]
     size = sum(len(record.key or b"") + len(record.value or b"") for record in found)
-    size += len(found) * (LOG_OVERHEAD_BYTES + MIN_MESSAGE_BYTES)
+    least = LOG_OVERHEAD_BYTES + MIN_MESSAGE_BYTES + batch.magic * MESSAGE_TIMESTAMP_BYTES
+    size += len(found) * least
     return MessageSection(found, size)
 
 

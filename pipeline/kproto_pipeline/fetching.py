@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from kproto.client import Client, ClientSettings, FetchedPartition
+from kproto.records import read_batches
 from kproto.wire.errors import (
     BrokerResponseError,
     CorruptBatchError,
@@ -140,6 +141,8 @@ class _Ahead:
                 position = following
                 progress_at = time.monotonic()
             elif fetched.records:
+                for _ in read_batches(fetched.records):
+                    pass  # What is broken may only say that it lies before: that comes first.
                 raise ProtocolError(
                     f"{self._wanted}: all that the fetch from offset {position} brought lies "
                     "before it, and would be brought again"

@@ -23,7 +23,7 @@ from kproto.messages.metadata_response import MetadataResponsePartition
 from kproto.protocol.connection import ReceivedRequest
 from kproto.records import encode_batch
 from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, quick
-from tests.unit.client.scripted_log import ScriptedLog, batch
+from tests.unit.client.scripted_log import COMMIT, ScriptedLog, batch, marker
 
 QUICK = quick(topic_timeout_ms=100, delivery_timeout_ms=500)
 
@@ -320,3 +320,15 @@ async def test_the_bound_of_decompression_holds_for_control_batches_too() -> Non
         log.append(encode_batch(marker, compression="gzip", is_control=True, is_transactional=True))
         with pytest.raises(CorruptBatchError, match="more than the bound of 10000 bytes"):
             await read(client, read_committed=True)
+
+
+async def test_what_stands_behind_the_end_may_be_broken() -> None:
+    """Also behind a control batch, of which nothing is handed out."""
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        log = ScriptedLog(broker)
+        log.append(marker(0, COMMIT, 4))
+        async with client.consumer("t", stop_at_end=True) as consumer:
+            log.append(batch(1, [b"a"]))
+            log.damage(61, b"\xff")
+            assert [record.value async for record in consumer] == []
+            assert consumer.positions == {("t", 0): 1}

@@ -37,6 +37,11 @@ def message(*fields: Any, **keys: Any) -> dict[str, Any]:
     return {key: value for key, value in {**base, **keys}.items() if value is not None}
 
 
+def data(*fields: Any, **keys: Any) -> dict[str, Any]:
+    """A message that is neither request nor response."""
+    return message(*fields, **{"type": "data", "name": "Sample", "apiKey": None, **keys})
+
+
 def parsed(source: Mapping[str, Any] | str, *, lenient: bool = False) -> Definition:
     """The parsed definition of JSON data or text, in a file called sample.json."""
     text = source if isinstance(source, str) else json.dumps(source, indent=1)

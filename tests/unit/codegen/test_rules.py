@@ -13,14 +13,9 @@ from kproto_codegen.release import load_release
 from kproto_codegen.rules import DEFINITION_RULES, check_messages, checked_spec
 from kproto_codegen.struct_rules import MAX_EXPANDED_FIELDS, MAX_STRUCT_DEPTH
 
-from .samples import SCHEMAS, faults, field, message, notes, parsed, spec
+from .samples import SCHEMAS, data, faults, field, message, notes, parsed, spec
 
 Source = Mapping[str, Any]
-
-
-def data(*fields: Any, **keys: Any) -> dict[str, Any]:
-    """A message that is neither request nor response."""
-    return message(*fields, **{"type": "data", "name": "Sample", "apiKey": None, **keys})
 
 
 def key(*fields: Any, **keys: Any) -> dict[str, Any]:

@@ -116,7 +116,9 @@ def test_what_is_not_bytes_is_an_error(data: bytes) -> None:
 def test_a_buffer_that_was_released_is_an_error() -> None:
     view = memoryview(b"")
     view.release()
-    with pytest.raises(DecodeError, match="at byte 0: bytes are wanted, not a buffer that was"):
+    with pytest.raises(
+        DecodeError, match=r"at byte 0: bytes are wanted, not memoryview .*released"
+    ):
         class_of("HeartbeatRequest").decode(view, 4)
 
 
@@ -136,6 +138,8 @@ def test_an_offset_outside_the_data_is_an_error(offset: int) -> None:
     data = instance(cls, 4).encode(4)
     with pytest.raises(DecodeError, match=f"offset {offset} is outside"):
         cls.decode_from(data, offset, 4)
+    with pytest.raises(DecodeError, match="offset of such length is outside"):
+        cls.decode_from(data, 10**5000, 4)
 
 
 @pytest.mark.parametrize("offset", [0.5, 0.0, "1", None, b"", [0]])

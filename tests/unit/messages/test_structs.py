@@ -10,6 +10,7 @@ import pytest
 
 from kproto.messages import (
     ApiVersionsRequest,
+    EndTransactionRecord,
     FetchRequest,
     FetchResponse,
     HeartbeatRequest,
@@ -108,10 +109,16 @@ class Logged(Message):
     __slots__ = ()
 
 
+class Weak(Message):
+    """Mixed into messages, so that they can be referred to weakly."""
+
+    __slots__ = ("__weakref__",)
+
+
 class Noted(Struct):
     """Mixed into structs."""
 
-    __slots__ = ()
+    __slots__ = ("__weakref__",)
 
 
 class Beat(Logged, HeartbeatRequest):
@@ -122,11 +129,13 @@ class Beating(HeartbeatRequest, Logged):
     """And behind it."""
 
 
-class NotedTopic(Noted, MetadataRequestTopic):
-    """A struct with something mixed in."""
+#: Checkers take every two classes with slots for a conflict, which these are not.
+WeakBeat = type("WeakBeat", (Weak, HeartbeatRequest), {})
+WeakEmpty = type("WeakEmpty", (Weak, EndTransactionRecord), {})
+NotedTopic = type("NotedTopic", (Noted, MetadataRequestTopic), {})
 
 
-@pytest.mark.parametrize("derived", [Beat, Beating])
+@pytest.mark.parametrize("derived", [Beat, Beating, WeakBeat])
 def test_a_class_with_something_mixed_in_is_the_message_it_is_of(
     derived: type[HeartbeatRequest],
 ) -> None:
@@ -141,6 +150,8 @@ def test_a_class_with_something_mixed_in_is_the_message_it_is_of(
         message.encode(4)
     assert NotedTopic(name="a") != NotedTopic(name="b")
     assert "name='a'" in repr(NotedTopic(name="a"))
+    assert WeakEmpty().to_json(0) == {}
+    assert WeakEmpty() == WeakEmpty()
 
 
 @pytest.mark.parametrize("name", SOME_QUICK)

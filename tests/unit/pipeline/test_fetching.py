@@ -60,3 +60,16 @@ async def test_good_batches_come_before_a_broken_one(kind: str) -> None:
         assert told.value.base_offset == 1
         first = next(decode_records(arrived[0]))
         assert first.offsets.tolist() == [0]
+
+
+async def test_a_batch_that_only_says_that_it_lies_before_is_broken() -> None:
+    """Its last offset is not believed, and so it is not what the fetch brought that is wrong."""
+    async with ScriptedBroker({"t": 1}) as broker:
+        log = ScriptedLog(broker)
+        log.append(batch(0, [b"v"] * 5))
+        log.damage(23, (-7).to_bytes(4, "big", signed=True))
+        options = parse_read_options(
+            {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": "t"}
+        )
+        with pytest.raises(CorruptBatchError, match="CRC"):
+            await asyncio.to_thread(list, read_ahead(options, OffsetRange("t", 0, 0, 5)))

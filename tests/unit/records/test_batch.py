@@ -119,7 +119,7 @@ def test_other_bytes_like_buffers_are_read() -> None:
 def test_a_buffer_that_was_released_is_refused(read: Callable[[Any], object]) -> None:
     data = memoryview(THREE)
     data.release()
-    with pytest.raises(CorruptBatchError, match="wanted, not a buffer that was released or closed"):
+    with pytest.raises(CorruptBatchError, match=r"wanted, not memoryview \(.*released"):
         read(data)
 
 

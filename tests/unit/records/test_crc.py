@@ -6,6 +6,7 @@ import importlib
 import random
 import sys
 from types import SimpleNamespace
+from typing import Any
 
 import google_crc32c
 import pytest
@@ -116,6 +117,13 @@ def test_takes_any_bytes_like_object(checksum: crc_module.Checksum, size: int) -
         assert checksum(memoryview(numbers).cast("B", (2, len(numbers) // 2))) == (
             google_crc32c.value(numbers)
         )
+
+
+@pytest.mark.parametrize("checksum", [crc32c_pure, crc32c], ids=["pure", "chosen"])
+@pytest.mark.parametrize("data", [5, [1, 2], "text", None])
+def test_takes_nothing_else(checksum: crc_module.Checksum, data: Any) -> None:
+    with pytest.raises(TypeError):
+        checksum(data)
 
 
 def chosen(monkeypatch: pytest.MonkeyPatch, **modules: object) -> str:

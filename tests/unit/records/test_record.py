@@ -79,6 +79,9 @@ def test_broken_headers_are_an_error_of_the_batch(block: bytes, reason: str) -> 
     batch = RecordBatch(data)
     with pytest.raises(CorruptBatchError, match=reason) as caught:
         batch.records(eager_headers=True)
+    with pytest.raises(CorruptBatchError, match=reason):
+        batch.records(eager_headers=True, from_offset=42)  # as any other field of the record
+    assert batch.records(from_offset=42) == []
     assert (caught.value.offset, caught.value.base_offset) == (0, 41)
     [record] = batch.records()
     assert (record.key, record.value) == (b"k", b"v")
