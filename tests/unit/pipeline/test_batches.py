@@ -16,7 +16,7 @@ from kproto_pipeline.arrow_columns import good_batches, record_batch
 from kproto_pipeline.batches import BatchSection, next_offset
 from kproto_pipeline.columnar import decode_records
 
-from kproto.records import encode_batch, read_batches
+from kproto.records import RecordBatch, encode_batch, read_batches
 from kproto.wire.errors import CorruptBatchError
 from tests.support.message_sets import message, message_set
 from tests.unit.pipeline.fetch_strategies import fetches, stored
@@ -41,17 +41,28 @@ def by_columns(data: bytes, start: int, end: int) -> Iterable[int]:
             yield from batch["offset"].to_pylist()
 
 
-def by_records(data: bytes, start: int, end: int) -> Iterable[int]:
+def by_records(data: bytes, start: int, end: int, *, all_names: bool) -> Iterable[int]:
     for batch in read_batches(data, check_crc=False):
         if batch.magic == 2 and batch.base_offset >= end:
             return
         batch.check()
         if not batch.is_control and batch.last_offset >= start:
-            for record in batch.records(from_offset=start, eager_headers=True):
-                if record.offset < end:
-                    yield record.offset
+            wanted = [record for record in batch.records(from_offset=start) if record.offset < end]
+            for record in wanted:
+                _ = record.headers
+            check_headers(batch, names=all_names)
+            yield from (record.offset for record in wanted)
         if batch.next_offset >= end:
             return
+
+
+def check_headers(batch: RecordBatch, *, names: bool) -> None:
+    """Those of all records of a batch; that a name is not UTF-8 may be no fault."""
+    try:
+        batch.records(eager_headers=True)
+    except CorruptBatchError as error:
+        if names or "UTF-8" not in error.reason:
+            raise
 
 
 def one(offset: int) -> bytes:
@@ -60,12 +71,18 @@ def one(offset: int) -> bytes:
 
 
 @given(
-    st.one_of(fetches(), stored()), st.integers(0, 40), st.integers(0, 40), st.booleans(), st.data()
+    st.one_of(fetches(), stored()), st.integers(0, 20), st.integers(0, 60), st.booleans(), st.data()
 )
 def test_a_broken_fetch_gives_what_the_record_decoder_gives(
     data: bytes, start: int, end: int, mended: bool, draws: st.DataObject
 ) -> None:
-    """One byte is changed: the same offsets, and a fault in the same batch if there is one."""
+    """One byte is changed: the same offsets, and a fault in the same batch if there is one.
+
+    Names of headers are decoded for wanted records alone; a broken length among the others may
+    show in both ways, and each decoder may find the one first.
+    """
+    first = int.from_bytes(data[:8], "big") if len(data) >= 8 else 0
+    start, end = first + start, first + end
     broken = bytearray(data)
     if broken:
         at = draws.draw(st.integers(0, len(data) - 1))
@@ -73,7 +90,9 @@ def test_a_broken_fetch_gives_what_the_record_decoder_gives(
         if mended:
             broken = mend(broken, at)
     found = bytes(broken)
-    assert outcome(by_columns(found, start, end)) == outcome(by_records(found, start, end))
+    assert outcome(by_columns(found, start, end)) in [
+        outcome(by_records(found, start, end, all_names=all_names)) for all_names in (False, True)
+    ]
 
 
 def mend(data: bytearray, at: int) -> bytearray:
