@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, SupportsI
 from ..wire.errors import DecodeError, EncodeError
 from ..wire.faults import READ_FAULTS, WRITE_FAULTS
 from ..wire.tags import MAX_SHOWN_BYTES, RawTaggedField
-from ..wire.writing import Append
+from ..wire.writing import Append, octets, why_no_octets
 
 if TYPE_CHECKING:
     from ..schema.specs import MessageSpec
@@ -98,11 +98,9 @@ class Struct:
     @classmethod
     def _generated(cls) -> type[Self]:
         """The class that the generator made: this one, or the one that it was derived from."""
-        for made in cls.__mro__:
-            # What a user mixed in has no fields, and reads nothing.
-            if made.__base__ in _BASES and ("_read_fields" in vars(made) or _has_fields(made)):
-                return made
-        return next(made for made in cls.__mro__ if made.__base__ is Struct)
+        near = [made for made in cls.__mro__ if made.__base__ is Struct]
+        # What a user mixed in has no fields, which are slots.
+        return next(filter(_has_fields, near), near[0])
 
     def _shown(self, name: str) -> str:
         value = getattr(self, name)
@@ -197,12 +195,19 @@ class Message(Struct):
     #: The highest version that is negotiated without opting in; -1 when there is none.
     LATEST_STABLE: ClassVar[int]
 
+    # Every generated message brings both of its own.
+
     @classmethod
     def _read_fields(cls, data: bytes, pos: int, version: int) -> tuple[Self, int]:
         raise NotImplementedError
 
     def _write_fields(self, append: Append, version: int) -> None:
         raise NotImplementedError
+
+    @classmethod
+    def _generated(cls) -> type[Self]:
+        # What a user mixed in reads nothing.
+        return next(made for made in cls.__mro__ if "_read_fields" in vars(made))
 
     def encode(self, version: int) -> bytes:
         """The message as bytes, without a header.
@@ -331,14 +336,7 @@ class Request(Message, Generic[R]):
     LISTENERS: ClassVar[tuple[str, ...]]
 
 
-#: What a generated class is derived from.
-_BASES: Final = frozenset({Struct, Message, Request, Response})
-
-
 def _has_fields(made: type[Struct]) -> bool:
-    """Whether a class derived from Struct alone brings fields, which are its slots."""
-    if made.__base__ is not Struct:
-        return False
     return any(not slot.startswith("__") for slot in vars(made).get("__slots__", ()))
 
 
@@ -354,11 +352,9 @@ def _same_tags(first: list[RawTaggedField] | None, second: list[RawTaggedField] 
 
 def _as_bytes(cls: type[Message], version: int, data: Any) -> bytes:
     try:
-        return bytes(memoryview(data))
+        return octets(data)
     except (TypeError, ValueError) as error:
-        reason = f"bytes are wanted, not {type(data).__name__}"
-        if isinstance(error, ValueError):  # a buffer that was released, or gives no bytes
-            reason = f"{reason} ({error})"
+        reason = why_no_octets(data, error)
         raise DecodeError(reason, message=cls.__name__, version=version, offset=0) from None
 
 

@@ -10,6 +10,7 @@ import struct
 from typing import TYPE_CHECKING
 
 from ..wire.errors import CorruptBatchError, EncodeError, MissingCodecError
+from ..wire.writing import octets, why_no_octets
 from . import layout
 from .compression import MAX_DECOMPRESSED_BYTES, codec_for_id
 from .crc import crc32c
@@ -281,12 +282,9 @@ def as_buffer(data: bytes | bytearray | memoryview) -> bytes:
     if isinstance(data, bytes):
         return data
     try:
-        return bytes(memoryview(data))
+        return octets(data)
     except (TypeError, ValueError) as error:
-        reason = f"bytes are wanted, not {type(data).__name__}"
-        if isinstance(error, ValueError):  # a buffer that was released, or gives no bytes
-            reason = f"{reason} ({error})"
-        raise CorruptBatchError(reason, offset=0) from None
+        raise CorruptBatchError(why_no_octets(data, error), offset=0) from None
 
 
 def bytes_left(data: bytes, position: int) -> int:

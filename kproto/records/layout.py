@@ -36,6 +36,12 @@ MESSAGE_TIMESTAMP_BYTES: Final = 8
 MESSAGE_FIELD_LENGTH: Final = Struct(">i")
 MESSAGE_FIELD_LENGTH_BYTES: Final = 4
 
+#: What a message takes beside key and value, by magic.
+MESSAGE_OVERHEAD_BYTES: Final = (
+    LOG_OVERHEAD_BYTES + MIN_MESSAGE_BYTES,
+    LOG_OVERHEAD_BYTES + MIN_MESSAGE_BYTES + MESSAGE_TIMESTAMP_BYTES,
+)
+
 #: The CRC of a message covers everything from here.
 MESSAGE_CRC_FROM: Final = 16
 

@@ -46,12 +46,6 @@ _LENGTH: Final = Struct(">i")
 _NULL: Final = b"\xff\xff\xff\xff"
 _CRC_BYTES: Final = 4
 
-#: What a message takes beside key and value, by magic.
-_OVERHEAD_BYTES: Final = (
-    layout.LOG_OVERHEAD_BYTES + layout.MIN_MESSAGE_BYTES,
-    layout.LOG_OVERHEAD_BYTES + layout.MIN_MESSAGE_BYTES + layout.MESSAGE_TIMESTAMP_BYTES,
-)
-
 _LZ4: Final = "lz4"
 _ZSTD: Final = "zstd"
 _NO_RECORD: Final = object()
@@ -129,7 +123,7 @@ class MessageSetBuilder:
             raise ConfigurationError("a message of magic 0 has no log append time; use magic 1")
         if log_append_time is not None and not _is_time(log_append_time):
             raise ConfigurationError(f"log_append_time {log_append_time!r} is not a time in ms")
-        check_max_bytes(max_bytes, _OVERHEAD_BYTES[magic] - 1)
+        check_max_bytes(max_bytes, layout.MESSAGE_OVERHEAD_BYTES[magic] - 1)
         self.magic = magic
         self._codec = codec_for_name(compression)
         self._level = level_for(self._codec, compression_level)
@@ -198,7 +192,7 @@ class MessageSetBuilder:
             value = as_bytes(value)
         if not layout.NO_TIMESTAMP <= timestamp <= MAX_INT64:
             raise ValueError("timestamp out of range")
-        size = _OVERHEAD_BYTES[self.magic] + len(key or b"") + len(value or b"")
+        size = layout.MESSAGE_OVERHEAD_BYTES[self.magic] + len(key or b"") + len(value or b"")
         if self.size_in_bytes + size > self.max_bytes:
             return False
         self._max_timestamp = max(self._max_timestamp, timestamp)

@@ -18,6 +18,7 @@ from typing import Any
 from ..wire.errors import ConfigurationError, DecodeError
 from ..wire.limits import MAX_STRING_BYTES
 from ..wire.uuid import Uuid
+from ..wire.writing import octets
 from .explain import is_default, not_in_version
 from .layout import FORMATS, StructLayout, WireType, absent_type, layout
 from .specs import FieldSpec, MessageSpec
@@ -56,10 +57,10 @@ def _value_to_json(kind: WireType, value: Any) -> Any:
             assert kind.element is not None
             return [_value_to_json(kind.element, element) for element in value]
         case "uuid":
-            return str(Uuid(bytes(memoryview(value))))
+            return str(Uuid(octets(value)))
         case "bytes" | "records":
             # What it holds as a buffer is written, and not what it is as a number or says it is.
-            return base64.b64encode(bytes(memoryview(value))).decode("ascii")
+            return base64.b64encode(octets(value)).decode("ascii")
         case "bool":
             return bool(value)
         case "string":

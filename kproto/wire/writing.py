@@ -23,8 +23,10 @@ __all__ = [
     "Append",
     "compact_string_length",
     "elements",
+    "octets",
     "uuid_bytes",
     "uvarint",
+    "why_no_octets",
     "write_array_length",
     "write_bytes",
     "write_compact_array_length",
@@ -118,7 +120,7 @@ def elements(values: Collection[T]) -> Collection[T]:
 def uuid_bytes(value: bytes) -> bytes:
     """The 16 bytes of a uuid, which may stand in any buffer."""
     if type(value) is not Uuid:
-        value = _octets(value)
+        value = octets(value)
     if len(value) != 16:
         raise WireFault
     return value
@@ -158,14 +160,23 @@ def write_compact_nullable_string(append: Append, value: str | None) -> None:
 def write_bytes(append: Append, value: bytes) -> None:
     """Bytes with an int32 length."""
     if type(value) is not bytes:
-        value = _octets(value)
+        value = octets(value)
     append(_INT32.pack(len(value)))
     append(value)
 
 
-def _octets(value: bytes | bytearray | memoryview) -> bytes:
-    """The bytes of any other buffer, whatever its items are; raises TypeError on all else."""
+def octets(value: bytes | bytearray | memoryview) -> bytes:
+    """The bytes that a buffer holds, whatever its items are.
+
+    Raises TypeError on what is none, ValueError on one that was released or gives no bytes.
+    """
     return bytes(memoryview(value))
+
+
+def why_no_octets(value: object, error: Exception) -> str:
+    """What to say of a value that `octets` refused with `error`."""
+    reason = f"bytes are wanted, not {type(value).__name__}"
+    return f"{reason} ({error})" if isinstance(error, ValueError) else reason
 
 
 def write_nullable_bytes(append: Append, value: bytes | None) -> None:
@@ -179,7 +190,7 @@ def write_nullable_bytes(append: Append, value: bytes | None) -> None:
 def write_compact_bytes(append: Append, value: bytes) -> None:
     """Bytes whose length plus one is an unsigned varint."""
     if type(value) is not bytes:
-        value = _octets(value)
+        value = octets(value)
     size = len(value) + 1
     if 127 < size < 16384:
         append(_TWO_BYTES.pack(size & 127 | 128, size >> 7))
@@ -258,8 +269,8 @@ def write_tags(
             raise WireFault
         previous = tag
         append(uvarint(tag))
-        octets = value if type(value) is bytes else _octets(value)
-        append(uvarint(len(octets)))
-        append(octets)
+        raw = value if type(value) is bytes else octets(value)
+        append(uvarint(len(raw)))
+        append(raw)
     if previous > MAX_TAG:
         raise WireFault

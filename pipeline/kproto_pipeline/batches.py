@@ -22,9 +22,7 @@ from kproto.records import (
 from kproto.records.layout import (
     CODEC_MASK,
     HEADER_BYTES,
-    LOG_OVERHEAD_BYTES,
-    MESSAGE_TIMESTAMP_BYTES,
-    MIN_MESSAGE_BYTES,
+    MESSAGE_OVERHEAD_BYTES,
     MIN_RECORD_BYTES,
 )
 from kproto.wire.errors import CorruptBatchError, MissingCodecError
@@ -163,8 +161,7 @@ def _messages(batch: LegacyBatch, start: int, end: int | None, limit: int) -> Me
     if end is not None:
         found = [record for record in found if record.offset < end]
     size = sum(len(record.key or b"") + len(record.value or b"") for record in found)
-    least = LOG_OVERHEAD_BYTES + MIN_MESSAGE_BYTES + batch.magic * MESSAGE_TIMESTAMP_BYTES
-    size += len(found) * least
+    size += len(found) * MESSAGE_OVERHEAD_BYTES[batch.magic]
     return MessageSection(found, size)
 
 
