@@ -7,7 +7,7 @@ version that was released stays as it is. It owns the judgement; `comparison` fi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,14 +16,7 @@ from kproto.schema.specs import MessageSpec
 from kproto.schema.versions import Versions
 
 from .comparison import DifferenceKind, compare_layouts
-from .history import (
-    MESSAGE_RENAMED,
-    MESSAGE_RENUMBERED,
-    Union,
-    becomes_keys,
-    changed_type,
-    union,
-)
+from .history import MESSAGE_RENAMED, MESSAGE_RENUMBERED, Union, changed_type, union
 from .release import Release
 
 __all__ = ["Change", "format_changes", "release_changes"]
@@ -57,31 +50,21 @@ class Change:
         }
 
 
-def _is_another_kind(old: MessageSpec, now: Mapping[str, MessageSpec]) -> bool:
-    """Whether the message has become one of a type that has nothing to do with it."""
-    new = now.get(old.name, old)
-    if (old.type, new.type) == ("data", "coordinator-key"):
-        return not becomes_keys(old, now)
-    return changed_type(old, new)
-
-
-def _was_released(message: MessageSpec) -> bool:
-    return bool(message.valid_versions)
-
-
 def release_changes(old: Release, new: Release) -> list[Change]:
     """Every change from `old` to `new` to what `old` had, by message. Additions are no change.
 
     Raises DefinitionError when the two cannot be compared.
     """
     now = {message.name: message for message in new.messages}
-    other = [each for each in old.messages if _is_another_kind(each, now)]
+    other = [each for each in old.messages if changed_type(each, now)]
     old = replace(old, messages=tuple(each for each in old.messages if each not in other))
     united = union([old, new])
     found: dict[tuple[str, str, str, str, bool], list[int]] = {}
-    for message in filter(_was_released, other):
+    for message in other:
         detail = f"was {message.type}; is {now[message.name].type}"
-        found[message.name, "message type changed", "", detail, True] = [*message.valid_versions]
+        if message.valid_versions:  # else nothing of it was ever released
+            key = (message.name, "message type changed", "", detail, True)
+            found[key] = [*message.valid_versions]
     for message in old.messages:
         for version in message.valid_versions:
             unstable = _is_unstable(old, message, version)

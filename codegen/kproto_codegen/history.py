@@ -26,7 +26,6 @@ __all__ = [
     "MESSAGE_RENUMBERED",
     "Difference",
     "Union",
-    "becomes_keys",
     "changed_type",
     "layout_differences",
     "load_union",
@@ -136,7 +135,7 @@ def _unite(older: Sequence[MessageSpec], release: Release) -> list[MessageSpec]:
         twin = _same_name(old, newer)
         if twin is not None:
             newer.put(merge_messages(old, twin))
-        elif _is_renumbered_key(old, newer):
+        elif _is_renumbered_key(old, newer.by_name):
             _put_renumbered(old, newer)
         else:
             left.append(old)
@@ -154,33 +153,28 @@ def _unite(older: Sequence[MessageSpec], release: Release) -> list[MessageSpec]:
     return list(newer.by_name.values())
 
 
-#: What a message of a type may become: keys and values of coordinators were `data` once.
-_CONTINUED: Final = frozenset({("data", "coordinator-key"), ("data", "coordinator-value")})
+def changed_type(old: MessageSpec, newer: Mapping[str, MessageSpec]) -> bool:
+    """Whether the newer message of the name is of a type that has nothing to do with the older's.
 
-
-def changed_type(old: MessageSpec, new: MessageSpec) -> bool:
-    """Whether two messages of one name are of types that have nothing to do with each other."""
-    return old.type != new.type and (old.type, new.type) not in _CONTINUED
+    Keys and values of coordinators were `data` once; each version of a key is a key of its own now.
+    """
+    new = newer.get(old.name, old)
+    if _is_renumbered_key(old, newer):
+        return not all(_key_numbered(v, new.module, newer) for v in old.valid_versions)
+    return new.type != old.type and (old.type, new.type) != ("data", "coordinator-value")
 
 
 def _same_name(old: MessageSpec, newer: _Newer) -> MessageSpec | None:
     """The newer message of the same name and kind."""
-    new = newer.by_name.get(old.name)
-    if new is None or changed_type(old, new) or _is_renumbered_key(old, newer):
+    if _is_renumbered_key(old, newer.by_name) or changed_type(old, newer.by_name):
         return None
-    return new
+    return newer.by_name.get(old.name)
 
 
-def _is_renumbered_key(old: MessageSpec, newer: _Newer) -> bool:
+def _is_renumbered_key(old: MessageSpec, newer: Mapping[str, MessageSpec]) -> bool:
     """Whether a coordinator's key was plain data, its version what is the api key now."""
-    new = newer.by_name.get(old.name)
-    return old.type == "data" and new is not None and new.type == "coordinator-key"
-
-
-def becomes_keys(old: MessageSpec, newer: Mapping[str, MessageSpec]) -> bool:
-    """Whether each version of data that is a coordinator's key now has the key of that number."""
-    module = newer[old.name].module
-    return all(_key_numbered(version, module, newer) for version in old.valid_versions)
+    new = newer.get(old.name, old)
+    return (old.type, new.type) == ("data", "coordinator-key")
 
 
 def _key_numbered(
