@@ -41,11 +41,11 @@ class Imports:
     def default_test(self, field: FieldPlan) -> None:
         """Whatever the test needs of whether `field` is at its default."""
         self.default(field)
-        test = field.is_default("")
-        for name in ("BOOLS", "elements"):
-            if name in test:
+        match field.compared_by:
+            case "index":
+                self.index = True
+            case "BOOLS" | "elements" as name:
                 self.wire("writing", name)
-        self.index |= "index" in test
 
     def shape(self, types: list[str]) -> tuple[str, int]:
         """The name and the size in bytes of the Struct for neighbouring numbers."""

@@ -181,9 +181,19 @@ class FieldPlan:
             return f"BOOLS[{value}]" if default else f"not BOOLS[{value}]"
         return f"{self._compared(value)} == {self._scalar(default)}"
 
+    @property
+    def compared_by(self) -> str | None:
+        """What refuses, in a test of the default, a value that only equals it: 1.0 is no int."""
+        if self.spec.default_value() is None or self.spec.is_struct:
+            return None
+        if self.spec.is_array:
+            return "elements"
+        kind = PYTHON_TYPES.get(self.spec.type, "int")
+        return {"bool": "BOOLS", "int": "index"}.get(kind)
+
     def _compared(self, value: str) -> str:
-        """Source of what stands for `value` in a comparison: 1.0 must not pass for an int."""
-        return f"index({value})" if PYTHON_TYPES.get(self.spec.type, "int") == "int" else value
+        """Source of what stands for `value` in a comparison."""
+        return f"index({value})" if self.compared_by == "index" else value
 
     def fresh_default(self) -> str:
         """Source that makes the default of the attribute, never a shared list or struct."""

@@ -221,3 +221,15 @@ def test_a_number_that_went_from_one_request_to_another_is_no_package(tmp_path: 
     ):
         make_package([first, then], package="own", out=own, definitions=own / "definitions.jsonl")
     assert not own.exists()
+
+
+def test_nothing_is_imported_for_a_name_that_only_looks_like_its_use(tmp_path: Path) -> None:
+    words = field("Elements", "string", default="elements BOOLS index", tag=0, taggedVersions="1+")
+    index = field("A", "IndexElements", tag=1, taggedVersions="1+", fields=[field("B", "string")])
+    schemas = write_definitions(tmp_path / "schemas", [message(words, index)])
+    assert generate(schemas, tmp_path / "named") == 0
+    made = (tmp_path / "named" / "sample_request.py").read_text(encoding="utf-8")
+    imports = made[: made.index("class ")]
+    assert not re.search(r"\b(index|BOOLS)\b", imports)
+    with imported(tmp_path / "named") as package:
+        assert sum(map(try_every_version, classes(package))) > 10
