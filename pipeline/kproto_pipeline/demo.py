@@ -118,8 +118,9 @@ def embedded_broker() -> Iterator[str]:
         BrokerConnectionError: it did not start.
     """
     command = [sys.executable, "-m", "kproto.cli", "broker", "--port", "0"]
-    # The command is our own, and nothing in it comes from outside.
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as broker:  # noqa: S603
+    with subprocess.Popen(  # noqa: S603 - the command is our own, nothing in it is from outside
+        command, stdout=subprocess.PIPE, text=True
+    ) as broker:
         try:
             assert broker.stdout is not None
             words = broker.stdout.readline().split()
