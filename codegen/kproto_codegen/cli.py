@@ -1,6 +1,6 @@
 """The command `kproto-codegen`: import a release, generate code, check two releases.
 
-It owns the arguments and what is printed; the work is done by `importer`, `render`, `history`.
+It owns the arguments and what is printed; the work is done by `releases`, `union` and `emit`.
 Ends with 0; with 2 for wrong arguments; and with 1 when `import` or `generate` could not read or
 write something. `check` ends with 1 when a change breaks, with 2 when it could not read a release.
 """
@@ -16,12 +16,15 @@ from pathlib import Path
 from typing import Final
 
 from kproto.schema.definitions import FILE_NAME
+from kproto.version import __version__
 
-from .changes import format_changes, release_changes
-from .errors import DefinitionError
-from .history import load_union
-from .importer import ImportedRelease, read_any, read_releases
-from .release import write_release
+from .emit.package import generate
+from .emit.rendering import check_installed
+from .errors import DefinitionError, MissingPackageError
+from .releases.importer import ImportedRelease, read_any, read_releases
+from .releases.release import Release, write_release
+from .union.changes import format_changes, release_changes
+from .union.history import load_union
 
 __all__ = ["main"]
 
@@ -38,6 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except DefinitionError as error:
         _complain([error])
         return 1
+    except MissingPackageError as error:
+        print(f"kproto-codegen: {error}", file=sys.stderr)
+        return 1
     except BrokenPipeError:  # the reader of the output went away, as `head` does
         return 1
     except OSError as error:  # of writing: what cannot be read is a DefinitionError
@@ -49,6 +55,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="kproto-codegen", description="Python classes from Kafka's message definitions."
     )
+    version = f"kproto-codegen {__version__}"
+    parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     importing = commands.add_parser(
@@ -118,6 +126,8 @@ def _parser() -> argparse.ArgumentParser:
         )
     checking.add_argument("--json", action="store_true", help="print JSON instead of a table")
     checking.set_defaults(run=_check)
+    for command in commands.choices.values():
+        command.add_argument("--version", action="version", version=version)
     return parser
 
 
@@ -173,12 +183,12 @@ def _report(imported: ImportedRelease) -> None:
 
 def _complain(errors: Sequence[DefinitionError]) -> None:
     for error in errors:
-        print(f"kproto-codegen: {error}", file=sys.stderr)
+        for told in error.each():
+            print(f"kproto-codegen: {told}", file=sys.stderr)
 
 
 def _generate(options: argparse.Namespace) -> int:
-    from .render import generate  # jinja2 is wanted for this command alone
-
+    check_installed()  # before all releases are read in vain
     package: str = options.package
     out: Path = options.out or Path(*package.split("."))
     own = package == OWN_PACKAGE
@@ -192,6 +202,7 @@ def _generate(options: argparse.Namespace) -> int:
         error_codes=union.error_codes,
         error_table=out.parent / "protocol" / "error_table.py" if own else None,
         secrets=options.secret,
+        origins=union.origins,
     )
     print(
         f"{out}: {len(report.written)} files written, {report.unchanged} unchanged, "
@@ -201,13 +212,22 @@ def _generate(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
+    read: list[Release] = []
+    faults: list[DefinitionError] = []
     try:
-        changes = release_changes(read_any(options.old), read_any(options.new))
+        for path in dict.fromkeys([options.old, options.new]):
+            try:
+                read.append(read_any(path))
+            except DefinitionError as error:
+                faults.append(error)
+        changes = [] if faults else release_changes(read[0], read[-1])
     except DefinitionError as error:
-        _complain([error])
-        return 2
+        faults.append(error)
     except OSError as error:
         print(f"could not read {error.filename}: {error.strerror}", file=sys.stderr)
+        return 2
+    if faults:
+        _complain(faults)
         return 2
     breaking = sum(change.breaking for change in changes)
     if options.json:

@@ -1,13 +1,18 @@
-"""The one error of the generator: a definition, or a place to read it from, that is wrong.
+"""The errors of the generator: a definition, or a place to read it from, that is wrong; and a
+package that is not installed.
 
 Knows nothing of what a definition holds; says where it is (file, line, field) and why.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-__all__ = ["DefinitionError"]
+__all__ = ["DefinitionError", "MissingPackageError"]
+
+
+class MissingPackageError(Exception):
+    """A package that only some commands need is not installed; the message says how to get it."""
 
 
 class DefinitionError(Exception):
@@ -36,11 +41,18 @@ class DefinitionError(Exception):
 
     @classmethod
     def of(cls, errors: Sequence[DefinitionError]) -> DefinitionError:
-        """One error that tells all of `errors`, which must not be empty."""
-        first = errors[0]
-        return cls(
-            first.reason, file=first.file, line=first.line, field=first.field, others=errors[1:]
-        )
+        """One error that tells all that `errors` tell, of which there must be one."""
+        first, *others = (told for error in errors for told in error.each())
+        return cls(first.reason, file=first.file, line=first.line, field=first.field, others=others)
+
+    def each(self) -> Iterator[DefinitionError]:
+        """This error without the others, then each of those, however deep they stand in others."""
+        if self.others:
+            yield DefinitionError(self.reason, file=self.file, line=self.line, field=self.field)
+        else:
+            yield self
+        for other in self.others:
+            yield from other.each()
 
 
 def _describe(reason: str, file: str | None, line: int | None, field: str | None) -> str:

@@ -1,0 +1,137 @@
+"""The class of a struct: its slots, its constructor, its properties, and how a list is searched.
+
+Plain Python for users; how the bytes are read and written is for `functions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from kproto.schema.specs import MessageSpec
+
+from .code import indent
+from .docstrings import class_docstring
+from .imports import Imports
+from .plan import FieldPlan, Kind, StructPlan
+from .rendering import block
+from .wrapping import WIDTH
+
+__all__ = ["class_names", "class_parts", "quoted_tuple"]
+
+
+def class_parts(
+    message: MessageSpec, plan: StructPlan, secrets: Collection[str], imports: Imports
+) -> dict[str, object]:
+    """What the template fills in for a struct; `secrets` are the fields never to be printed."""
+    for field in plan.fields:
+        imports.default(field)
+        if field.element_kind is Kind.UUID:
+            imports.wire("uuid", "Uuid")
+    hidden = [f'"{field.attribute}"' for field in plan.fields if field.spec.name in secrets]
+    return {
+        "class_name": plan.class_name,
+        "docstring": block(class_docstring(message, plan), inside=True),
+        "slots": _slots([field.slot for field in plan.fields]),
+        "lazy": [block(_lazy(field), inside=True) for field in plan.fields if field.lazy],
+        "secrets": f"{{{', '.join(hidden)}}}" if hidden else "",
+        "init": block(_init(plan), inside=True),
+        "keyed": bool(plan.keys),
+        "key_names": quoted_tuple([field.attribute for field in plan.keys]),
+        "finders": block(_finders(plan), inside=True) if plan.keys else "",
+    }
+
+
+def class_names(plan: StructPlan) -> list[str]:
+    """The classes that a module has of a struct."""
+    if plan.keys and not plan.is_message:
+        return [plan.class_name, f"{plan.class_name}Collection"]
+    return [plan.class_name]
+
+
+def _init(plan: StructPlan) -> list[str]:
+    """`__init__` with a keyword for each field."""
+    if not plan.fields:
+        return ["def __init__(self) -> None:", "    self._unknown_tags = None"]
+    parameters = [
+        f"{field.attribute}: {field.parameter} = {field.default}" for field in plan.fields
+    ]
+    body = [line for field in plan.fields for line in _assignment(field)]
+    body.append("self._unknown_tags = None")
+    # An argument a line, always: fields come and go with releases, and so a diff shows just those.
+    head = ["def __init__(", "    self,", "    *,"]
+    return [*head, *(f"    {text}," for text in parameters), ") -> None:", *indent(body)]
+
+
+def _assignment(field: FieldPlan) -> list[str]:
+    name, place = field.attribute, f"self.{field.slot}"
+    if field.lazy:
+        return [f"{place}: {field.element} = DEFAULT if {name} is None else {name}"]
+    if field.null_is_not_default:
+        return [f"{place} = {field.element}() if {name} is DEFAULT else {name}"]
+    if field.spec.is_struct and not field.nullable:
+        return [f"{place} = {field.element}() if {name} is None else {name}"]
+    if not field.spec.is_array:
+        return [f"{place} = {name}"]
+    made = f"list({name})"
+    if field.collection:
+        made = f"{field.element}Collection({name})"
+    elif field.of_strings:
+        made = f"string_list({name})"
+    if not field.nullable:
+        return [f"{place} = {made}"]
+    return [f"{place} = None if {name} is None else {made}"]
+
+
+def _lazy(field: FieldPlan) -> list[str]:
+    """The property in front of the slot of a struct that is made when it is first asked for."""
+    name, place = field.attribute, f"self.{field.slot}"
+    return [
+        "@property",
+        f"def {name}(self) -> {field.element}:",
+        '    """Made at its defaults when it is first asked for: few messages carry it."""',
+        f"    if {place} is DEFAULT:",
+        f"        {place} = {field.element}()",
+        f"    return {place}",
+        "",
+        f"@{name}.setter",
+        f"def {name}(self, value: {field.element}) -> None:",
+        f"    {place} = value",
+    ]
+
+
+def _finders(plan: StructPlan) -> list[str]:
+    """`find` and `find_all`, with the names and types of the key."""
+    several = len(plan.keys) > 1
+    parameters = ["self", "*"]
+    for key in plan.keys:
+        default = f" = {key.default}" if several else ""
+        parameters.append(f"{key.attribute}: {key.annotation}{default}")
+    names = ", ".join(key.attribute for key in plan.keys)
+    name = plan.class_name
+    return [
+        *_method("find", parameters, f"{name} | None"),
+        '    """An element with that key, or None; the first, if none was moved or changed."""',
+        f"    return self._find({names})",
+        "",
+        *_method("find_all", parameters, f"list[{name}]"),
+        '    """Every element with that key, in order."""',
+        f"    return self._find_all({names})",
+    ]
+
+
+def _method(name: str, parameters: Sequence[str], result: str) -> list[str]:
+    return [f"def {name}({', '.join(parameters)}) -> {result}:"]
+
+
+def _slots(names: Sequence[str]) -> str:
+    line = quoted_tuple(names)
+    if len(line) + 16 <= WIDTH:
+        return line
+    return "(\n" + "".join(f'        "{name}",\n' for name in names) + "    )"
+
+
+def quoted_tuple(names: Sequence[str]) -> str:
+    """Source of a tuple of names."""
+    if len(names) == 1:
+        return f'("{names[0]}",)'
+    return "(" + ", ".join(f'"{name}"' for name in names) + ")"

@@ -1,0 +1,247 @@
+"""Python as data: conditions, statements, and chains of tests of the version.
+
+What emits asks the data, never text that it wrote before; text is made once, at the end, by
+`lines`. Knows no field and no message; how a long line is broken is for `wrapping`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from kproto.schema.versions import Versions
+
+__all__ = [
+    "Branch",
+    "Code",
+    "Condition",
+    "For",
+    "If",
+    "Layouts",
+    "Statement",
+    "chain",
+    "chains",
+    "choose",
+    "function",
+    "indent",
+    "lines",
+    "opposites",
+    "version_test",
+    "when",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Source of tests all of which must hold, or, with `either`, one of which must.
+
+    The comment stands behind it, at the end of the line.
+    """
+
+    parts: tuple[str, ...]
+    either: bool = False
+    comment: str = ""
+
+    def __str__(self) -> str:
+        return (" or " if self.either else " and ").join(self.parts)
+
+    @property
+    def alone(self) -> str:
+        """The source where it stands between others."""
+        return f"({self})" if self.either and len(self.parts) > 1 else str(self)
+
+
+def opposites(*pairs: tuple[str, str], either: bool = False) -> tuple[Condition, Condition]:
+    """The condition made of the first of each pair, and its opposite, made of the second.
+
+    A pair is the source of a test and of its opposite.
+    """
+    holds, fails = zip(*pairs, strict=True)
+    return Condition(holds, either), Condition(fails, not either)
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """What is done when a condition holds."""
+
+    test: Condition
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    """The first branch that holds is taken, else `otherwise`; an empty one is not written."""
+
+    branches: tuple[Branch, ...]
+    otherwise: tuple[Statement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """A loop, such as `entry in entries`."""
+
+    each: str
+    body: tuple[Statement, ...]
+
+
+#: A line that holds no others, or a statement that does.
+Statement: TypeAlias = str | If | For
+Code: TypeAlias = Sequence[Statement]
+#: Ranges of versions, ascending and without gaps, and the code of each.
+Layouts: TypeAlias = Sequence[tuple[Versions, Code]]
+
+
+def when(test: str | Condition, then: Code, otherwise: Code = ()) -> If:
+    """`if`, and `else` unless that is empty."""
+    return choose([(test, then)], otherwise)
+
+
+def choose(branches: Iterable[tuple[str | Condition, Code]], otherwise: Code = ()) -> If:
+    """`if`, an `elif` for each further branch, and `else` unless that is empty."""
+    made = (
+        Branch(Condition((test,)) if isinstance(test, str) else test, tuple(body))
+        for test, body in branches
+    )
+    return If(tuple(made), tuple(otherwise))
+
+
+def lines(code: Code) -> list[str]:
+    """The source, a line each."""
+    out: list[str] = []
+    for statement in code:
+        if isinstance(statement, str):
+            out.append(statement)
+        elif isinstance(statement, For):
+            out += [f"for {statement.each}:", *indent(lines(statement.body or ("pass",)))]
+        else:
+            word = "if"
+            for branch in statement.branches:
+                comment = f"  # {branch.test.comment}" if branch.test.comment else ""
+                out += [f"{word} {branch.test}:{comment}", *indent(lines(branch.body))]
+                word = "elif"
+            if statement.otherwise:
+                out += ["else:", *indent(lines(statement.otherwise))]
+    return out
+
+
+def indent(texts: Iterable[str], by: int = 4) -> list[str]:
+    """The lines, moved to the right."""
+    return [" " * by + text if text else text for text in texts]
+
+
+def function(name: str, parameters: str, result: str, body: Code) -> list[str]:
+    """The lines of a function."""
+    return [f"def {name}({parameters}) -> {result}:", *indent(lines(body))]
+
+
+def chain(layouts: Layouts, context: Versions) -> Code:
+    """If, elif and else over versions, newest first; equal neighbours merge, empty ones vanish.
+
+    `layouts` cover `context` in ascending order without gaps.
+    """
+    return _chain(_merged(layouts), context)
+
+
+def chains(parts: Iterable[Layouts], context: Versions) -> Code:
+    """Several such chains, one behind the other; neighbours that ask the same become one.
+
+    What all layouts of a chain begin or end with stands once, in front of it or behind it.
+    """
+    joined: list[list[_Layout]] = []
+    for layouts in parts:
+        merged = _merged(layouts)
+        before = joined[-1] if joined else []
+        if [layout.versions for layout in before] == [layout.versions for layout in merged]:
+            merged = [
+                _Layout(first.versions, first.code + then.code)
+                for first, then in zip(before, merged, strict=True)
+            ]
+            joined.pop()
+        joined.append(merged)
+    out: list[Statement] = []
+    for merged in joined:
+        head, differing, tail = _shared(merged)
+        out += [*head, *_chain(differing, context), *tail]
+    return out
+
+
+class _Layout(NamedTuple):
+    versions: Versions
+    code: tuple[Statement, ...]
+
+
+def _merged(layouts: Layouts) -> list[_Layout]:
+    """The layouts, equal neighbours made one."""
+    merged: list[_Layout] = []
+    for versions, code in layouts:
+        body = tuple(code)
+        if merged and merged[-1].code == body:
+            versions = merged.pop().versions.span(versions)
+        merged.append(_Layout(versions, body))
+    return merged
+
+
+def _shared(merged: list[_Layout]) -> tuple[Code, list[_Layout], Code]:
+    """The statements that all layouts begin with, what differs, and those that all end with."""
+    if len(merged) == 1:
+        return (), merged, ()
+    bodies = [layout.code for layout in merged]
+    shortest = min(len(body) for body in bodies)
+    first = bodies[0]
+    head = _count(shortest, lambda at: all(body[at] == first[at] for body in bodies))
+    tail = _count(shortest - head, lambda at: all(body[~at] == first[~at] for body in bodies))
+    differing = [
+        _Layout(layout.versions, layout.code[head : len(layout.code) - tail]) for layout in merged
+    ]
+    return first[:head], differing, first[len(first) - tail :]
+
+
+def _count(most: int, holds: Callable[[int], bool]) -> int:
+    """How many numbers from 0 on hold, at most `most`."""
+    return next((at for at in range(most) if not holds(at)), most)
+
+
+def _chain(merged: list[_Layout], context: Versions) -> Code:
+    if len(merged) == 1:
+        return merged[0].code
+    filled = [layout for layout in reversed(merged) if layout.code]
+    if len(filled) == len(merged):
+        return _split(filled)
+    if len(filled) == 1:
+        return [_only_in(filled[0], context)]
+    return [choose((version_test(versions, context), code) for versions, code in filled)]
+
+
+def _split(layouts: list[_Layout]) -> Code:
+    """A chain in which every version does something, the newest first."""
+    *newer, oldest = layouts
+    branches = tuple(
+        Branch(Condition((f"version >= {versions.lowest}",)), code) for versions, code in newer
+    )
+    match oldest.code:
+        case (If() as inner,):  # which goes on where the tests of the version end
+            return [If(branches + inner.branches, inner.otherwise)]
+    return [If(branches, oldest.code)]
+
+
+def _only_in(layout: _Layout, context: Versions) -> If:
+    """What only some versions do; a single test in them is asked along with the version."""
+    versions = version_test(layout.versions, context)
+    match layout.code:
+        case (If((branch,), ()),):
+            parts = (branch.test.alone,) if branch.test.either else branch.test.parts
+            return If((Branch(Condition((versions, *parts)), branch.body),))
+    return when(versions, layout.code)
+
+
+def version_test(versions: Versions, context: Versions) -> str:
+    """Source of the test that a version in `context` is in `versions`."""
+    low, high = versions.lowest, versions.highest
+    if low == high:
+        return f"version == {low}"
+    if low <= context.lowest:
+        return f"version <= {high}"
+    if high >= context.highest:
+        return f"version >= {low}"
+    return f"{low} <= version <= {high}"

@@ -1,0 +1,233 @@
+"""The functions of a generated module: they read and write a message, its structs and their tags.
+
+Owns what stands around the values: heads, loops, the tests of the version, and which functions
+there are. How a value is read or written is for `readers` and `writers`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from kproto.schema.layout import FieldForm, field_form
+from kproto.schema.versions import Versions
+
+from .blocks import Block
+from .code import (
+    Code,
+    Condition,
+    For,
+    Statement,
+    chain,
+    chains,
+    choose,
+    function,
+    indent,
+    version_test,
+    when,
+)
+from .imports import Imports
+from .plan import FieldPlan, StructPlan, Style
+from .readers import READERS, Reader
+from .wrapping import WIDTH
+from .writers import WRITERS, PresentWriter, Writer
+
+__all__ = ["default_functions", "read_method", "struct_functions", "tags_functions", "write_method"]
+
+#: The lines of a function.
+Lines: TypeAlias = list[str]
+
+
+def read_method(plan: StructPlan, imports: Imports) -> Lines:
+    """`_read_fields` of a message."""
+    body = [
+        "message = cls.__new__(cls)",
+        *_layouts(plan, lambda: READERS[plan.style](plan, "message", imports)),
+        "return message, pos",
+    ]
+    parameters = "cls, data: bytes, pos: int, version: int"
+    return ["@classmethod", *function("_read_fields", parameters, "tuple[Self, int]", body)]
+
+
+def write_method(plan: StructPlan, imports: Imports) -> Lines:
+    """`_write_fields` of a message."""
+    imports.wire("writing", "Append")
+    body = _layouts(plan, lambda: WRITERS[plan.style](plan, "self", imports))
+    return function("_write_fields", "self, append: Append, version: int", "None", body)
+
+
+def struct_functions(plan: StructPlan, imports: Imports) -> list[Lines]:
+    """The functions that read and write any number of a struct, one by itself included."""
+    read, write = _read_structs(plan, imports), _write_structs(plan, imports)
+    tags = tags_functions(plan, imports)
+    return [read, *tags[:1], write, *tags[1:]]
+
+
+def _read_structs(plan: StructPlan, imports: Imports) -> Lines:
+    name = plan.class_name
+
+    def loop(code: Code) -> Code:
+        return [For("_ in range(count)", (f"entry = new({name})", *code, "entries.append(entry)"))]
+
+    kind = f"{name}Collection" if plan.keys else f"list[{name}]"
+    body = [
+        f"entries = {kind}()" if plan.keys else f"entries: {kind} = []",
+        f"new = {name}.__new__",
+        *_layouts(plan, lambda: READERS[plan.style](plan, "entry", imports), loop),
+        "return entries, pos",
+    ]
+    parameters = "data: bytes, pos: int, count: int, version: int"
+    return function(f"_read_{plan.snake}", parameters, f"tuple[{kind}, int]", body)
+
+
+def _write_structs(plan: StructPlan, imports: Imports) -> Lines:
+    imports.wire("writing", "Append")
+    imports.wire("writing", "elements")
+
+    def loop(code: Code) -> Code:
+        return [For("entry in elements(entries)", tuple(code))]
+
+    body = _layouts(plan, lambda: WRITERS[plan.style](plan, "entry", imports), loop)
+    parameters = f"append: Append, entries: Collection[{plan.class_name}], version: int"
+    return function(f"_write_{plan.snake}", parameters, "None", body)
+
+
+def _layouts(
+    plan: StructPlan,
+    block: Callable[[], Block],
+    loop: Callable[[Code], Code] = lambda code: code,
+) -> Code:
+    """What a new `block` makes of each run in each of its layouts, behind tests of the version.
+
+    In straight-line code every layout stands by itself, the `loop` in it; else what layouts share
+    stands once, and the loop around all.
+    """
+    runs = [
+        [(versions, block().struct(run, forms)) for versions, forms in run.segments]
+        for run in plan.runs
+    ]
+    if plan.style is Style.STRAIGHT:
+        (layouts,) = runs
+        return chain([(versions, loop(code)) for versions, code in layouts], plan.versions)
+    return loop(chains(runs, plan.versions))
+
+
+def tags_functions(plan: StructPlan, imports: Imports) -> list[Lines]:
+    """The functions that read and write the tagged fields, of a struct that knows some."""
+    if not plan.tagged:
+        return []
+    imports.wire("tags", "RawTaggedField")
+    target = "message" if plan.is_message else "entry"
+    return [_read_tags(plan, target, imports), _write_tags(plan, target, imports)]
+
+
+def _read_tags(plan: StructPlan, target: str, imports: Imports) -> Lines:
+    imports.wire("reading", "read_tags")
+    imports.wire("faults", "WireFault")
+
+    def value(field: FieldPlan, form: FieldForm) -> Code:
+        return Reader(plan, target, imports).value(field, form)
+
+    refused = ["raise WireFault"]
+    branches: list[tuple[Condition, Code]] = []
+    for field in plan.tagged:
+        if plan.tagged_versions(field):
+            tests = (f"tag == {field.spec.tag}", *_tag_tests(plan, field))
+            branches.append((Condition(tests), _by_version(plan, field, value)))
+    other = ["unknown.append(RawTaggedField(tag, data[pos:stop]))", "continue"]
+    elsewhere = [field for field in plan.tagged if not plan.always_tagged(field)]
+    if elsewhere:
+        numbers = ", ".join(str(field.spec.tag) for field in elsewhere)
+        test = f"tag in ({numbers})" if len(elsewhere) > 1 else f"tag == {numbers}"
+        branches.append((Condition((test,), comment="in other versions only"), refused))
+    body: Code = [
+        "tags, end = read_tags(data, pos)",
+        "unknown: list[RawTaggedField] = []",
+        For("tag, pos, stop in tags", (choose(branches, other), when("pos != stop", refused))),
+        f"{target}._unknown_tags = unknown or None",
+        "return end",
+    ]
+    parameters = f"{target}: {plan.class_name}, data: bytes, pos: int, version: int"
+    return function(f"_read_{plan.snake}_tags", parameters, "int", body)
+
+
+def _write_tags(plan: StructPlan, target: str, imports: Imports) -> Lines:
+    imports.wire("writing", "Append")
+    imports.wire("writing", "write_tags")
+
+    def value(field: FieldPlan, form: FieldForm) -> Code:
+        known = field.spec.default_value() is None  # else the test before would not hold
+        writer = PresentWriter if known else Writer
+        return writer(plan, target, imports).value(field, form)
+
+    body: list[Statement] = ["tagged: list[RawTaggedField] = []"]
+    pieces = "pieces: list[bytes] = []"
+    for field in plan.tagged:
+        if not plan.tagged_versions(field):
+            continue
+        imports.default_tests(field)
+        _, is_set = field.default_tests(f"{target}.{field.slot}")
+        version = _tag_tests(plan, field)
+        write = [
+            pieces,
+            "append = pieces.append",
+            *_by_version(plan, field, value),
+            f'tagged.append(RawTaggedField({field.spec.tag}, b"".join(pieces)))',
+        ]
+        body.append(when(Condition((*version, is_set.alone)) if version else is_set, write))
+        pieces = "pieces = []"
+    numbers = ", ".join(str(field.spec.tag) for field in plan.tagged)
+    known = f"({numbers},)" if len(plan.tagged) == 1 else f"({numbers})"
+    body.append(f"write_tags(out, tagged, {target}._unknown_tags, {known})")
+    parameters = f"out: Append, {target}: {plan.class_name}, version: int"
+    return function(f"_write_{plan.snake}_tags", parameters, "None", body)
+
+
+def _tag_tests(plan: StructPlan, field: FieldPlan) -> tuple[str, ...]:
+    """The test that the version has `field` in a tag; none where every flexible one has."""
+    if plan.always_tagged(field):
+        return ()
+    return (version_test(plan.tagged_versions(field), plan.flexible_versions),)
+
+
+def _by_version(
+    plan: StructPlan, field: FieldPlan, value: Callable[[FieldPlan, FieldForm], Code]
+) -> Code:
+    """A tagged value in each version that has it: its form may depend on the version too."""
+    versions = plan.tagged_versions(field)
+    layouts = [
+        (Versions.single(version), value(field, field_form(field.spec, version, flexible=True)))
+        for version in versions
+    ]
+    return chain(layouts, versions)
+
+
+def default_functions(plans: Sequence[StructPlan], imports: Imports) -> list[Lines]:
+    """For each struct that something asks it of, the function that tells whether it says nothing.
+
+    Comparing field by field costs a twentieth of making a struct of defaults to compare with.
+    """
+    made = []
+    for plan in reversed(plans):  # a struct may ask it of those inside it, which stand before it
+        if plan.name not in imports.asked_structs:
+            continue
+        tests = []
+        for field in plan.fields:
+            imports.default_tests(field)
+            is_default, _ = field.default_tests(f"entry.{field.slot}")
+            tests.append(is_default.alone)
+        tests.append("not entry._unknown_tags")
+        head = f"def _is_default_{plan.snake}(entry: {plan.class_name}) -> bool:"
+        made.append([head, *indent(_returned(tests))])
+    return made[::-1]
+
+
+def _returned(tests: Sequence[str]) -> Lines:
+    """`return` of tests that must all hold, on as few lines as a formatter would take."""
+    whole = str(Condition(tuple(tests)))
+    if len(f"    return {whole}") <= WIDTH:
+        return [f"return {whole}"]
+    if len(f"        {whole}") <= WIDTH:
+        return ["return (", f"    {whole}", ")"]
+    first, *rest = tests
+    return ["return (", *indent([first, *(f"and {test}" for test in rest)]), ")"]

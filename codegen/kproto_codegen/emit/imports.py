@@ -1,0 +1,106 @@
+"""What one generated module needs: imports, Structs of fused numbers, tests of defaults.
+
+Whoever emits a name says so here, as it emits it. Knows nothing of the code itself.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Final
+
+from kproto.schema.layout import FORMATS
+
+from .plan import FieldPlan
+from .wrapping import WIDTH
+
+__all__ = ["Imports", "import_lines"]
+
+_LETTERS: Final = {**FORMATS, "uint8": "B"}
+
+
+class Imports:
+    """Collects the names that the emitted lines use, so that a module imports just those."""
+
+    def __init__(self) -> None:
+        self._wire: dict[str, set[str]] = {}
+        self._shapes: dict[str, str] = {}
+        self._tables: dict[str, str] = {}
+        #: Whether `operator.index` is needed.
+        self.index = False
+        #: The structs of which it is asked whether they are at their defaults.
+        self.asked_structs: set[str] = set()
+
+    def wire(self, module: str, name: str) -> None:
+        """A name of `kproto.wire`."""
+        self._wire.setdefault(module, set()).add(name)
+
+    def default(self, field: FieldPlan) -> None:
+        """Whatever the default of `field` is made of."""
+        for name in field.default_names:
+            self.wire("uuid", name)
+
+    def default_tests(self, field: FieldPlan) -> None:
+        """Whatever the tests need of whether `field` is at its default."""
+        self.default(field)
+        for name in field.test_names:
+            if name == "index":
+                self.index = True
+            else:
+                self.wire("writing", name)
+        if field.asks_struct:
+            self.asked_structs.add(field.spec.type)
+
+    def shape(self, types: list[str]) -> tuple[str, int]:
+        """The name and the size in bytes of the Struct for neighbouring numbers."""
+        words = []
+        for kind, group in groupby(types):
+            count = len(list(group))
+            words.append(kind.upper() + (f"X{count}" if count > 1 else ""))
+        name = "_" + "_".join(words)
+        letters = ">" + "".join(_LETTERS[kind] for kind in types)
+        self._shapes[name] = letters
+        return name, struct.calcsize(letters)
+
+    def array_shapes(self, element: str) -> str:
+        """The name of the table of the Structs of 0 to 127 numbers, by their count."""
+        name = f"_{element.upper()}_ARRAYS"
+        self.wire("reading", "ARRAY_STRUCTS")
+        self._tables[name] = f'ARRAY_STRUCTS["{_LETTERS[element]}"]'
+        return name
+
+    def counted_shapes(self, count: str, element: str) -> str:
+        """The name of the table of the Structs of a count and that many numbers."""
+        name = f"_{count.upper()}_AND_{element.upper()}_ARRAYS"
+        self.wire("writing", "COUNTED_ARRAY_STRUCTS")
+        self._tables[name] = f'COUNTED_ARRAY_STRUCTS["{_LETTERS[count]}{_LETTERS[element]}"]'
+        return name
+
+    def shapes(self) -> list[tuple[str, str]]:
+        """The Structs to define, and the tables of them: name and source."""
+        made = {name: f'struct.Struct("{letters}")' for name, letters in self._shapes.items()}
+        return sorted({**made, **self._tables}.items())
+
+    def wire_imports(self) -> list[tuple[str, list[str]]]:
+        """The modules of `kproto.wire` and the names to import of each."""
+        return [(module, _sorted(names)) for module, names in sorted(self._wire.items())]
+
+
+def import_lines(module: str, names: Sequence[str], *, margin: int = 0) -> list[str]:
+    """The import of `names`, on a line each where they are too many for one."""
+    line = f"from {module} import {', '.join(names)}"
+    if margin + len(line) <= WIDTH:
+        return [line]
+    return [f"from {module} import (", *(f"    {name}," for name in names), ")"]
+
+
+def _sorted(names: set[str]) -> list[str]:
+    """Constants, then classes, then functions, as import sorters order them."""
+
+    def rank(name: str) -> tuple[int, str]:
+        if name.isupper():
+            return 0, name
+        return (1 if name[0].isupper() else 2), name
+
+    return sorted(names, key=rank)

@@ -1,0 +1,50 @@
+"""What is particular of Kafka's own messages: which are on the data path, which fields are secret.
+
+Tables and nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["HOT", "SECRETS"]
+
+#: Messages on the data path: every layout of a struct gets its own straight-line code.
+HOT: Final = frozenset(
+    {
+        "ApiVersionsResponse",
+        "FetchRequest",
+        "FetchResponse",
+        "HeartbeatRequest",
+        "HeartbeatResponse",
+        "JoinGroupResponse",
+        "ListOffsetsRequest",
+        "ListOffsetsResponse",
+        "MetadataResponse",
+        "OffsetCommitRequest",
+        "OffsetCommitResponse",
+        "OffsetFetchResponse",
+        "ProduceRequest",
+        "ProduceResponse",
+    }
+)
+
+#: Fields that carry a secret, as (message, field); they are never printed.
+SECRETS: Final = frozenset(
+    {
+        ("AlterConfigsRequest", "Value"),
+        ("AlterUserScramCredentialsRequest", "Salt"),
+        ("AlterUserScramCredentialsRequest", "SaltedPassword"),
+        ("ConfigRecord", "Value"),
+        ("CreateDelegationTokenResponse", "Hmac"),
+        ("DescribeDelegationTokenResponse", "Hmac"),
+        ("ExpireDelegationTokenRequest", "Hmac"),
+        ("IncrementalAlterConfigsRequest", "Value"),
+        ("RenewDelegationTokenRequest", "Hmac"),
+        ("SaslAuthenticateRequest", "AuthBytes"),
+        ("SaslAuthenticateResponse", "AuthBytes"),
+        ("UserScramCredentialRecord", "Salt"),
+        ("UserScramCredentialRecord", "ServerKey"),
+        ("UserScramCredentialRecord", "StoredKey"),
+    }
+)

@@ -1,0 +1,181 @@
+"""The module of one message: its classes and functions, and the imports that these need.
+
+Owns what stands in such a module and in which order; the parts are for `classes` and `functions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kproto.schema.naming import class_name, module_name
+from kproto.schema.specs import MessageSpec
+from kproto.schema.versions import Versions
+
+from .classes import class_names, class_parts, quoted_tuple
+from .code import indent
+from .functions import (
+    default_functions,
+    read_method,
+    struct_functions,
+    tags_functions,
+    write_method,
+)
+from .heads import head
+from .imports import Imports, import_lines
+from .kafka_messages import HOT
+from .plan import StructPlan, Style, plan_structs
+from .rendering import block, rendered
+
+__all__ = ["BASES", "Runtime", "module_source"]
+
+#: The base class of each type of message; the others have `Message`.
+BASES: Final = {"request": "Request", "response": "Response"}
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """Where generated code finds what it stands on: the package `name`, or the one it is in."""
+
+    name: str = "kproto"
+    relative: bool = False
+
+    @property
+    def root(self) -> str:
+        """What stands in front of the name of a package of the runtime."""
+        return ".." if self.relative else f"{self.name}."
+
+    @property
+    def base_module(self) -> str:
+        """The module of the base classes."""
+        return ".base" if self.relative else f"{self.name}.messages.base"
+
+
+def module_source(
+    message: MessageSpec,
+    messages: Sequence[MessageSpec],
+    runtime: Runtime,
+    secrets: Collection[str],
+    made_from: Sequence[str],
+) -> str:
+    """The source of the module of `message`; `messages` are all that the package has.
+
+    `secrets` are the names of fields whose values are never printed, `made_from` those of the
+    files that the definition came from.
+    """
+    # Only Kafka's own are on its data path: others may have taken a name.
+    style = Style.STRAIGHT if message.name in HOT and runtime.relative else Style.BRANCHING
+    plans = plan_structs(message, style)
+    imports = Imports()
+    *inner, own = plans
+    functions = []
+    for plan in inner:
+        if plan.versions:  # else nothing ever reads or writes it
+            functions += struct_functions(plan, imports)
+    functions += tags_functions(own, imports)
+    read, write = read_method(own, imports), write_method(own, imports)
+    functions += default_functions(inner, imports)
+    response = _response_to(message, messages)
+    structs = [class_parts(message, plan, secrets, imports) for plan in inner]
+    whole = class_parts(message, own, secrets, imports) | {
+        "base": _base(message, response),
+        "constants": _constants(message),
+        "read": block(read, inside=True),
+        "write": block(write, inside=True),
+    }
+    return rendered(
+        "message.py.j2",
+        head(_about(message), made_from, style),
+        imports="\n".join(_import_lines(message, plans, response, runtime, imports)),
+        exports=sorted(name for plan in plans for name in class_names(plan)),
+        shapes=imports.shapes(),
+        structs=structs,
+        message=whole,
+        functions=[block(lines) for lines in functions],
+    )
+
+
+def _about(message: MessageSpec) -> str:
+    key = "" if message.api_key is None else f", api key {message.api_key}"
+    return f"{message.name} ({message.type}{key})."
+
+
+def _response_to(message: MessageSpec, messages: Sequence[MessageSpec]) -> str | None:
+    """The name of the response, when the message is a request."""
+    if message.type != "request":
+        return None
+    wanted = ("response", message.api_key, message.module)
+    found = (other for other in messages if (other.type, other.api_key, other.module) == wanted)
+    return next((other.name for other in found), None)
+
+
+def _base(message: MessageSpec, response: str | None) -> str:
+    base = BASES.get(message.type, "Message")
+    if base != "Request":
+        return base
+    return f'Request["{class_name(response)}"]' if response else "Request[Response]"
+
+
+def _constants(message: MessageSpec) -> list[str]:
+    flexible = message.flexible_versions.intersect(message.valid_versions)
+    lines = [] if message.api_key is None else [f"API_KEY = {message.api_key}"]
+    lines += [
+        f"VALID_VERSIONS = {_range(message.valid_versions)}",
+        f"FLEXIBLE_VERSIONS = {_range(flexible)}",
+        f"LATEST_STABLE = {message.latest_stable}",
+    ]
+    if message.type == "request":
+        lines.append(f"LISTENERS = {quoted_tuple(message.listeners)}")
+    return lines
+
+
+def _range(versions: Versions) -> str:
+    if versions.empty:
+        return "range(0)"
+    return f"range({versions.lowest}, {versions.highest + 1})"
+
+
+def _import_lines(
+    message: MessageSpec,
+    plans: Sequence[StructPlan],
+    response: str | None,
+    runtime: Runtime,
+    imports: Imports,
+) -> list[str]:
+    *inner, _ = plans
+    fields = [field for plan in plans for field in plan.fields]
+    abstract = {
+        "Collection": any(plan.versions for plan in inner),
+        "Iterable": any(field.spec.is_array for field in fields),
+    }
+    base = {
+        "Struct": bool(inner),
+        BASES.get(message.type, "Message"): True,
+        "DEFAULT": any(field.null_is_not_default or field.lazy for field in fields),
+        "KeyedList": any(plan.keys for plan in inner),
+        "string_list": any(field.of_strings for field in fields),
+    }
+    if message.type == "request" and response is None:
+        base["Response"] = True
+    lines = []
+    if imports.shapes():
+        lines.append("import struct")
+    if any(abstract.values()):
+        lines += import_lines("collections.abc", _used(abstract))
+    if imports.index:
+        lines.append("from operator import index")
+    lines.append(f"from typing import {'TYPE_CHECKING, ' if response else ''}Self")
+    lines.append("")
+    wire = [(f"{runtime.root}wire.{module}", names) for module, names in imports.wire_imports()]
+    own = (runtime.base_module, sorted(_used(base)))
+    for module, names in [*wire, own] if runtime.relative else [own, *wire]:
+        lines += import_lines(module, names)
+    if response:
+        known = import_lines(f".{module_name(response)}", [class_name(response)], margin=4)
+        lines += ["", "if TYPE_CHECKING:", *indent(known)]
+    return lines
+
+
+def _used(names: dict[str, bool]) -> list[str]:
+    return [name for name, used in names.items() if used]

@@ -1,0 +1,148 @@
+"""Specs to a package: one module a message, the lazy package itself, and the definitions file.
+
+Owns which files there are and what must hold between the messages of one package. Nothing is
+written until all is rendered; `output` owns the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from kproto.schema.definitions import definition_line
+from kproto.schema.naming import class_name, module_name
+from kproto.schema.specs import MessageSpec
+
+from ..error_code import ErrorCode
+from ..errors import DefinitionError
+from ..origins import NO_ORIGINS, Origins
+from .heads import head
+from .imports import import_lines
+from .kafka_messages import SECRETS
+from .module import BASES, Runtime, module_source
+from .output import GenerateReport, write_files
+from .rendering import block, check_installed, rendered
+
+__all__ = ["GenerateReport", "generate"]
+
+
+def generate(
+    messages: Sequence[MessageSpec],
+    *,
+    package: str,
+    out: Path,
+    definitions: Path,
+    runtime: str = "kproto",
+    relative: bool = False,
+    error_codes: Sequence[ErrorCode] = (),
+    error_table: Path | None = None,
+    secrets: Collection[tuple[str, str]] = (),
+    origins: Origins = NO_ORIGINS,
+) -> GenerateReport:
+    """Write the package called `package` of `messages` into the folder `out`.
+
+    `definitions` is the file that gets the definitions, `error_table` the module that gets the
+    error codes. Imports of the runtime are relative with
+    `relative` (for `kproto.messages` itself), else of the package called `runtime`. `secrets` are
+    further fields, as (message, field), that are never printed. `origins` are named in the heads
+    of the files. Raises DefinitionError when two
+    messages would make one module, when two requests have one api key, when a secret names no
+    field, and when a file stands in the way that the generator did not make; then nothing is
+    written. Raises MissingPackageError without what templates need.
+    """
+    check_installed()
+    _check_secrets(messages, secrets)
+    usable = sorted(
+        (message for message in messages if message.valid_versions), key=lambda spec: spec.name
+    )
+    _check_api_keys(usable)
+    files: dict[Path, str] = {}
+    for message in usable:
+        path = out / f"{module_name(message.name)}.py"
+        if path in files:
+            raise DefinitionError(
+                f"{message.name} and another message would both be written to {path.name}; "
+                "rename one of them"
+            )
+        hidden = {field for name, field in (*SECRETS, *secrets) if name == message.name}
+        made_from = origins.messages.get(message.name, ())
+        files[path] = module_source(message, usable, Runtime(runtime, relative), hidden, made_from)
+    files[out / "__init__.py"] = _package_source(usable, package, origins.folders)
+    lines = [definition_line(message) for message in sorted(messages, key=lambda m: m.name)]
+    files[definitions] = "".join(f"{line}\n" for line in lines)
+    if error_table is not None:
+        files[error_table] = _error_table(error_codes, origins.error_codes)
+    return write_files(files, out)
+
+
+def _check_secrets(messages: Sequence[MessageSpec], secrets: Collection[tuple[str, str]]) -> None:
+    known = {
+        (message.name, field.name)
+        for message in messages
+        for fields in (message.fields, *(struct.fields for struct in message.structs()))
+        for field in fields
+    }
+    for message, field in secrets:
+        if (message, field) not in known:
+            raise DefinitionError(f"there is no field {field} in a message {message} to hide")
+
+
+def _check_api_keys(messages: Sequence[MessageSpec]) -> None:
+    """A package tells its requests apart by their api keys; modules of Kafka need not."""
+    first: dict[int, MessageSpec] = {}
+    for message in messages:
+        if message.type != "request" or message.api_key is None:
+            continue
+        other = first.setdefault(message.api_key, message)
+        if other is message:
+            continue
+        both = f"{other.name} and {message.name}"
+        if other.module == message.module:
+            raise DefinitionError(
+                f"{both} of the module {message.module} have the api key {message.api_key}; "
+                "if releases gave it to one after the other, make a package of each release"
+            )
+        raise DefinitionError(
+            f"{other.name} of the module {other.module} and {message.name} of the module "
+            f"{message.module} have the api key {message.api_key}; make a package of each"
+        )
+
+
+def _package_source(messages: Sequence[MessageSpec], package: str, made_from: Sequence[str]) -> str:
+    by_key = {
+        (spec.type, spec.module, spec.api_key): class_name(spec.name)
+        for spec in messages
+        if spec.type in BASES
+    }
+    api_keys = sorted(
+        (key, name, by_key[("response", module, key)])
+        for (kind, module, key), name in by_key.items()
+        if kind == "request" and key is not None and ("response", module, key) in by_key
+    )
+    names = {spec.name for spec in messages}
+    former = {
+        entry.name: class_name(spec.name)
+        for spec in messages
+        for entry in spec.formerly
+        if entry.name not in names
+    }
+    pairs = sorted((module_name(spec.name), class_name(spec.name)) for spec in messages)
+    about = f"The messages of {package}: each class is loaded when it is first asked for."
+    return rendered(
+        "package.py.j2",
+        head(about, made_from),
+        messages=pairs,
+        imports=[
+            block(import_lines(f".{module}", [name], margin=4), inside=True)
+            for module, name in pairs
+        ],
+        former=sorted(former.items()),
+        api_keys=api_keys,
+        exports=["API_KEYS", "FORMER_NAMES", "MODULES", *sorted(name for _, name in pairs)],
+    )
+
+
+def _error_table(codes: Sequence[ErrorCode], made_from: Sequence[str]) -> str:
+    about = "Kafka's error codes, as the newest release has them"
+    about += ": code, name, whether a retry may help."
+    return rendered("error_table.py.j2", head(about, made_from), codes=codes)

@@ -1,0 +1,432 @@
+"""What the generated code of one message must do, version by version, as plain data.
+
+The generator branches on versions only where the wire layout changes: a *segment* is a range of
+versions in which an item (a field in its place, or the tagged fields behind a struct) has one
+form, and a *run* is a group of neighbouring items whose segments begin at the same versions. What
+is decided about a field is decided here, once; readers and writers make statements of it.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from enum import Enum
+from itertools import groupby
+from typing import Final, NamedTuple, TypeAlias
+
+from kproto.schema.layout import FORMATS, FieldForm, field_form
+from kproto.schema.naming import attribute_name, class_name, snake_case
+from kproto.schema.specs import PRIMITIVE_TYPES, FieldSpec, MessageSpec, StructSpec
+from kproto.schema.versions import Versions
+
+from ..struct_versions import versions_in_use
+from .code import Condition, opposites
+
+__all__ = [
+    "NEVER_LAZY",
+    "FieldPlan",
+    "Form",
+    "Kind",
+    "Run",
+    "StructPlan",
+    "Style",
+    "TagsForm",
+    "plan_structs",
+]
+
+
+class Style(Enum):
+    """How a module is written, in the words of its head."""
+
+    BRANCHING = "branches on the version where the layout changes"
+    STRAIGHT = "straight-line code for each layout"
+
+
+class Kind(Enum):
+    """What a value is to the code that reads or writes it."""
+
+    BOOL = "bool"
+    NUMBER = "number"
+    UUID = "uuid"
+    STRING = "string"
+    OCTETS = "octets"
+    STRUCT = "struct"
+    ARRAY = "array"
+
+
+#: The kind of each primitive type; the others are numbers.
+_KINDS: Final = {
+    "bool": Kind.BOOL,
+    "uuid": Kind.UUID,
+    "string": Kind.STRING,
+    "bytes": Kind.OCTETS,
+    "records": Kind.OCTETS,
+}
+
+#: The Python type of each primitive type; the others are int.
+_PYTHON_TYPES: Final = {
+    "bool": "bool",
+    "float64": "float",
+    "string": "str",
+    "uuid": "Uuid",
+    "bytes": "bytes",
+    "records": "bytes",
+}
+
+
+#: Attributes that are no property: in the body of a class it would hide a builtin that annotations
+#: and decorators there name, or the slot behind it something that every struct inherits.
+NEVER_LAZY = frozenset(
+    {
+        *("bool", "bytes", "classmethod", "float", "frozenset"),
+        *("int", "property", "range", "str", "tuple"),
+        *("classes", "definition", "generated", "is_protocol", "names"),
+        *("read_fields", "shown", "unknown_tags", "write_fields"),
+    }
+)
+
+#: Numbers that nobody knows by their digits.
+_BOUNDS = {
+    2**31 - 1: "2**31 - 1",
+    -(2**31): "-(2**31)",
+    2**32 - 1: "2**32 - 1",
+    2**63 - 1: "2**63 - 1",
+    -(2**63): "-(2**63)",
+}
+
+
+class TagsForm(NamedTuple):
+    """The end of a struct in one version: tagged fields or none at all."""
+
+    flexible: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FieldPlan:
+    """One field of a struct as Python sees it."""
+
+    spec: FieldSpec
+    attribute: str
+    collection: bool
+
+    @property
+    def kind(self) -> Kind:
+        """What the value is."""
+        return Kind.ARRAY if self.spec.is_array else self.element_kind
+
+    @property
+    def element_kind(self) -> Kind:
+        """What the value is, or each element of it."""
+        name = self.spec.element_type
+        return _KINDS.get(name, Kind.NUMBER) if name in PRIMITIVE_TYPES else Kind.STRUCT
+
+    @property
+    def of_strings(self) -> bool:
+        """True for an array of strings, for which a string is easily given."""
+        return self.spec.is_array and self.element_kind is Kind.STRING
+
+    @property
+    def struct_snake(self) -> str:
+        """The name of the struct, or of that of the elements, inside function names."""
+        return snake_case(self.spec.element_type)
+
+    @property
+    def mostly_long(self) -> bool:
+        """Whether its length is mostly more than a varint of one byte can tell."""
+        return self.spec.type == "records"
+
+    @property
+    def nullable(self) -> bool:
+        """True when the attribute may be None in some version."""
+        return self.spec.default_value() is None or (
+            bool(self.spec.nullable_versions) and self.spec.type not in FORMATS
+        )
+
+    @property
+    def null_is_not_default(self) -> bool:
+        """True for a struct that may be null and whose default is a struct of defaults."""
+        return self.spec.is_struct and self.nullable and self.spec.default_value() is not None
+
+    @property
+    def lazy(self) -> bool:
+        """True for a struct that is tagged wherever it exists: it is mostly absent.
+
+        Its slot holds DEFAULT until somebody asks for it, which spares reading and writing three
+        objects for each partition of a fetch. Where its property or its slot would get into the
+        way of the class, it is there from the start.
+        """
+        spec = self.spec
+        tagged = bool(spec.tagged_versions) and spec.tagged_versions.covers(spec.versions)
+        return spec.is_struct and not self.nullable and tagged and self.attribute not in NEVER_LAZY
+
+    @property
+    def slot(self) -> str:
+        """Where the value is stored."""
+        return f"_{self.attribute}" if self.lazy else self.attribute
+
+    @property
+    def element(self) -> str:
+        """The Python type of the field, or of an element of it."""
+        name = self.spec.element_type
+        if name in PRIMITIVE_TYPES:
+            return _PYTHON_TYPES.get(name, "int")
+        return class_name(name)
+
+    @property
+    def annotation(self) -> str:
+        """The type of the attribute."""
+        made = self.element
+        if self.collection:
+            made = f"{made}Collection"
+        elif self.spec.is_array:
+            made = f"list[{made}]"
+        return f"{made} | None" if self.nullable else made
+
+    @property
+    def parameter(self) -> str:
+        """The type of the parameter of `__init__`."""
+        made = f"Iterable[{self.element}]" if self.spec.is_array else self.element
+        return f"{made} | None" if self.nullable or self.spec.is_struct else made
+
+    @property
+    def default(self) -> str:
+        """The default of the parameter of `__init__`, as source."""
+        value = self.spec.default_value()
+        if self.null_is_not_default:
+            return "DEFAULT"
+        if value is None or self.spec.is_struct:
+            return "None"
+        if self.spec.is_array:
+            return "()"
+        return self._scalar(value)
+
+    def default_tests(self, value: str) -> tuple[Condition, Condition]:
+        """The tests that `value`, the source of an attribute, is the default, and that it is not.
+
+        They never take None for a default that is merely empty: null must not vanish.
+        """
+        default = self.spec.default_value()
+        if default is None:
+            return opposites((f"{value} is None", f"{value} is not None"))
+        if self.spec.is_struct:
+            call = f"_is_default_{self.struct_snake}({value})"
+            at_default = (call, f"not {call}")
+        elif self.spec.is_array:
+            at_default = (f"len(elements({value})) == 0", f"len(elements({value})) > 0")
+        elif isinstance(default, bool):
+            on, off = f"BOOLS[{value}]", f"not BOOLS[{value}]"
+            at_default = (on, off) if default else (off, on)
+        else:
+            compared = f"index({value})" if "index" in self.test_names else value
+            scalar = self._scalar(default)
+            at_default = (f"{compared} == {scalar}", f"{compared} != {scalar}")
+        if self.lazy:
+            return opposites(
+                (f"{value} is DEFAULT", f"{value} is not DEFAULT"), at_default, either=True
+            )
+        if self.nullable and (self.spec.is_struct or self.spec.is_array):
+            return opposites((f"{value} is not None", f"{value} is None"), at_default)
+        return opposites(at_default)
+
+    @property
+    def asks_struct(self) -> bool:
+        """Whether the tests of the default ask a function about the struct."""
+        return self.spec.is_struct and self.spec.default_value() is not None
+
+    @property
+    def test_names(self) -> frozenset[str]:
+        """What the tests of the default call, to refuse what only equals it: 1.0 is no int."""
+        if self.spec.default_value() is None:
+            return frozenset()
+        match self.kind:
+            case Kind.ARRAY:
+                return frozenset({"elements"})
+            case Kind.BOOL:
+                return frozenset({"BOOLS"})
+            case Kind.NUMBER if self.element == "int":
+                return frozenset({"index"})
+        return frozenset()
+
+    @property
+    def default_names(self) -> frozenset[str]:
+        """What the source of the default names."""
+        if self.kind is not Kind.UUID:
+            return frozenset()
+        return frozenset({"ZERO_UUID" if self.spec.default_value() == bytes(16) else "Uuid"})
+
+    def fresh_default(self) -> str:
+        """Source that makes the default of the attribute, never a shared list or struct."""
+        if self.lazy:
+            return "DEFAULT"
+        value = self.spec.default_value()
+        if value is None:
+            return "None"
+        if self.spec.is_struct:
+            return f"{self.element}()"
+        if self.collection:
+            return f"{self.element}Collection()"
+        if self.spec.is_array:
+            return "[]"
+        return self._scalar(value)
+
+    def _scalar(self, value: object) -> str:
+        if self.spec.type == "uuid":
+            zero = "ZERO_UUID" in self.default_names
+            return "ZERO_UUID" if zero else f'Uuid.parse("{_uuid_text(value)}")'
+        if isinstance(value, str):
+            return _quoted(value)
+        if isinstance(value, bytes):
+            return 'b""'
+        if value in _BOUNDS:
+            return _BOUNDS[value]
+        return repr(value).replace("e+", "e")
+
+
+Form: TypeAlias = FieldForm | TagsForm
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Neighbouring items that change at the same versions, with their forms in each segment."""
+
+    items: tuple[FieldPlan | None, ...]  # None stands for the tagged fields
+    segments: tuple[tuple[Versions, tuple[Form, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StructPlan:
+    """A struct of a message, or the message itself, over the versions in which it is used."""
+
+    name: str
+    is_message: bool
+    style: Style
+    versions: Versions
+    flexible: Versions
+    fields: tuple[FieldPlan, ...]
+    runs: tuple[Run, ...]
+
+    @property
+    def class_name(self) -> str:
+        """The name of the class."""
+        return class_name(self.name)
+
+    @property
+    def snake(self) -> str:
+        """The name inside function names."""
+        return snake_case(self.name)
+
+    @property
+    def keys(self) -> tuple[FieldPlan, ...]:
+        """The fields that are the key in a collection."""
+        return tuple(field for field in self.fields if field.spec.map_key)
+
+    @property
+    def tagged(self) -> tuple[FieldPlan, ...]:
+        """The fields that are tagged in some version, by number.
+
+        Their numbers are taken in all flexible versions: in one that does not have the field, the
+        tag is refused, as Kafka refuses it.
+        """
+        if not self.flexible_versions:
+            return ()
+        tagged = [field for field in self.fields if field.spec.tag is not None]
+        return tuple(sorted(tagged, key=lambda field: field.spec.tag or 0))
+
+    @property
+    def flexible_versions(self) -> Versions:
+        """The versions of use that are flexible."""
+        return self.versions.intersect(self.flexible)
+
+    def tagged_versions(self, field: FieldPlan) -> Versions:
+        """The versions of use in which `field` is tagged."""
+        spec = field.spec
+        return self.versions.intersect(spec.versions).intersect(spec.tagged_versions)
+
+    def always_tagged(self, field: FieldPlan) -> bool:
+        """Whether every flexible version of use has `field` in a tag."""
+        return self.tagged_versions(field).covers(self.flexible_versions)
+
+
+def plan_structs(message: MessageSpec, style: Style) -> list[StructPlan]:
+    """Every struct of `message`, inner ones first, the message itself last.
+
+    In STRAIGHT all items of a struct form one run, so that every layout has its own straight-line
+    code; else only neighbours with equal segments do.
+    """
+    uses = versions_in_use(message)
+    structs = list(message.structs())
+    keyed = {struct.name for struct in structs if any(field.map_key for field in struct.fields)}
+    whole = StructSpec(message.name, message.valid_versions, message.fields)
+    return [_plan(message, struct, uses[struct.name], keyed, style) for struct in structs] + [
+        _plan(message, whole, message.valid_versions, keyed, style, is_message=True)
+    ]
+
+
+def _plan(
+    message: MessageSpec,
+    struct: StructSpec,
+    versions: Versions,
+    keyed: set[str],
+    style: Style,
+    *,
+    is_message: bool = False,
+) -> StructPlan:
+    fields = tuple(
+        FieldPlan(
+            field,
+            attribute_name(field.name, of_message=is_message),
+            field.is_struct_array and field.element_type in keyed,
+        )
+        for field in struct.fields
+    )
+    items: list[FieldPlan | None] = [*fields, None]
+
+    def form(item: FieldPlan | None, version: int) -> Form:
+        flexible = version in message.flexible_versions
+        if item is None:
+            return TagsForm(flexible)
+        return field_form(item.spec, version, flexible=flexible)
+
+    forms = [tuple(form(item, version) for version in versions) for item in items]
+    groups: list[list[int]]
+    if style is Style.STRAIGHT:
+        groups = [list(range(len(items)))]
+    else:
+        numbered = groupby(range(len(items)), key=lambda index: _changes(forms[index]))
+        groups = [list(group) for _, group in numbered]
+    runs = []
+    for group in groups if versions else []:  # a field of no valid version may hold a struct
+        columns = tuple(zip(*(forms[index] for index in group), strict=True))
+        segments = tuple(
+            (Versions(versions.lowest + low, versions.lowest + high), columns[low])
+            for low, high in _segments(columns)
+        )
+        runs.append(Run(tuple(items[index] for index in group), segments))
+    return StructPlan(
+        struct.name, is_message, style, versions, message.flexible_versions, fields, tuple(runs)
+    )
+
+
+def _changes(forms: tuple[Form, ...]) -> tuple[int, ...]:
+    """The indexes at which the form differs from the one before."""
+    return tuple(index for index in range(1, len(forms)) if forms[index] != forms[index - 1])
+
+
+def _segments(columns: tuple[tuple[Form, ...], ...]) -> list[tuple[int, int]]:
+    """The index ranges, both ends included, in which the columns stay equal."""
+    starts = [0] + [i for i in range(1, len(columns)) if columns[i] != columns[i - 1]]
+    ends = [start - 1 for start in starts[1:]] + [len(columns) - 1]
+    return list(zip(starts, ends, strict=True))
+
+
+def _uuid_text(value: object) -> str:
+    assert isinstance(value, bytes)
+    return base64.urlsafe_b64encode(value).rstrip(b"=").decode("ascii")
+
+
+def _quoted(text: str) -> str:
+    """A str literal in double quotes that contains nothing but ASCII."""
+    inner = ascii(text)[1:-1]
+    if ascii(text).startswith("'"):
+        inner = inner.replace('"', '\\"').replace("\\'", "'")
+    return f'"{inner}"'

@@ -1,0 +1,234 @@
+"""How each value is read, in both styles: by calls, and in place.
+
+What makes reading in place fast: neighbouring numbers are read by one Struct, together with the
+length or the count that follows them; short strings, bytes and arrays are read where they stand;
+and whatever is long, null where that is rare, or wrong is left to the functions of
+`kproto.wire.reading`, which the code calls for the same position again.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kproto.schema.layout import FieldForm
+
+from .blocks import Block, elements_function, value_function
+from .code import Code, For, Statement, choose, when
+from .plan import FieldPlan, Kind, Style, TagsForm
+
+__all__ = ["READERS", "Reader"]
+
+
+class Reader(Block):
+    """Reads by the functions of `kproto.wire.reading`, from `pos` on."""
+
+    def flush(self) -> None:
+        if self.numbers:
+            name, size = self.imports.shape([kind for kind, _ in self.numbers])
+            places = ", ".join(place for _, place in self.numbers)
+            targets = places if len(self.numbers) > 1 else f"({places},)"
+            self.code += [f"{targets} = {name}.unpack_from(data, pos)", f"pos += {size}"]
+            self.numbers = []
+
+    def number(self, field: FieldPlan, place: str) -> None:
+        self.numbers.append((field.spec.type, place))
+
+    def uuid(self, field: FieldPlan, place: str) -> None:
+        self.flush()
+        self.imports.wire("uuid", "Uuid")
+        self.code += [f"{place} = Uuid(data[pos : pos + 16])", "pos += 16"]
+
+    def string(self, field: FieldPlan, form: FieldForm, place: str) -> None:
+        self.flush()
+        self.code.append(f"{place}, pos = {self.function('string', form)}(data, pos)")
+
+    def octets(self, field: FieldPlan, form: FieldForm, place: str) -> None:
+        self.flush()
+        self.code.append(f"{place}, pos = {self.function('bytes', form)}(data, pos)")
+
+    def nested(self, field: FieldPlan, form: FieldForm, place: str) -> None:
+        def read(pos: str) -> str:
+            return f"({place},), pos = _read_{field.struct_snake}(data, {pos}, 1, version)"
+
+        if not form.nullable:
+            self.code.append(read("pos"))
+        elif form.compact:
+            self.imports.wire("reading", "read_struct_mark")
+            self.code += [
+                "present, pos = read_struct_mark(data, pos)",
+                when("present", [read("pos")], [f"{place} = None"]),
+            ]
+        else:
+            null = [f"{place} = None", "pos += 1"]
+            self.code.append(when("data[pos] > 127", null, [read("pos + 1")]))
+
+    def array(self, field: FieldPlan, form: FieldForm, place: str) -> None:
+        self.flush()
+        self.code.append(f"length, pos = {self.function('array_length', form)}(data, pos)")
+        self.code += self.elements(field, form, place)
+
+    def absent(self, field: FieldPlan, place: str) -> None:
+        self.imports.default(field)
+        self.code.append(f"{place} = {field.fresh_default()}")
+
+    def tagged(self, field: FieldPlan, place: str) -> None:
+        self.absent(field, place)  # until its tag is read
+
+    def end(self, form: TagsForm) -> None:
+        self.flush()
+        none = f"{self.target}._unknown_tags = None"
+        if form.flexible:
+            self.code.append(when("data[pos]", [self.tags("pos")], [none, "pos += 1"]))
+        else:
+            self.code.append(none)
+
+    def function(self, kind: str, form: FieldForm) -> str:
+        """The function that reads such a value."""
+        name = value_function("read", kind, form)
+        self.imports.wire("reading", name)
+        return name
+
+    def tags(self, start: str) -> str:
+        """Reads the tagged fields, of which there are some, from `start` on."""
+        if self.plan.tagged:
+            return f"pos = _read_{self.plan.snake}_tags({self.target}, data, {start}, version)"
+        self.imports.wire("reading", "read_unknown_tags")
+        return f"{self.target}._unknown_tags, pos = read_unknown_tags(data, {start})"
+
+    def elements(self, field: FieldPlan, form: FieldForm, place: str) -> Code:
+        """Reads `length` elements, or null where that is less than 0."""
+        read: Code
+        several = elements_function("read", field, form)
+        if field.element_kind is Kind.STRUCT:
+            read = [f"{place}, pos = _read_{field.struct_snake}(data, pos, length, version)"]
+        elif several is not None:
+            function, extra = several
+            self.imports.wire("reading", function)
+            read = [f"{place}, pos = {function}(data, pos, length{extra})"]
+        else:
+            function = self.function("bytes", form._replace(nullable=False))
+            each = (f"element, pos = {function}(data, pos)", f"{place}.append(element)")
+            read = [f"{place} = []", For("_ in range(length)", each)]
+        if form.nullable:
+            return [when("length < 0", [f"{place} = None"], read)]
+        return read
+
+
+class _BranchingReader(Reader):
+    """The same, a bool that stands by itself being a byte."""
+
+    def flush(self) -> None:
+        match self.numbers:
+            case [("bool", place)]:
+                self.code += [f"{place} = data[pos] != 0", "pos += 1"]
+                self.numbers = []
+            case _:
+                super().flush()
+
+
+class _StraightReader(Reader):
+    """Reads in place what is short."""
+
+    _behind: tuple[Statement, ...] = ()  # what is made of numbers, once they are read
+
+    def flush(self) -> None:
+        super().flush()
+        self.code += self._behind
+        self._behind = ()
+
+    def uuid(self, field: FieldPlan, place: str) -> None:
+        self.imports.wire("uuid", "Uuid")
+        self.numbers.append(("uuid", field.attribute))
+        self._behind += (f"{place} = Uuid({field.attribute})",)
+
+    def string(self, field: FieldPlan, form: FieldForm, place: str) -> None:
+        self._sized("string", "int16", "data[pos:end].decode()", form, place)
+
+    def octets(self, field: FieldPlan, form: FieldForm, place: str) -> None:
+        if form.compact and field.mostly_long:
+            super().octets(field, form, place)
+        else:
+            self._sized("bytes", "int32", "data[pos:end]", form, place)
+
+    def array(self, field: FieldPlan, form: FieldForm, place: str) -> None:
+        """The count is checked against the bytes left only where it is not small."""
+        if field.element_kind in (Kind.NUMBER, Kind.BOOL):
+            self._numbers_array(field, form, place)
+            return
+        function = self.function("array_length", form)
+        if form.compact:
+            self._take_byte("length")
+            # Null is 0, so that one less is -1, as in the form that is not compact.
+            test = "length < 128" if form.nullable else "0 < length < 128"
+            slow = f"length, pos = {function}(data, pos - 1)"
+            self.code.append(when(test, ["length -= 1"], [slow]))
+        else:
+            self._take_length("int32", "length")
+            lowest = "-1" if form.nullable else "0"
+            slow = f"length, pos = {function}(data, pos - 4)"
+            self.code.append(when(f"not {lowest} <= length < 128", [slow]))
+        self.code += self.elements(field, form, place)
+
+    def end(self, form: TagsForm) -> None:
+        """Mostly one byte, 0."""
+        if not form.flexible:
+            super().end(form)
+            return
+        self._take_byte("tags")
+        none = f"{self.target}._unknown_tags = None"
+        self.code.append(when("tags", [self.tags("pos - 1")], [none]))
+
+    def _take_length(self, kind: str, local: str) -> None:
+        """Read a length along with the numbers in front of it."""
+        self.numbers.append((kind, local))
+        self.flush()
+
+    def _take_byte(self, local: str) -> None:
+        """Read a byte, `pos` being behind it then."""
+        if self.numbers:
+            self._take_length("uint8", local)
+        else:
+            self.code += [f"{local} = data[pos]", "pos += 1"]
+
+    def _sized(self, kind: str, length: str, decoded: str, form: FieldForm, place: str) -> None:
+        """A string or bytes: `decoded` is what lies between `pos` and `end`."""
+        null = [f"{place} = None"]
+        if form.compact:
+            self._take_byte("size")
+            some, none, end = "0 < size < 128", "not size", "pos + size - 1"
+            otherwise = f"{place}, pos = {self.function(kind, form)}(data, pos - 1)"
+        else:
+            self._take_length(length, "size")
+            some, none, end = "size >= 0", "size == -1", "pos + size"
+            self.imports.wire("faults", "WireFault")
+            otherwise = "raise WireFault"
+        read = (some, [f"end = {end}", f"{place} = {decoded}", "pos = end"])
+        branches = [read, (none, null)] if form.nullable else [read]
+        self.code.append(choose(branches, [otherwise]))
+
+    def _numbers_array(self, field: FieldPlan, form: FieldForm, place: str) -> None:
+        function = self.function("array_length", form)
+        shapes = self.imports.array_shapes(field.spec.element_type)
+        if form.compact:
+            self._take_byte("length")
+            some, count, none, null, start = "1 < length < 128", "length - 1", "1", "0", "pos - 1"
+        else:
+            self._take_length("int32", "length")
+            some, count, none, null, start = "0 < length < 128", "length", "0", "-1", "pos - 4"
+        read = [
+            f"shape = {shapes}[{count}]",
+            f"{place} = list(shape.unpack_from(data, pos))",
+            "pos += shape.size",
+        ]
+        slow = [f"length, pos = {function}(data, {start})", *self.elements(field, form, place)]
+        branches = [(some, read), (f"length == {none}", [f"{place} = []"])]
+        if form.nullable:
+            branches.append((f"length == {null}", [f"{place} = None"]))
+        self.code.append(choose(branches, slow))
+
+
+#: How whole structs are read in each style.
+READERS: Final[dict[Style, type[Reader]]] = {
+    Style.BRANCHING: _BranchingReader,
+    Style.STRAIGHT: _StraightReader,
+}

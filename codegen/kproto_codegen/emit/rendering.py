@@ -1,0 +1,53 @@
+"""The templates, and what is done to all that is rendered.
+
+What a definition says reaches a template only as an identifier that was checked, as a literal
+that was quoted, or as a docstring that was defused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+from ..errors import MissingPackageError
+from .code import indent
+from .wrapping import fitted
+
+if TYPE_CHECKING:
+    import jinja2
+
+__all__ = ["block", "check_installed", "rendered"]
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    try:
+        import jinja2  # an extra, wanted to generate alone: releases are read without it
+    except ModuleNotFoundError as error:
+        raise MissingPackageError(
+            f"generating needs {error.name}, which is not installed; it comes with the extra "
+            'codegen: pip install "kproto[codegen]"'
+        ) from error
+    return jinja2.Environment(  # noqa: S701 - renders Python, where HTML escapes would be wrong
+        loader=jinja2.PackageLoader("kproto_codegen.emit"),
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+        trim_blocks=False,
+    )
+
+
+def check_installed() -> None:
+    """Raises MissingPackageError without the package that templates need."""
+    _environment()
+
+
+def rendered(template: str, head: Sequence[str], **values: object) -> str:
+    """A whole file: the lines of its head, and the template with long lines broken."""
+    body = _environment().get_template(template).render(values)
+    return "\n".join([*head, *fitted(body.rstrip("\n").split("\n"))]) + "\n"
+
+
+def block(lines: Sequence[str], *, inside: bool = False) -> str:
+    """Lines as a template takes them, moved to the right `inside` a class."""
+    return "\n".join(indent(lines) if inside else lines)

@@ -1,0 +1,237 @@
+"""How each value is written, in both styles: by calls, and in place.
+
+What makes writing in place fast: neighbouring numbers are written by one Struct, together with the
+length or the count that follows them; arrays of numbers by one, together with their count; and
+short strings in place.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kproto.schema.layout import FieldForm
+
+from .blocks import Block, elements_function, value_function
+from .code import Code, For, choose, when
+from .plan import FieldPlan, Kind, Style, TagsForm
+
+__all__ = ["WRITERS", "PresentWriter", "Writer"]
+
+#: The bytes of null, where they are no unsigned varint: that is 0 for all.
+_NULL_STRUCT: Final = r"\xff"
+_NULL_STRING: Final = r"\xff\xff"
+_NULL_INT32: Final = r"\xff\xff\xff\xff"
+
+
+class Writer(Block):
+    """Writes by the functions of `kproto.wire.writing`, to `append`."""
+
+    def flush(self) -> None:
+        match self.numbers:
+            case []:
+                return
+            case [("uuid", value)]:  # as it is, needing no Struct
+                self.code.append(f"append({value})")
+            case _:
+                name, _ = self.imports.shape([kind for kind, _ in self.numbers])
+                values = ", ".join(value for _, value in self.numbers)
+                self.code.append(f"append({name}.pack({values}))")
+        self.numbers = []
+
+    def number(self, field: FieldPlan, place: str) -> None:
+        value = self.bool_value(place) if field.kind is Kind.BOOL else place
+        self.numbers.append((field.spec.type, value))
+
+    def uuid(self, field: FieldPlan, place: str) -> None:
+        self.flush()
+        self.numbers.append(("uuid", self.uuid_value(place)))
+        self.flush()
+
+    def string(self, field: FieldPlan, form: FieldForm, place: str) -> None:
+        self._whole("string", field, form, place)
+
+    def octets(self, field: FieldPlan, form: FieldForm, place: str) -> None:
+        self._whole("bytes", field, form, place)
+
+    def _whole(self, kind: str, field: FieldPlan, form: FieldForm, place: str) -> None:
+        self.flush()
+        self.refuse_null(field, form, place)
+        self.code.append(self.call(value_function("write", kind, form), place))
+
+    def nested(self, field: FieldPlan, form: FieldForm, place: str) -> None:
+        self.refuse_null(field, form, place)
+        write = [f"_write_{field.struct_snake}(append, ({place},), version)"]
+        if form.nullable:
+            write.insert(0, 'append(b"\\x01")')
+        self.or_null(form, place, _NULL_STRUCT, write)
+
+    def array(self, field: FieldPlan, form: FieldForm, place: str) -> None:
+        self.flush()
+        self.refuse_null(field, form, place)
+        length = self.call(_function_of_present("array_length", form), f"len({place})")
+        self.or_null(form, place, _NULL_INT32, [length, *self.elements(field, form, place)])
+
+    def absent(self, field: FieldPlan, place: str) -> None:
+        if not field.spec.ignorable:
+            self.imports.default_tests(field)
+            self.imports.wire("faults", "WireFault")
+            _, is_set = field.default_tests(place)
+            self.code.append(when(is_set, ["raise WireFault"]))
+
+    def tagged(self, field: FieldPlan, place: str) -> None:
+        pass  # it follows at the end
+
+    def end(self, form: TagsForm) -> None:
+        """Mostly one byte, 0."""
+        self.flush()
+        tags = f"{self.target}._unknown_tags"
+        if not form.flexible:
+            self.imports.wire("faults", "WireFault")
+            self.code.append(when(tags, ["raise WireFault"]))
+        elif self.plan.tagged:
+            self.code.append(f"_write_{self.plan.snake}_tags(append, {self.target}, version)")
+        else:
+            self.imports.wire("writing", "write_tags")
+            write = f"write_tags(append, (), {tags})"
+            self.code.append(when(tags, [write], ['append(b"\\0")']))
+
+    def call(self, function: str, value: str) -> str:
+        """A call of a function of `kproto.wire.writing`."""
+        self.imports.wire("writing", function)
+        return f"{function}(append, {value})"
+
+    def bool_value(self, place: str) -> str:
+        """What a Struct is given for a bool."""
+        self.imports.wire("writing", "BOOLS")
+        return f"BOOLS[{place}]"
+
+    def uuid_value(self, place: str) -> str:
+        """What a Struct is given for a uuid."""
+        self.imports.wire("writing", "uuid_bytes")
+        return f"uuid_bytes({place})"
+
+    def refuse_null(self, field: FieldPlan, form: FieldForm, place: str) -> None:
+        """Null in a field that may be null in other versions only."""
+        if field.nullable and not form.nullable:
+            self.imports.wire("faults", "WireFault")
+            self.code.append(when(f"{place} is None", ["raise WireFault"]))
+
+    def or_null(self, form: FieldForm, place: str, null: str, write: Code) -> None:
+        """The code, or null if the layout allows it; `null` is what stands for it, not compact."""
+        self.flush()
+        if form.nullable:
+            empty = r"\0" if form.compact else null
+            self.code.append(when(f"{place} is None", [f'append(b"{empty}")'], write))
+        else:
+            self.code += write
+
+    def elements(self, field: FieldPlan, form: FieldForm, place: str) -> Code:
+        """Writes what stands behind the count of an array."""
+        if field.element_kind is Kind.STRUCT:
+            return [f"_write_{field.struct_snake}(append, {place}, version)"]
+        several = elements_function("write", field, form)
+        if several is None:
+            self.imports.wire("writing", "elements")
+            function = _function_of_present("bytes", form)
+            return [For(f"element in elements({place})", (self.call(function, "element"),))]
+        function, extra = several
+        if field.element_kind is Kind.BOOL:
+            self.imports.wire("writing", "elements")
+            place = f"[{self.bool_value('value')} for value in elements({place})]"
+        return [self.call(function, place + extra)]
+
+
+class PresentWriter(Writer):
+    """The same for a value that was found not to be null."""
+
+    def refuse_null(self, field: FieldPlan, form: FieldForm, place: str) -> None:
+        pass
+
+    def or_null(self, form: FieldForm, place: str, null: str, write: Code) -> None:
+        self.flush()
+        self.code += write
+
+
+class _StraightWriter(Writer):
+    """Writes in place what is short."""
+
+    def uuid(self, field: FieldPlan, place: str) -> None:
+        self.numbers.append(("uuid", self.uuid_value(place)))
+
+    def string(self, field: FieldPlan, form: FieldForm, place: str) -> None:
+        self.refuse_null(field, form, place)
+        if form.compact:
+            self.imports.wire("writing", "UVARINT")
+            self.imports.wire("writing", "compact_string_length")
+            write = [
+                f"text = {place}.encode()",
+                "size = len(text)",
+                "append(UVARINT[size + 1] if size < 127 else compact_string_length(size))",
+                "append(text)",
+            ]
+            self.or_null(form, place, _NULL_STRING, write)
+        elif form.nullable:
+            self.or_null(form, place, _NULL_STRING, [self.call("write_string", place)])
+        else:
+            self.code.append(f"text = {place}.encode()")
+            self.numbers.append(("int16", "len(text)"))
+            self.flush()
+            self.code.append("append(text)")
+
+    def octets(self, field: FieldPlan, form: FieldForm, place: str) -> None:
+        """The functions also take what is no bytes but has a buffer."""
+        self.refuse_null(field, form, place)
+        function = _function_of_present("bytes", form)
+        self.or_null(form, place, _NULL_INT32, [self.call(function, place)])
+
+    def array(self, field: FieldPlan, form: FieldForm, place: str) -> None:
+        self.refuse_null(field, form, place)
+        if field.element_kind is Kind.NUMBER:
+            self._numbers_array(field, form, place)
+            return
+        elements = self.elements(field, form, place)
+        if form.compact:
+            self.imports.wire("writing", "UVARINT")
+            self.imports.wire("writing", "uvarint")
+            count = [
+                f"count = len({place})",
+                "append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))",
+            ]
+            self.or_null(form, place, _NULL_INT32, [*count, *elements])
+            return
+        length = f"len({place})"
+        if form.nullable:
+            length = f"-1 if {place} is None else {length}"
+            elements = [when(f"{place} is not None", elements)]
+        self.numbers.append(("int32", length))
+        self.flush()
+        self.code += elements
+
+    def _numbers_array(self, field: FieldPlan, form: FieldForm, place: str) -> None:
+        count_type = "uint8" if form.compact else "int32"
+        shapes = self.imports.counted_shapes(count_type, field.spec.element_type)
+        empty, count = (r"\x01", "count + 1") if form.compact else (r"\0\0\0\0", "count")
+        length = self.call(_function_of_present("array_length", form), "count")
+        branches: list[tuple[str, Code]] = [
+            (
+                "type(values) is not list or count > 126",
+                [length, *self.elements(field, form, "values")],
+            ),
+            ("count", [f"append({shapes}[count].pack({count}, *values))"]),
+        ]
+        self.flush()
+        self.code.append(f"values = {place}")
+        write: Code = ["count = len(values)", choose(branches, [f'append(b"{empty}")'])]
+        self.or_null(form, "values", _NULL_INT32, write)
+
+
+def _function_of_present(kind: str, form: FieldForm) -> str:
+    """The function that writes a value that is not null."""
+    return value_function("write", kind, form._replace(nullable=False))
+
+
+#: How whole structs are written in each style.
+WRITERS: Final[dict[Style, type[Writer]]] = {
+    Style.BRANCHING: Writer,
+    Style.STRAIGHT: _StraightWriter,
+}

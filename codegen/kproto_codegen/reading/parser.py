@@ -1,0 +1,399 @@
+"""Reads one definition file: JSON with comments becomes a MessageSpec with lines to every place.
+
+It owns the form: which keys there are, which of them must be there, and what type each value
+has. Whether the definition makes sense is for `rules`. Knows no jar and no release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from kproto.schema.specs import FieldSpec, MessageSpec, StructSpec
+from kproto.schema.versions import NO_VERSIONS, Versions
+
+from ..errors import DefinitionError
+from .jsontext import JsonNode, read_json
+
+__all__ = [
+    "MESSAGE_TYPES",
+    "Definition",
+    "Place",
+    "decode_text",
+    "parse_definition",
+    "read_definition",
+    "read_text",
+]
+
+#: What a message may be, as Kafka's MessageSpecType has it.
+MESSAGE_TYPES: Final = (
+    "request",
+    "response",
+    "header",
+    "metadata",
+    "data",
+    "coordinator-key",
+    "coordinator-value",
+)
+
+_MESSAGE_KEYS: Final = frozenset(
+    {
+        "apiKey",
+        "type",
+        "name",
+        "listeners",
+        "validVersions",
+        "deprecatedVersions",
+        "flexibleVersions",
+        "latestVersionUnstable",
+        "fields",
+        "commonStructs",
+    }
+)
+_FIELD_KEYS: Final = frozenset(
+    {
+        "name",
+        "type",
+        "versions",
+        "fields",
+        "mapKey",
+        "nullableVersions",
+        "default",
+        "ignorable",
+        "entityType",
+        "about",
+        "taggedVersions",
+        "flexibleVersions",
+        "tag",
+        "zeroCopy",
+    }
+)
+_STRUCT_KEYS: Final = frozenset({"name", "versions", "deprecatedVersions", "fields"})
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A field or a struct of a definition with the way to it.
+
+    `path` is what a reader looks for (`Topics.Partitions.Index`), `spec` the field itself, or
+    the common struct. `parents` are the fields around it, outermost first, or the common struct
+    in which they stand; `holder` is the object in the file that has it among its fields.
+    """
+
+    path: str
+    spec: FieldSpec | StructSpec
+    node: JsonNode
+    holder: JsonNode
+    parents: tuple[FieldSpec | StructSpec, ...]
+
+    @property
+    def line(self) -> int:
+        """The line on which its name stands."""
+        return _named_line(self.node)
+
+    def key_line(self, key: str) -> int:
+        """The line of one of its keys; that of its name when the key is not there."""
+        member = _members(self.node).get(key)
+        return self.line if member is None else member.line
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A message as one file defines it, and where in the file everything stands.
+
+    `repeated` tells the keys that stand twice with the same value; `trailing_line` is the line
+    of content behind the end of the definition, None when there is none.
+    """
+
+    spec: MessageSpec
+    file: str
+    node: JsonNode
+    repeated: tuple[DefinitionError, ...] = ()
+    trailing_line: int | None = None
+
+    def states(self, key: str) -> bool:
+        """Whether the message itself has this key, with another value than null."""
+        member = _members(self.node).get(key)
+        return member is not None and member.value is not None
+
+    def key_line(self, key: str) -> int:
+        """The line of one of the message's own keys; that of its name when it is not there."""
+        member = _members(self.node).get(key)
+        return _named_line(self.node) if member is None else member.line
+
+    def fields(self) -> Iterator[Place]:
+        """Every field, those of common structs included, each before the fields inside it."""
+        yield from _places(self.spec.fields, self.node, (), "")
+        for struct in self.structs():
+            assert isinstance(struct.spec, StructSpec)
+            yield from _places(struct.spec.fields, struct.node, (struct.spec,), struct.path + ".")
+
+    def structs(self) -> Iterator[Place]:
+        """Every common struct."""
+        for spec, node in zip(
+            self.spec.common_structs, _elements(self.node, "commonStructs"), strict=True
+        ):
+            yield Place(f"commonStructs.{spec.name}", spec, node, self.node, ())
+
+
+def read_definition(path: Path, *, module: str = "", lenient: bool = False) -> Definition:
+    """Parse the definition in a file. Raises DefinitionError, also when it cannot be read."""
+    return parse_definition(read_text(path), file=str(path), module=module, lenient=lenient)
+
+
+def read_text(path: Path) -> str:
+    """The text of a UTF-8 file. Raises DefinitionError when it cannot be read."""
+    try:
+        return decode_text(path.read_bytes(), file=str(path))
+    except OSError as error:
+        raise DefinitionError(f"cannot be read: {error.strerror}", file=str(path)) from error
+
+
+def decode_text(data: bytes, *, file: str) -> str:
+    """The text of UTF-8 bytes. Raises DefinitionError naming the line of the first bad one."""
+    try:
+        return data.decode("utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise DefinitionError("the text is no UTF-8", file=file, line=line) from error
+
+
+def parse_definition(
+    text: str, *, file: str, module: str = "", lenient: bool = False
+) -> Definition:
+    """Parse one definition.
+
+    `lenient` takes content behind the end, which `Definition.trailing_line` tells.
+    Raises DefinitionError with file, line and field, and with every fault of the form.
+    """
+    read = read_json(text, file=file, allow_trailing=lenient)
+    reader = _FormReader(file)
+    spec = reader.message(read.root).with_module(module)
+    if reader.faults:
+        raise DefinitionError.of(sorted(reader.faults, key=lambda fault: fault.line or 0))
+    return Definition(spec, file, read.root, read.repeated, read.trailing_line)
+
+
+def _members(node: JsonNode) -> dict[str, JsonNode]:
+    return node.value if isinstance(node.value, dict) else {}
+
+
+def _elements(node: JsonNode, key: str) -> list[JsonNode]:
+    member = _members(node).get(key)
+    return member.value if member is not None and isinstance(member.value, list) else []
+
+
+def _named_line(node: JsonNode) -> int:
+    name = _members(node).get("name")
+    return node.line if name is None else name.line
+
+
+def _places(
+    fields: tuple[FieldSpec, ...],
+    node: JsonNode,
+    parents: tuple[FieldSpec | StructSpec, ...],
+    prefix: str,
+) -> Iterator[Place]:
+    for spec, child in zip(fields, _elements(node, "fields"), strict=True):
+        path = prefix + spec.name
+        yield Place(path, spec, child, node, parents)
+        yield from _places(spec.fields, child, (*parents, spec), path + ".")
+
+
+class _FormReader:
+    """Reads nodes of one file into specs; every fault names the file, the line and the field.
+
+    It reads on behind a fault, with a value that says nothing, so that all of them are found. A
+    spec is worth something only where there are none.
+    """
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.faults: list[DefinitionError] = []
+
+    def fault(self, reason: str, line: int, field: str) -> None:
+        self.faults.append(DefinitionError(reason, file=self.file, line=line, field=field or None))
+
+    def message(self, node: JsonNode) -> MessageSpec:
+        members = self.object(node, "", "a message definition", _MESSAGE_KEYS)
+        self.require(members, ("name", "type", "validVersions"), node, "", "message")
+        kind = self.text(members, "type", "")
+        if kind and kind not in MESSAGE_TYPES:
+            self.fault(
+                f"{kind!r} is no message type: use one of {', '.join(MESSAGE_TYPES)}",
+                members["type"].line,
+                "",
+            )
+        return MessageSpec(
+            name=self.text(members, "name", ""),
+            type=kind,
+            valid_versions=self.versions(members, "validVersions", ""),
+            flexible_versions=self.versions(members, "flexibleVersions", ""),
+            fields=tuple(
+                self.field(child, "") for child in self.array(members, "fields", "", "fields")
+            ),
+            common_structs=tuple(
+                self.struct(child) for child in self.array(members, "commonStructs", "", "structs")
+            ),
+            api_key=self.integer(members, "apiKey", ""),
+            listeners=self.listeners(members),
+            deprecated_versions=self.versions(members, "deprecatedVersions", ""),
+            latest_version_unstable=self.flag(members, "latestVersionUnstable", ""),
+        )
+
+    def struct(self, node: JsonNode) -> StructSpec:
+        members = self.object(node, "commonStructs", "a struct", _STRUCT_KEYS)
+        self.require(members, ("name", "versions"), node, "commonStructs", "struct")
+        name = self.text(members, "name", "commonStructs")
+        path = f"commonStructs.{name}"
+        self.versions(members, "deprecatedVersions", path)  # the reference reads it for nothing
+        return StructSpec(
+            name=name,
+            versions=self.versions(members, "versions", path),
+            fields=tuple(
+                self.field(child, path + ".")
+                for child in self.array(members, "fields", path, "fields")
+            ),
+        )
+
+    def field(self, node: JsonNode, prefix: str) -> FieldSpec:
+        holder = prefix.rstrip(".")
+        members = self.object(node, holder, "a field", _FIELD_KEYS)
+        self.require(members, ("name", "type"), node, holder, "field")
+        name = self.text(members, "name", holder)
+        path = prefix + name if name else holder
+        told = len(self.faults)
+        tagged = self.versions(members, "taggedVersions", path)
+        no_versions = "versions" not in members and tagged.empty and len(self.faults) == told
+        if no_versions and isinstance(node.value, dict):
+            self.fault("has neither versions nor taggedVersions", node.line, path)
+        return FieldSpec(
+            name=name,
+            type=self.text(members, "type", path),
+            versions=self.versions(members, "versions", path) if "versions" in members else tagged,
+            fields=tuple(
+                self.field(child, path + ".")
+                for child in self.array(members, "fields", path, "fields")
+            ),
+            nullable_versions=self.versions(members, "nullableVersions", path),
+            default=self.default(members, path),
+            ignorable=self.flag(members, "ignorable", path),
+            map_key=self.flag(members, "mapKey", path),
+            tag=self.integer(members, "tag", path),
+            tagged_versions=tagged,
+            flexible_versions=(
+                self.versions(members, "flexibleVersions", path)
+                if "flexibleVersions" in members
+                else None
+            ),
+            entity_type=self.text(members, "entityType", path) or None,
+            zero_copy=self.flag(members, "zeroCopy", path),
+            about=self.text(members, "about", path),
+        )
+
+    def object(
+        self, node: JsonNode, path: str, what: str, keys: frozenset[str]
+    ) -> Mapping[str, JsonNode]:
+        """The members of an object; one that is null counts as not there, as in the reference.
+
+        Of what is no object there are none, which is one fault and no further ones.
+        """
+        if not isinstance(node.value, dict):
+            self.fault(f"{node.kind} stands where {what} in braces should", node.line, path)
+            return {}
+        for key, member in node.value.items():
+            if key not in keys:
+                name = node.value.get("name")
+                here = path if name is None or keys is _MESSAGE_KEYS else f"{path}.{name.text}"
+                self.fault(
+                    f"{key!r} is no key of {what}; it has {', '.join(sorted(keys))}",
+                    member.line,
+                    here.lstrip("."),
+                )
+        return {key: member for key, member in node.value.items() if member.value is not None}
+
+    def require(
+        self,
+        members: Mapping[str, JsonNode],
+        keys: tuple[str, ...],
+        node: JsonNode,
+        path: str,
+        what: str,
+    ) -> None:
+        if isinstance(node.value, dict):
+            for key in keys:
+                if key not in members:
+                    self.fault(f"a {what} has no {key!r}", node.line, path)
+
+    def text(self, members: Mapping[str, JsonNode], key: str, path: str) -> str:
+        node = members.get(key)
+        if node is None:
+            return ""
+        if not isinstance(node.value, str):
+            self.fault(f"{key} should be text, not {node.kind}", node.line, path)
+            return ""
+        if not node.value and key != "about":
+            self.fault(f"{key} is empty", node.line, path)
+        return node.value
+
+    def flag(self, members: Mapping[str, JsonNode], key: str, path: str) -> bool:
+        node = members.get(key)
+        if node is None:
+            return False
+        if node.text not in {"true", "false"}:
+            self.fault(f"{key} should be true or false, not {node.kind}", node.line, path)
+        return node.text == "true"
+
+    def integer(self, members: Mapping[str, JsonNode], key: str, path: str) -> int | None:
+        node = members.get(key)
+        if node is None:
+            return None
+        digits = node.text.removeprefix("-")
+        if not (digits.isascii() and digits.isdigit() and len(digits) <= 10):
+            self.fault(f"{key} should be a whole number, not {node.kind}", node.line, path)
+            return None
+        return int(node.text)
+
+    def versions(self, members: Mapping[str, JsonNode], key: str, path: str) -> Versions:
+        node = members.get(key)
+        if node is None:
+            return NO_VERSIONS
+        if not isinstance(node.value, str | int) or isinstance(node.value, bool):
+            self.fault(f"{key} should be a version range as text, not {node.kind}", node.line, path)
+            return NO_VERSIONS
+        try:
+            return Versions.parse(node.text)
+        except ValueError as error:
+            self.fault(f"{key}: {error}", node.line, path)
+            return NO_VERSIONS
+
+    def default(self, members: Mapping[str, JsonNode], path: str) -> str | None:
+        """The default as text. A JSON null states none, as Kafka's generator reads it."""
+        node = members.get("default")
+        if node is None:
+            return None
+        if isinstance(node.value, dict | list):
+            self.fault(f"default should be a scalar, not {node.kind}", node.line, path)
+            return None
+        is_bool = "type" in members and members["type"].text == "bool"
+        return node.text.lower() if is_bool else node.text
+
+    def listeners(self, members: Mapping[str, JsonNode]) -> tuple[str, ...]:
+        nodes = self.array(members, "listeners", "", "names")
+        for node in nodes:
+            if not isinstance(node.value, str):
+                self.fault(f"a listener should be text, not {node.kind}", node.line, "")
+        return tuple(node.text for node in nodes)
+
+    def array(
+        self, members: Mapping[str, JsonNode], key: str, path: str, what: str
+    ) -> list[JsonNode]:
+        node = members.get(key)
+        if node is None:
+            return []
+        if not isinstance(node.value, list):
+            self.fault(f"{key} should be an array of {what}, not {node.kind}", node.line, path)
+            return []
+        return node.value

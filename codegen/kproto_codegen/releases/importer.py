@@ -1,0 +1,344 @@
+"""From a Kafka release, as jars or as a source tree, to the facts in `schemas/<release>/`.
+
+It owns the knowledge of where Kafka keeps its definitions and how a jar or a tree tells its
+release. What a definition means is for `parser` and `rules`, the folder for `release`.
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from ..error_code import ErrorCode
+from ..errors import DefinitionError
+from ..reading.parser import Definition, decode_text, parse_definition
+from ..rules.between import check_messages
+from ..rules.table import Profile, check_definition
+from .error_enum import (
+    ERRORS_CLASS,
+    ERRORS_SOURCE,
+    error_codes_of_classes,
+    error_codes_of_sources,
+)
+from .release import ERRORS_FILE, Release, load_error_codes, load_release, release_folders
+
+__all__ = ["Imported", "ImportedRelease", "read_any", "read_releases"]
+
+#: Folders, in jars and under `resources/`, in which Kafka keeps its definitions.
+DEFINITION_FOLDERS: Final = frozenset({"message", "metadata"})
+
+_VERSION_FILE: Final = "kafka/kafka-version.properties"
+_JAR_NAME = re.compile(
+    r"(?P<artefact>[a-z][a-z-]*[a-z])(?:_\d+\.\d+)?-(?P<version>\d+\.\d+[^/]*?)"
+    r"(?P<classifier>-(?:sources|javadoc|test|scaladoc|test-sources))?\.jar"
+)
+_TREE_DEFINITION = re.compile(r"(?P<module>.+?)/src/main/resources/(?:.+/)?(?:message|metadata)")
+
+#: A jar entry larger than this is no definition; the largest of Kafka's has 30 kB.
+MAX_DEFINITION_BYTES: Final = 1 << 20
+
+
+@dataclass(slots=True)
+class ImportedRelease:
+    """What was read of one release.
+
+    `errors` tells what could not be read, `notes` what is odd and was taken all the same.
+    """
+
+    release: Release
+    errors: list[DefinitionError] = field(default_factory=list)
+    notes: list[DefinitionError] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _SourceFile:
+    """A definition as it was found, not yet read."""
+
+    module: str
+    file: str
+    read: Callable[[], bytes]
+
+
+@dataclass(slots=True)
+class _Source:
+    """A jar, a source tree or a folder of definitions, of one release."""
+
+    release: str
+    definitions: list[_SourceFile]
+    error_codes: Callable[[], list[ErrorCode]] | None = None
+
+
+@dataclass(slots=True)
+class Imported:
+    """What was read of all sources: `unopened` tells what could not be opened at all, `empty`
+    which sources hold nothing of Kafka's definitions."""
+
+    releases: list[ImportedRelease] = field(default_factory=list)
+    unopened: list[DefinitionError] = field(default_factory=list)
+    empty: list[Path] = field(default_factory=list)
+
+    def errors(self) -> list[DefinitionError]:
+        """Everything that could not be read."""
+        return [*self.unopened, *(error for entry in self.releases for error in entry.errors)]
+
+
+def read_releases(paths: Sequence[Path], *, release: str | None = None) -> Imported:
+    """Read what jars, folders of jars, source trees and folders of definitions hold.
+
+    `release` names the release of everything, for sources that do not tell it. That nothing at
+    all is found is an error too.
+    """
+    imported = Imported()
+    by_release: dict[str, list[_Source]] = {}
+    for path in paths:
+        try:
+            sources = list(_open(path, release, imported.unopened))
+        except DefinitionError as error:
+            imported.unopened.append(error)
+            continue
+        if not any(source.definitions for source in sources):
+            imported.empty.append(path)
+        for source in sources:
+            if source.definitions or source.error_codes:
+                by_release.setdefault(source.release, []).append(source)
+    found = any(source.definitions for sources in by_release.values() for source in sources)
+    if not found and not imported.unopened:
+        imported.unopened += [
+            DefinitionError("holds no message definitions", file=str(path)) for path in paths
+        ]
+    imported.releases = [
+        _read_release(name, sources) for name, sources in sorted(by_release.items())
+    ]
+    return imported
+
+
+def read_any(path: Path) -> Release:
+    """The one release at `path`: a folder of facts, a jar, a folder of jars or a source tree.
+
+    Raises DefinitionError, which tells everything that could not be read.
+    """
+    is_tree = (path / "gradle.properties").is_file()
+    if path.is_dir() and not is_tree and next(path.rglob("*.jar"), None) is None:
+        releases = [folder.name for folder in release_folders(path)]
+        if releases:
+            reason = "is a folder of releases, and one of them is wanted: "
+            reason += ", ".join(str(path / name) for name in releases)
+            raise DefinitionError(reason, file=str(path))
+        return load_release(path)
+    imported = read_releases([path])
+    errors = imported.errors()
+    if errors:
+        raise DefinitionError.of(errors)
+    if len(imported.releases) != 1:
+        names = ", ".join(entry.release.name for entry in imported.releases)
+        raise DefinitionError(f"holds more than one release: {names}", file=str(path))
+    return imported.releases[0].release
+
+
+def _read_release(name: str, sources: Sequence[_Source]) -> ImportedRelease:
+    imported = ImportedRelease(Release(name, ()))
+    definitions: list[Definition] = []
+    codes: list[ErrorCode] = []
+    for source in sources:
+        for entry in source.definitions:
+            try:
+                text = decode_text(entry.read(), file=entry.file)
+                definition = parse_definition(
+                    text, file=entry.file, module=entry.module, lenient=True
+                )
+            except DefinitionError as error:
+                imported.errors.append(error)
+                continue
+            found = check_definition(definition, profile=Profile.LEGACY)
+            imported.notes += [finding.error for finding in found if finding.accepted]
+            faults = [finding.error for finding in found if not finding.accepted]
+            imported.errors += faults
+            again = any(definition.spec == other.spec for other in definitions)
+            if not faults and not again:  # a jar may be there twice
+                definitions.append(definition)
+        if source.error_codes is not None:
+            try:
+                codes = source.error_codes()
+            except DefinitionError as error:
+                imported.errors.append(error)
+    imported.errors += check_messages(definitions)
+    messages = tuple(definition.spec for definition in definitions)
+    imported.release = Release(name, messages, tuple(codes))
+    return imported
+
+
+def _open(path: Path, release: str | None, errors: list[DefinitionError]) -> Iterator[_Source]:
+    if path.is_dir():
+        yield from _open_folder(path, release, errors)
+    elif path.is_file():
+        yield _open_jar(path, release)
+    else:
+        raise DefinitionError("is neither a jar nor a folder", file=str(path))
+
+
+def _open_folder(
+    path: Path, release: str | None, errors: list[DefinitionError]
+) -> Iterator[_Source]:
+    if (path / "gradle.properties").is_file() and (path / "clients/src").is_dir():
+        yield _open_tree(path, release)
+        return
+    jars = sorted(path.rglob("*.jar"))
+    for jar in jars:
+        if not _is_kafka_jar(jar):
+            continue
+        try:
+            yield _open_jar(jar, release)
+        except DefinitionError as error:
+            errors.append(error)
+    if not jars:
+        yield _open_definitions(path, release)
+
+
+def _is_kafka_jar(path: Path) -> bool:
+    """Whether a jar in a folder with others may be Kafka's; others are passed over unopened."""
+    match = _JAR_NAME.fullmatch(path.name)
+    kafka = match is not None and match["artefact"].split("-")[0] in {"kafka", "connect"}
+    return kafka and match is not None and match["classifier"] is None
+
+
+def _open_jar(path: Path, release: str | None) -> _Source:
+    try:
+        jar = zipfile.ZipFile(path)
+        names = set(jar.namelist())
+    except (OSError, zipfile.BadZipFile, NotImplementedError, ValueError) as error:
+        raise DefinitionError(f"is no readable jar: {error}", file=str(path)) from error
+    read = _entry_reader(jar, path)
+    found = sorted(
+        name
+        for name in names
+        if name.endswith(".json") and PurePosixPath(name).parent.name in DEFINITION_FOLDERS
+    )
+    if not found and ERRORS_CLASS not in names:
+        return _Source("", [])
+    match = _JAR_NAME.fullmatch(path.name)
+    if release is None:
+        release = _property(read(_VERSION_FILE), "version") if _VERSION_FILE in names else None
+        release = release or (match["version"] if match else None)
+    if release is None:
+        raise DefinitionError(
+            "neither its name nor kafka-version.properties tells the release; "
+            "say it with --release",
+            file=str(path),
+        )
+    module = _module_of_artefact(match["artefact"] if match else path.stem)
+    definitions = [
+        _SourceFile(module, f"{path.name}!{name}", partial(read, name)) for name in found
+    ]
+    source = _Source(_safe_release(release, path), definitions)
+    if ERRORS_CLASS in names:
+        source.error_codes = lambda: error_codes_of_classes(
+            lambda name: read(name) if name in names else None, file=path.name
+        )
+    return source
+
+
+def _entry_reader(jar: zipfile.ZipFile, path: Path) -> Callable[[str], bytes]:
+    def read(name: str) -> bytes:
+        try:
+            if jar.getinfo(name).file_size > MAX_DEFINITION_BYTES:
+                raise DefinitionError(
+                    f"is larger than {MAX_DEFINITION_BYTES} bytes", file=f"{path.name}!{name}"
+                )
+            return jar.read(name)
+        except (OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+            raise DefinitionError(f"cannot be read: {error}", file=f"{path.name}!{name}") from error
+
+    return read
+
+
+def _module_of_artefact(artefact: str) -> str:
+    """`kafka-group-coordinator` is group-coordinator; `kafka` (`kafka_2.13`) is core."""
+    return "core" if artefact == "kafka" else artefact.removeprefix("kafka-")
+
+
+def _open_tree(path: Path, release: str | None) -> _Source:
+    if release is None:
+        release = _property(_read_file(path / "gradle.properties"), "version")
+    if release is None:
+        raise DefinitionError(
+            "tells no version; say it with --release", file=str(path / "gradle.properties")
+        )
+    definitions = []
+    for file in sorted(path.rglob("src/main/resources/**/*.json")):
+        match = _TREE_DEFINITION.fullmatch(file.parent.relative_to(path).as_posix())
+        if match:
+            module = match["module"].replace("/", "-")
+            definitions.append(_source_file(module, file))
+
+    def read(name: str) -> str | None:
+        source = path / name
+        if not source.is_file():
+            return None
+        return decode_text(_read_file(source), file=str(source))
+
+    source = _Source(_safe_release(release, path), definitions)
+    if (path / ERRORS_SOURCE).is_file():
+        source.error_codes = lambda: error_codes_of_sources(read, file=str(path))
+    return source
+
+
+def _open_definitions(path: Path, release: str | None) -> _Source:
+    """A folder of extracted JSON files; a folder in it that is not Kafka's own is a module."""
+    if release is None:
+        version = path / _VERSION_FILE
+        release = _property(_read_file(version), "version") if version.is_file() else None
+    if release is None:
+        raise DefinitionError(
+            "nothing here tells the release; say it with --release", file=str(path)
+        )
+    definitions = [
+        _source_file(_module_of_folder(path, file.parent), file)
+        for file in sorted(path.rglob("*.json"))
+        if file.name != ERRORS_FILE
+    ]
+    source = _Source(_safe_release(release, path), definitions)
+    if (path / ERRORS_FILE).is_file():
+        source.error_codes = lambda: list(load_error_codes(path / ERRORS_FILE))
+    return source
+
+
+def _module_of_folder(path: Path, folder: Path) -> str:
+    """The module of a folder below `path`: its own name, less what Kafka puts below modules."""
+    inner = folder.relative_to(path).as_posix()
+    module = re.sub(r"(^|/)(common/(message|metadata)|message)$", "", inner)
+    return module.replace("/", "-") or path.resolve().name
+
+
+def _source_file(module: str, file: Path) -> _SourceFile:
+    return _SourceFile(module, str(file), partial(_read_file, file))
+
+
+def _read_file(path: Path) -> bytes:
+    try:
+        if path.stat().st_size > MAX_DEFINITION_BYTES:
+            raise DefinitionError(f"is larger than {MAX_DEFINITION_BYTES} bytes", file=str(path))
+        return path.read_bytes()
+    except OSError as error:
+        raise DefinitionError(f"cannot be read: {error.strerror}", file=str(path)) from error
+
+
+def _property(data: bytes, key: str) -> str | None:
+    """The value of a key in a Java properties file."""
+    for line in data.decode("utf-8", "replace").splitlines():
+        name, _, value = line.partition("=")
+        if name.strip() == key and value.strip():
+            return value.strip()
+    return None
+
+
+def _safe_release(name: str, path: Path) -> str:
+    """The release, when it can be the name of a folder and of nothing else."""
+    if re.fullmatch(r"[0-9A-Za-z][0-9A-Za-z._+-]*", name, re.ASCII) is None:
+        raise DefinitionError(f"{name!r} cannot be the name of a release", file=str(path))
+    return name

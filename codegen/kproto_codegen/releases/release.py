@@ -1,0 +1,302 @@
+"""A release as `schemas/<release>/` holds it: facts of every module, and the error codes.
+
+It owns the folder: its layout, the form of its files, and that it is replaced whole or not at
+all. Where a release comes from is for `importer`, what two releases make for `history`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+from kproto.schema.specs import MessageSpec
+
+from ..error_code import ErrorCode
+from ..errors import DefinitionError
+from ..origins import NO_ORIGINS, Origins
+from ..reading.jsontext import JsonNode, read_json
+from ..reading.parser import Definition, read_definition, read_text
+from ..rules.between import check_messages
+from ..rules.table import checked_spec
+
+__all__ = [
+    "ERRORS_FILE",
+    "Release",
+    "format_facts",
+    "load_error_codes",
+    "load_release",
+    "load_releases",
+    "release_folders",
+    "release_order",
+    "write_release",
+]
+
+#: The error codes of a release, beside the folders of its modules.
+ERRORS_FILE: Final = "errors.json"
+
+_ERROR_NAME: Final = re.compile(r"[A-Z][A-Z0-9_]*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One release: its messages, each with its module, and its error codes.
+
+    `error_codes` is empty when the release was imported without the module that has them. The
+    `origins` are known of a folder of facts, and are no part of what makes two releases equal.
+    """
+
+    name: str
+    messages: tuple[MessageSpec, ...]
+    error_codes: tuple[ErrorCode, ...] = ()
+    origins: Origins = field(default=NO_ORIGINS, compare=False)
+
+    def message(self, name: str) -> MessageSpec:
+        """The message of that name. Raises KeyError when the release has none."""
+        for message in self.messages:
+            if message.name == name:
+                return message
+        raise KeyError(f"{self.name} has no message {name}")
+
+    def modules(self) -> dict[str, tuple[MessageSpec, ...]]:
+        """The messages by module, modules and messages in alphabetical order."""
+        found: dict[str, list[MessageSpec]] = {}
+        for message in sorted(self.messages, key=lambda spec: (spec.module, spec.name)):
+            found.setdefault(message.module, []).append(message)
+        return {module: tuple(messages) for module, messages in found.items()}
+
+
+def load_release(path: Path, *, root: Path | None = None) -> Release:
+    """Read `schemas/<release>`: a folder a module, a file a message, and errors.json.
+
+    The names of its files begin with the name of `root`, which is the folder itself or one above.
+    Definitions that stand in the folder itself, without a module, are taken too, as are Kafka's
+    own files with comments. Raises DefinitionError, which tells every fault of every file.
+    """
+    root = root or path
+    if not path.is_dir():
+        raise DefinitionError("is no folder of definitions", file=str(path))
+    definitions: list[Definition] = []
+    faults: list[DefinitionError] = []
+    for file, module in _definition_files(path):
+        try:
+            definition = read_definition(file, module=module)
+            checked_spec(definition)
+            definitions.append(definition)
+        except DefinitionError as error:
+            faults.append(error)
+    faults += check_messages(definitions)
+    codes: tuple[ErrorCode, ...] = ()
+    try:
+        codes = load_error_codes(path / ERRORS_FILE)
+    except DefinitionError as error:
+        faults.append(error)
+    if not definitions and not faults:
+        faults.append(DefinitionError("holds no message definitions (*.json)", file=str(path)))
+    if faults:
+        raise DefinitionError.of(faults)
+    messages = tuple(definition.spec for definition in definitions)
+    origins = Origins(
+        (_named(path, root),),
+        {each.spec.name: (_named(Path(each.file), root),) for each in definitions},
+        (_named(path / ERRORS_FILE, root),) if codes else (),
+    )
+    return Release(path.resolve().name, messages, codes, origins)
+
+
+def _named(file: Path, root: Path) -> str:
+    """The name of a file in or below `root`, as it is the same on every machine."""
+    return (PurePosixPath(root.resolve().name) / file.relative_to(root).as_posix()).as_posix()
+
+
+def load_releases(path: Path) -> list[Release]:
+    """Every release in a folder such as `schemas/`, oldest first.
+
+    A folder that holds definitions itself, or in folders of modules, is one release.
+    Raises DefinitionError, which tells every fault of every file of every release.
+    """
+    if not path.is_dir():
+        raise DefinitionError("is no folder of releases", file=str(path))
+    releases: list[Release] = []
+    faults: list[DefinitionError] = []
+    for folder in release_folders(path) or [path]:
+        try:
+            releases.append(load_release(folder, root=path))
+        except DefinitionError as error:
+            faults.append(error)
+    if faults:
+        raise DefinitionError.of(faults)
+    return releases
+
+
+def release_folders(path: Path) -> list[Path]:
+    """The releases in a folder, oldest first; none in a folder that is a release itself."""
+    folders = (child for child in path.iterdir() if child.is_dir() and _is_release_folder(child))
+    return sorted(folders, key=release_order)
+
+
+def release_order(path: Path | str) -> tuple[tuple[int, int, str], ...]:
+    """A key that sorts 3.9.2 before 3.10.0, and 4.0.0-rc1 before 4.0.0."""
+    name = path.name if isinstance(path, Path) else path
+    base, dash, rest = name.partition("-")
+    parts = [(1, int(part), "") for part in re.findall(r"\d+", base)]
+    return (*parts, (0, 0, rest) if dash else (1, -1, ""))
+
+
+def _is_release_folder(path: Path) -> bool:
+    return re.match(r"\d+\.\d+", path.name) is not None
+
+
+def _definition_files(path: Path) -> Iterator[tuple[Path, str]]:
+    """Each definition file with its module, in alphabetical order."""
+    for child in sorted(path.iterdir()):
+        if child.is_dir():
+            yield from ((file, child.name) for file in sorted(child.glob("*.json")))
+        elif child.suffix == ".json" and child.name != ERRORS_FILE:
+            yield child, ""
+
+
+def load_error_codes(path: Path) -> tuple[ErrorCode, ...]:
+    """Read errors.json; a release without one has no error codes. Raises DefinitionError."""
+    if not path.exists():
+        return ()
+    root = read_json(read_text(path), file=str(path)).root
+    if not isinstance(root.value, list):
+        raise DefinitionError("should hold an array of error codes", file=str(path), line=root.line)
+    codes = tuple(_error_code(node, path) for node in root.value)
+    for key, values in (("code", [c.code for c in codes]), ("name", [c.name for c in codes])):
+        for index, (value, node) in enumerate(zip(values, root.value, strict=True)):
+            if value in values[:index]:
+                reason = f"two error codes have the {key} {value}"
+                raise DefinitionError(reason, file=str(path), line=node.line)
+    return codes
+
+
+def _error_code(node: JsonNode, path: Path) -> ErrorCode:
+    entry = node.value if isinstance(node.value, dict) else {}
+    values = {key: entry[key].value for key in entry}
+    match values:
+        case {
+            "name": str(name),
+            "code": int(code),
+            "retriable": bool(retriable),
+            "message": str() | None as message,
+        } if len(values) == 4 and not isinstance(code, bool):
+            if _ERROR_NAME.fullmatch(name):
+                return ErrorCode(name, code, retriable, message)
+    raise DefinitionError(
+        'an error code should have a "name" of capitals, digits and underscores, and "code", '
+        '"retriable" and "message"',
+        file=str(path),
+        line=node.line,
+    )
+
+
+def write_release(release: Release, out: Path) -> bool:
+    """Write `out/<release>/<module>/<Name>.json`, and errors.json; tells whether it changed.
+
+    Every module of `release` is replaced whole; modules that it does not have stay. All is
+    written to a folder beside first, so that a failure leaves the old state.
+    """
+    files = {f"{m.module}/{m.name}.json": format_facts(m) for m in release.messages}
+    if release.error_codes:
+        files[ERRORS_FILE] = _format_lines([code.to_json() for code in release.error_codes])
+    target = out / release.name
+    parts = sorted({name.split("/")[0] for name in files})
+    if _current_files(target, parts) == files:
+        return False
+    out.mkdir(parents=True, exist_ok=True)
+    staging = Path(tempfile.mkdtemp(prefix=f".{release.name}-", dir=out))
+    try:
+        if target.exists():
+            shutil.copytree(target, staging, dirs_exist_ok=True)
+        _replace_parts(staging, parts, files)
+        _swap(staging, target)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    return True
+
+
+def _current_files(target: Path, parts: Iterable[str]) -> dict[str, str]:
+    """What the parts (modules, errors.json) hold now."""
+    found: dict[str, str] = {}
+    for part in parts:
+        path = target / part
+        for file in [path] if path.is_file() else sorted(path.glob("**/*")):
+            if file.is_file():
+                name = file.relative_to(target).as_posix()
+                found[name] = file.read_text("utf-8", "surrogateescape")
+    return found
+
+
+def _replace_parts(folder: Path, parts: Iterable[str], files: Mapping[str, str]) -> None:
+    for part in parts:
+        if (folder / part).is_dir():
+            shutil.rmtree(folder / part)
+    for name, text in files.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+
+def _swap(staging: Path, target: Path) -> None:
+    """Put `staging` where `target` is; the two renames are as close as a file system allows."""
+    staging.chmod(0o755)
+    if not target.exists():
+        staging.rename(target)
+        return
+    aside = target.with_name(f".{target.name}-replaced")
+    shutil.rmtree(aside, ignore_errors=True)
+    target.rename(aside)
+    try:
+        staging.rename(target)
+    except OSError:
+        aside.rename(target)
+        raise
+    shutil.rmtree(aside)
+
+
+def format_facts(message: MessageSpec) -> str:
+    """The facts of a message as text: a key a line, and a field a line.
+
+    `about` sentences are left out, and the module, which the folder tells.
+    """
+    facts = _without_about(message.with_module("").to_json())
+    lines = []
+    for key, value in facts.items():
+        nested = key in {"fields", "commonStructs"}
+        text = _format_nested(value, "  ") if nested else json.dumps(value)
+        lines.append(f"  {json.dumps(key)}: {text}")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _without_about(node: Any) -> Any:
+    if isinstance(node, dict):
+        return {key: _without_about(value) for key, value in node.items() if key != "about"}
+    return [_without_about(value) for value in node] if isinstance(node, list) else node
+
+
+def _format_nested(entries: Sequence[Mapping[str, Any]], indent: str) -> str:
+    """An array of fields: each on its line, its own fields indented below it."""
+    if not entries:
+        return "[]"
+    inner = indent + "  "
+    return "[\n" + ",\n".join(inner + _format_entry(e, inner) for e in entries) + f"\n{indent}]"
+
+
+def _format_entry(entry: Mapping[str, Any], indent: str) -> str:
+    parts = [
+        f"{json.dumps(key)}: "
+        + (_format_nested(value, indent) if key == "fields" else json.dumps(value))
+        for key, value in entry.items()
+    ]
+    return "{" + ", ".join(parts) + "}"
+
+
+def _format_lines(entries: Sequence[Mapping[str, Any]]) -> str:
+    return "[\n" + ",\n".join("  " + json.dumps(entry) for entry in entries) + "\n]\n"

@@ -1,0 +1,307 @@
+"""Rules about single fields: versions, types, defaults, keys and tags.
+
+One function a rule; `rules` has the table of all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import reduce
+from typing import Final
+
+from kproto.schema.specs import PRIMITIVE_TYPES
+from kproto.schema.versions import Versions
+
+from ..reading.parser import Definition
+from .defaults import fault_of_default
+from .finding import Finding, defining_places, field_groups, field_places, of_place
+
+__all__ = ["ENTITY_TYPES"]
+
+#: What a field may stand for, and the type that it must have then, or its elements.
+ENTITY_TYPES: Final = {
+    "unknown": None,
+    "transactionalId": "string",
+    "producerId": "int64",
+    "groupId": "string",
+    "topicName": "string",
+    "brokerId": "int32",
+}
+
+_STRUCT_NAME = re.compile(r"[A-Z][A-Za-z0-9]*", re.ASCII)
+_NULLABLE_TYPES = frozenset({"string", "bytes", "records"})
+
+
+# Of fields: versions
+
+
+def field_versions_used(definition: Definition) -> Iterator[Finding]:
+    """A field of no valid version is never written. Kafka has one, so it is only odd.
+
+    One that defines a struct is refused, by another rule.
+    """
+    valid = definition.spec.valid_versions
+    if not valid:
+        return
+    for place, field in field_places(definition):
+        if not field.fields and not field.versions.intersect(valid):
+            yield of_place(
+                definition,
+                place,
+                "versions",
+                f"is in no valid version: its versions are {field.versions}, "
+                f"those of the message {valid}",
+                accepted=True,
+            )
+
+
+def nested_versions(definition: Definition) -> Iterator[Finding]:
+    """A field of a struct is in some version in which the struct is, and all that is around it."""
+    for place, field in field_places(definition):
+        if not place.parents or not field.versions:
+            continue
+        outer = reduce(Versions.intersect, (parent.versions for parent in place.parents))
+        if outer and not field.versions.intersect(outer):
+            yield of_place(
+                definition,
+                place,
+                "versions",
+                f"its versions {field.versions} are none of those around it, {outer}",
+            )
+
+
+def common_struct_versions(definition: Definition) -> Iterator[Finding]:
+    """A field that holds a common struct is in some version in which the struct is.
+
+    It is in none before the struct's first, where the reference has no schema of the struct.
+    """
+    valid = definition.spec.valid_versions
+    common = {place.spec.name: place.spec for place in definition.structs()}
+    for place, field in field_places(definition):
+        struct = common.get(field.element_type)
+        if struct is None or not struct.versions or not field.versions:
+            continue
+        used = reduce(Versions.intersect, (around.versions for around in place.parents), valid)
+        used = used.intersect(field.versions)
+        known = struct.versions.intersect(valid or struct.versions)
+        if not field.versions.intersect(struct.versions) or (used and not known):
+            yield of_place(
+                definition,
+                place,
+                "versions",
+                f"its versions {field.versions} are none of those of the struct {struct.name}, "
+                f"{struct.versions}",
+            )
+        elif used and used.lowest < known.lowest:
+            yield of_place(
+                definition,
+                place,
+                "versions",
+                f"is in version {used.lowest}, before the first of the struct {struct.name}, "
+                f"whose versions are {struct.versions}",
+            )
+
+
+def nullable_type(definition: Definition) -> Iterator[Finding]:
+    """Strings, bytes, records, arrays and structs can be null; numbers, bools and uuids cannot."""
+    for place, field in field_places(definition):
+        can_be = field.type not in PRIMITIVE_TYPES or field.type in _NULLABLE_TYPES
+        if field.nullable_versions and not can_be:
+            yield of_place(
+                definition, place, "nullableVersions", f"a field of type {field.type} has no null"
+            )
+
+
+# Of fields: types
+
+
+def known_type(definition: Definition) -> Iterator[Finding]:
+    """A type is a primitive one, a struct that is defined, or an array of either."""
+    structs = {name for name, _ in defining_places(definition)}
+    common = {place.spec.name for place in definition.structs()}
+    for place, field in field_places(definition):
+        name = field.element_type
+        if name in PRIMITIVE_TYPES and field.type != "[]records":
+            continue
+        if field.type == "[]records":
+            reason = "an array of records, which are no elements; put them into a struct"
+        elif name.startswith("[]"):
+            reason = "an array of arrays; put the inner one into a struct"
+        elif not name:
+            reason = "an array without a type for its elements"
+        elif name.lower() in PRIMITIVE_TYPES:
+            reason = f"{name!r} is no type; {name.lower()} is"
+        elif _STRUCT_NAME.fullmatch(name) is None:
+            reason = f"{name!r} is no type, and no name that a struct can have"
+        elif name == definition.spec.name and name not in structs:
+            reason = f"is recursive: {name} holds {name}, the message itself"
+        elif name not in structs:
+            reason = f"the struct {name} is not defined: it has no fields"
+        elif name not in common and not field.fields:
+            reason = f"the struct {name} is used twice; define it in commonStructs"
+        else:
+            continue
+        yield of_place(definition, place, "type", reason)
+
+
+def fields_of_struct(definition: Definition) -> Iterator[Finding]:
+    """Only a struct, or an array of structs, has fields."""
+    for place, field in field_places(definition):
+        if field.fields and field.element_type in PRIMITIVE_TYPES:
+            yield of_place(
+                definition, place, "fields", f"a field of type {field.type} cannot have fields"
+            )
+
+
+def default_fits(definition: Definition) -> Iterator[Finding]:
+    """A default is a value of the type, and null only where the field is always nullable."""
+    for place, field in field_places(definition):
+        reason = fault_of_default(field)
+        if reason is not None:
+            yield of_place(definition, place, "default", f"default: {reason}")
+
+
+def entity_type(definition: Definition) -> Iterator[Finding]:
+    """An entity type is known, and has one base type."""
+    for place, field in field_places(definition):
+        if field.entity_type is None:
+            continue
+        if field.entity_type not in ENTITY_TYPES:
+            reason = f"{field.entity_type!r} is no entity type: use {', '.join(ENTITY_TYPES)}"
+            yield of_place(definition, place, "entityType", reason)
+            continue
+        wanted = ENTITY_TYPES[field.entity_type]
+        if wanted is not None and field.element_type != wanted:
+            yield of_place(
+                definition,
+                place,
+                "entityType",
+                f"a {field.entity_type} is of type {wanted}, not {field.element_type}",
+            )
+
+
+def zero_copy_bytes(definition: Definition) -> Iterator[Finding]:
+    """Only bytes can be taken without a copy."""
+    for place, field in field_places(definition):
+        if field.zero_copy and field.type != "bytes":
+            yield of_place(
+                definition, place, "zeroCopy", f"zeroCopy is for bytes, not for {field.type}"
+            )
+
+
+def field_flexible_versions(definition: Definition) -> Iterator[Finding]:
+    """Only strings and bytes may be flexible in other versions than their message, in fewer."""
+    spec = definition.spec
+    for place, field in field_places(definition):
+        if field.flexible_versions is None:
+            continue
+        beyond = not spec.flexible_versions.covers(field.flexible_versions)
+        if field.type in {"string", "bytes"} and beyond and spec.valid_versions:
+            yield of_place(
+                definition,
+                place,
+                "flexibleVersions",
+                f"flexibleVersions {field.flexible_versions} are not all among those of the "
+                f"message, {spec.flexible_versions}",
+            )
+        elif field.type not in {"string", "bytes"}:
+            yield of_place(
+                definition,
+                place,
+                "flexibleVersions",
+                f"only string and bytes have flexibleVersions of their own, not {field.type}",
+            )
+
+
+# Of fields: keys and tags
+
+
+def map_key_place(definition: Definition) -> Iterator[Finding]:
+    """A key is a single value in a struct, and no tagged field.
+
+    Arrays and structs are mutable in Python, so that no index can hold them.
+    """
+    for place, field in field_places(definition):
+        if field.map_key and not place.parents:
+            yield of_place(
+                definition, place, "mapKey", "a field of the message itself cannot be a mapKey"
+            )
+        if field.map_key and field.tag is not None:
+            yield of_place(definition, place, "mapKey", "a tagged field cannot be a mapKey")
+        if field.map_key and field.type not in PRIMITIVE_TYPES:
+            yield of_place(
+                definition, place, "mapKey", f"a field of type {field.type} cannot be a mapKey"
+            )
+
+
+def tag_numbers(definition: Definition) -> Iterator[Finding]:
+    """The tags of a struct are 0, 1, 2 …, in any order, each once."""
+    for group in field_groups(definition):
+        seen: dict[int, str] = {}
+        tagged = [(place, field.tag) for place, field in group if field.tag is not None]
+        for place, tag in tagged:
+            if tag < 0:
+                yield of_place(definition, place, "tag", f"the tag {tag} is negative")
+            elif tag in seen:
+                yield of_place(
+                    definition, place, "tag", f"the tag {tag} is that of {seen[tag]} too"
+                )
+            elif tag >= len(tagged):
+                missing = min(set(range(len(tagged))) - {number for _, number in tagged})
+                yield of_place(
+                    definition, place, "tag", f"the tag {tag} leaves a hole; use {missing} first"
+                )
+            seen.setdefault(tag, place.path)
+
+
+def tag_and_tagged_versions(definition: Definition) -> Iterator[Finding]:
+    """A tag and taggedVersions stand together or not at all."""
+    for place, field in field_places(definition):
+        if field.tag is not None and not field.tagged_versions:
+            yield of_place(definition, place, "tag", "has a tag, but no taggedVersions")
+        if field.tag is None and field.tagged_versions:
+            yield of_place(definition, place, "taggedVersions", "has taggedVersions, but no tag")
+
+
+def tagged_versions_range(definition: Definition) -> Iterator[Finding]:
+    """Tagged versions have no end, and lie within the field's and the flexible versions.
+
+    Where the field has flexible versions of its own, those count.
+    """
+    of_message = definition.spec.flexible_versions
+    for place, field in field_places(definition):
+        tagged = field.tagged_versions
+        flexible = of_message if field.flexible_versions is None else field.flexible_versions
+        if not tagged:
+            continue
+        if not tagged.open_ended:
+            reason = f"taggedVersions {tagged} has an end; write {tagged.lowest}+"
+            yield of_place(definition, place, "taggedVersions", reason)
+        elif not field.versions.covers(tagged):
+            reason = f"taggedVersions {tagged} are not all among its versions {field.versions}"
+            yield of_place(definition, place, "taggedVersions", reason)
+        if not flexible.covers(tagged) and (tagged.open_ended or not flexible):
+            reason = f"taggedVersions {tagged} are not all among the flexibleVersions {flexible}"
+            yield of_place(definition, place, "taggedVersions", reason)
+
+
+def tagged_null(definition: Definition) -> Iterator[Finding]:
+    """A tagged field is nullable in all of its tagged versions, or in none."""
+    for place, field in field_places(definition):
+        both = field.nullable_versions.intersect(field.tagged_versions)
+        if both and both != field.tagged_versions:
+            yield of_place(
+                definition,
+                place,
+                "nullableVersions",
+                f"is nullable in some of its taggedVersions {field.tagged_versions}, "
+                f"in {both}; it must be in all or in none",
+            )
+
+
+def tagged_records(definition: Definition) -> Iterator[Finding]:
+    """Records are never tagged: their length is not known beforehand."""
+    for place, field in field_places(definition):
+        if field.type == "records" and field.tagged_versions:
+            yield of_place(definition, place, "taggedVersions", "records cannot be tagged")

@@ -1,0 +1,186 @@
+"""Rules about a message as a whole: its file, its name, its versions, where it is listened for.
+
+Of a message without valid versions, which only keeps its api key from being used again, the
+reference generator looks at no other key. One function a rule; `rules` has the table of all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from kproto.schema.versions import Versions
+
+from ..errors import DefinitionError
+from ..reading.parser import Definition
+from .finding import Finding, of_message
+
+__all__ = ["LISTENERS"]
+
+#: Where a request may be listened for; zkBroker is known up to 3.9.
+LISTENERS: Final = ("zkBroker", "broker", "controller")
+
+_NAME = re.compile(r"[A-Z][A-Za-z0-9]*", re.ASCII)
+
+
+# Of the file
+
+
+def repeated_keys(definition: Definition) -> Iterator[Finding]:
+    """A key that stands twice with the same value is odd; with another, the reader refuses it.
+
+    Kafka 3.9.2 has `versions` twice in fields of its DescribeTopicPartitions request and response.
+    """
+    for error in definition.repeated:
+        yield Finding(error, accepted=True)
+
+
+def trailing_content(definition: Definition) -> Iterator[Finding]:
+    """Content behind the end is refused when reading, unless the profile is lenient."""
+    if definition.trailing_line is not None:
+        error = DefinitionError(
+            "there is content behind the end of the definition",
+            file=definition.file,
+            line=definition.trailing_line,
+        )
+        yield Finding(error, accepted=True)
+
+
+# Of the message
+
+
+def message_name(definition: Definition) -> Iterator[Finding]:
+    """A message's name becomes the name of a class and of a module."""
+    name = definition.spec.name
+    if _NAME.fullmatch(name) is None:
+        yield of_message(
+            definition,
+            "name",
+            f"{name!r} is no name of a message: use ASCII letters and digits, a capital first",
+        )
+
+
+def rpc_name(definition: Definition) -> Iterator[Finding]:
+    """A request is called …Request and a response …Response."""
+    suffix = {"request": "Request", "response": "Response"}.get(definition.spec.type)
+    if suffix is not None and not definition.spec.name.endswith(suffix):
+        yield of_message(
+            definition,
+            "name",
+            f"the name of a {definition.spec.type} must end with {suffix}, "
+            f"as {definition.spec.name!r} does not",
+        )
+
+
+def tabled_api_key(definition: Definition) -> Iterator[Finding]:
+    """What is found by its api key has one, also where it only keeps it from being used again.
+
+    The reference puts requests, responses and metadata into tables by api key, and cannot go on
+    without one.
+    """
+    spec = definition.spec
+    if spec.type in {"request", "response", "metadata"} and spec.api_key is None:
+        yield of_message(definition, "type", f"a {spec.type} must have an apiKey")
+
+
+def api_key_range(definition: Definition) -> Iterator[Finding]:
+    """An api key is an int16 on the wire, and none is negative."""
+    key = definition.spec.api_key
+    if key is not None and not 0 <= key <= 32767:
+        yield of_message(definition, "apiKey", f"{key} is no api key: use 0 to 32767")
+
+
+def valid_versions_closed(definition: Definition) -> Iterator[Finding]:
+    """The valid versions of a message have an end."""
+    versions = definition.spec.valid_versions
+    if versions and versions.open_ended:
+        yield of_message(
+            definition,
+            "validVersions",
+            f"validVersions {versions} has no end; name the highest version",
+        )
+
+
+def flexible_versions_stated(definition: Definition) -> Iterator[Finding]:
+    """Who has valid versions must say which of them are flexible. The legacy profile may not."""
+    if definition.spec.valid_versions and not definition.states("flexibleVersions"):
+        yield of_message(
+            definition,
+            "flexibleVersions",
+            'there is no "flexibleVersions"; write 0+ for a new message, none for none',
+        )
+
+
+def flexible_versions_open(definition: Definition) -> Iterator[Finding]:
+    """What is flexible once stays so."""
+    versions = definition.spec.flexible_versions
+    if definition.spec.valid_versions and versions and not versions.open_ended:
+        yield of_message(
+            definition,
+            "flexibleVersions",
+            f"flexibleVersions {versions} has an end; write {versions.lowest}+ or none",
+        )
+
+
+def deprecated_versions_valid(definition: Definition) -> Iterator[Finding]:
+    """A version that is deprecated should be a valid one."""
+    spec = definition.spec
+    if spec.valid_versions and not spec.valid_versions.covers(spec.deprecated_versions):
+        yield of_message(
+            definition,
+            "deprecatedVersions",
+            f"deprecatedVersions {spec.deprecated_versions} are not all among the valid versions "
+            f"{spec.valid_versions}",
+            accepted=True,
+        )
+
+
+def listeners_of_request(definition: Definition) -> Iterator[Finding]:
+    """Only a request is listened for, and only where Kafka has listeners."""
+    spec = definition.spec
+    if spec.listeners and spec.type != "request" and spec.valid_versions:
+        yield of_message(definition, "listeners", f"a {spec.type} has no listeners")
+    for listener in spec.listeners:
+        if listener not in LISTENERS:
+            yield of_message(
+                definition,
+                "listeners",
+                f"{listener!r} is no listener: use {', '.join(LISTENERS)}",
+            )
+    for listener, count in Counter(spec.listeners).items():
+        if count > 1:
+            yield of_message(definition, "listeners", f"the listener {listener} stands twice")
+
+
+def unstable_request(definition: Definition) -> Iterator[Finding]:
+    """Only a request has an unstable version: its response follows it."""
+    spec = definition.spec
+    if spec.latest_version_unstable and spec.type != "request" and spec.valid_versions:
+        yield of_message(
+            definition,
+            "latestVersionUnstable",
+            f"a {spec.type} cannot have latestVersionUnstable, only a request",
+        )
+
+
+def coordinator_record(definition: Definition) -> Iterator[Finding]:
+    """A coordinator's key and value have an api key; a key has version 0 alone, not flexible."""
+    spec = definition.spec
+    if not spec.type.startswith("coordinator-") or not spec.valid_versions:
+        return
+    if spec.api_key is None:
+        yield of_message(definition, "type", f"a {spec.type} must have an apiKey")
+    if spec.type == "coordinator-key" and spec.valid_versions != Versions.single(0):
+        yield of_message(
+            definition,
+            "validVersions",
+            f"the validVersions of a coordinator-key must be 0, not {spec.valid_versions}",
+        )
+    if spec.type == "coordinator-key" and spec.flexible_versions:
+        yield of_message(
+            definition,
+            "flexibleVersions",
+            f"a coordinator-key cannot be flexible; write none, not {spec.flexible_versions}",
+        )

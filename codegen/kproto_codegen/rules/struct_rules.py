@@ -1,0 +1,269 @@
+"""Rules about structs: their names, those of their fields, how they stand in each other.
+
+One function a rule; `rules` has the table of all. The message itself counts as a struct here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import Final
+
+from kproto.schema.naming import attribute_name, class_name, snake_case
+from kproto.schema.specs import FieldSpec, StructSpec
+from kproto.schema.versions import NO_VERSIONS, Versions
+
+from ..reading.parser import Definition, Place
+from ..struct_versions import first_gap, versions_in_use, versions_with_bytes
+from .finding import (
+    Finding,
+    defining_places,
+    field_groups,
+    field_places,
+    of_message,
+    of_place,
+)
+
+__all__ = ["MAX_EXPANDED_FIELDS", "MAX_NAME_LENGTH", "MAX_STRUCT_DEPTH"]
+
+#: How deep structs may stand in structs. Kafka's deepest message has 5 levels; code that walks
+#: a message, here or in Kafka's classes, calls itself once a level.
+MAX_STRUCT_DEPTH: Final = 32
+
+#: How many fields a message may have with every use of a struct counted anew. Kafka's largest
+#: has fewer than 100; common structs that hold each other twice grow without bound else.
+MAX_EXPANDED_FIELDS: Final = 10_000
+
+#: How long a name may be. Kafka's longest has 45 characters; file systems take 255 with the
+#: underscores and the suffix that the name of a module gets.
+MAX_NAME_LENGTH: Final = 120
+
+_FIELD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*", re.ASCII)
+_STRUCT_NAME = re.compile(r"[A-Z][A-Za-z0-9]*", re.ASCII)
+
+
+def struct_defined_once(definition: Definition) -> Iterator[Finding]:
+    """A struct is defined in one place: among the common ones, or with one field."""
+    first: dict[str, int] = {}
+    for name, place in defining_places(definition):
+        if name in first:
+            yield of_place(
+                definition,
+                place,
+                "fields",
+                f"the struct {name} is defined twice, first on line {first[name]}",
+            )
+        first.setdefault(name, place.line)
+
+
+def struct_name(definition: Definition) -> Iterator[Finding]:
+    """A struct's name becomes the name of a class beside the message's."""
+    for place in definition.structs():
+        name = place.spec.name
+        if _STRUCT_NAME.fullmatch(name) is None:
+            reason = "use ASCII letters and digits, a capital first"
+            yield of_place(definition, place, "name", f"{name!r} is no name of a struct: {reason}")
+    for name, place in defining_places(definition):
+        if name == definition.spec.name:
+            yield of_place(
+                definition, place, "type", f"the struct {name} has the name of its message"
+            )
+
+
+def struct_names_in_python(definition: Definition) -> Iterator[Finding]:
+    """No two structs of a message need the same class or function in its module.
+
+    Java tells `TopicID` from `TopicId`; the functions that read and write them here do not.
+    """
+    spec = definition.spec
+    first = dict.fromkeys(_python_names(spec.name, spec.fields), spec.name)
+    for name, place in defining_places(definition):
+        if name == spec.name:  # which is for struct_name to say
+            continue
+        made = _python_names(name, place.spec.fields)
+        other = next((first[entry] for entry in made if first.get(entry, name) != name), None)
+        if other is not None:
+            reason = f"the struct {name} and {other} would have the same names in Python"
+            yield of_place(definition, place, "type", reason)
+        for entry in made:
+            first.setdefault(entry, name)
+
+
+def _python_names(name: str, fields: Sequence[FieldSpec]) -> list[str]:
+    """The names in a module that a struct, or the message, takes."""
+    made = [class_name(name), snake_case(name)]
+    if any(field.map_key for field in fields):
+        made.append(f"{class_name(name)}Collection")
+    if any(field.tag is not None for field in fields):
+        made.append(f"{snake_case(name)}_tags")
+    return made
+
+
+def name_lengths(definition: Definition) -> Iterator[Finding]:
+    """A name is short enough for the name of a file, also with underscores between its words."""
+    spec = definition.spec
+    if len(spec.name) > MAX_NAME_LENGTH:
+        yield of_message(definition, "name", _too_long("a message", spec.name))
+    for place in [*definition.structs(), *definition.fields()]:
+        if len(place.spec.name) > MAX_NAME_LENGTH:
+            short = replace(place, path=f"{place.path[:MAX_NAME_LENGTH]}…")
+            reason = _too_long("a field or struct", place.spec.name)
+            yield of_place(definition, short, "name", reason)
+    for place, field in field_places(definition):
+        if len(field.element_type) > MAX_NAME_LENGTH:
+            yield of_place(definition, place, "type", _too_long("a type", field.element_type))
+
+
+def _too_long(what: str, name: str) -> str:
+    return f"the name of {what} has {len(name)} characters; at most {MAX_NAME_LENGTH}"
+
+
+def field_names(definition: Definition) -> Iterator[Finding]:
+    """Names are ASCII letters and digits, and no two of one struct are the same in Python."""
+    for group in field_groups(definition):
+        seen: dict[str, str] = {}
+        for place, field in group:
+            if _FIELD_NAME.fullmatch(field.name) is None:
+                reason = "use ASCII letters and digits, a letter first"
+                yield of_place(
+                    definition, place, "name", f"{field.name!r} is no name of a field: {reason}"
+                )
+                continue
+            attribute = attribute_name(field.name, of_message=not place.parents)
+            if attribute in seen:
+                first = seen[attribute]
+                reason = "" if first == field.name else f", as {attribute} in Python"
+                yield of_place(
+                    definition, place, "name", f"is the name of the field {first} too{reason}"
+                )
+            seen.setdefault(attribute, field.name)
+
+
+def no_recursion(definition: Definition) -> Iterator[Finding]:
+    """A struct does not hold itself, and structs nest and multiply within bounds."""
+    children = {name: list(_struct_fields(place)) for name, place in defining_places(definition)}
+    places = dict(defining_places(definition))
+    sizes: dict[str, tuple[int, int]] = {}
+    for start in children:
+        cycle = _measure(start, children, sizes)
+        if cycle is not None:
+            way = " holds ".join(cycle)
+            yield of_place(definition, places[start], "fields", f"is recursive: {way}")
+            return
+    own = [field.element_type for field in definition.spec.fields]
+    depth = max((sizes.get(name, (0, 0))[0] for name in own), default=0)
+    count = len(own) + sum(sizes.get(name, (0, 0))[1] for name in own)
+    if depth > MAX_STRUCT_DEPTH:
+        yield of_message(
+            definition, "fields", f"structs are nested {depth} deep; at most {MAX_STRUCT_DEPTH}"
+        )
+    if count > MAX_EXPANDED_FIELDS:
+        yield of_message(
+            definition,
+            "fields",
+            f"the message has {count} fields, those of structs counted at each use; "
+            f"at most {MAX_EXPANDED_FIELDS}",
+        )
+
+
+def _struct_fields(place: Place) -> Iterator[str]:
+    return (field.element_type for field in place.spec.fields)
+
+
+def _measure(
+    start: str, children: dict[str, list[str]], sizes: dict[str, tuple[int, int]]
+) -> list[str] | None:
+    """Put depth and number of fields of `start` and all below into `sizes`; or return a cycle.
+
+    Without recursion of its own, since what it measures may be deeper than the stack.
+    """
+    path: list[str] = []
+    todo = [(start, False)]
+    while todo:
+        name, done = todo.pop()
+        inner = children.get(name)
+        if inner is None or (name in sizes and not done):
+            continue
+        if done:
+            path.pop()
+            below = [sizes[child] for child in inner if child in sizes]
+            depth = 1 + max((size[0] for size in below), default=0)
+            sizes[name] = (depth, len(inner) + sum(size[1] for size in below))
+            continue
+        if name in path:
+            return [*path[path.index(name) :], name]
+        path.append(name)
+        todo.append((name, True))
+        todo += [(child, False) for child in inner]
+    return None
+
+
+def element_has_bytes(definition: Definition) -> Iterator[Finding]:
+    """An element of an array takes a byte or more in each version that has the array.
+
+    A reader refuses a count above the bytes left: elements without bytes could be written and not
+    read.
+    """
+    if any(no_recursion(definition)):
+        return
+    message = definition.spec
+    held, used = versions_with_bytes(message), versions_in_use(message)
+    defined = {name for name, _ in defining_places(definition)}
+    for place, field in field_places(definition):
+        name, holder = field.element_type, _holder_name(place) or message.name
+        if not field.is_array or name not in held or name not in defined:
+            continue
+        version = first_gap(field.versions.intersect(used.get(holder, NO_VERSIONS)), held[name])
+        if version is not None:
+            yield of_place(
+                definition,
+                place,
+                "versions",
+                f"its elements would have no bytes in version {version}, which is not flexible, "
+                f"and in which {name} has no field: give {name} one there, or the array other "
+                "versions",
+            )
+
+
+def struct_in_a_version(definition: Definition) -> Iterator[Finding]:
+    """A struct is in some version: a common one says one, and one in a field is in a valid one."""
+    valid = definition.spec.valid_versions
+    if not valid:
+        return
+    common = {place.spec.name: place for place in definition.structs()}
+    for name, place in common.items():
+        if not place.spec.versions:
+            yield of_place(definition, place, "versions", f"the struct {name} is in no version")
+    for name, place in defining_places(definition):
+        if name in common:
+            continue
+        around = [holder.versions for holder in place.parents]
+        outer = reduce(Versions.intersect, around, valid)
+        versions = place.spec.versions
+        told = versions and not reduce(Versions.intersect, around, versions)  # by nested_versions
+        if outer and not told and not versions.intersect(outer):
+            yield of_place(
+                definition,
+                place,
+                "versions",
+                f"the struct {name} is in no version: those of the field are {versions}, "
+                f"those around it {outer}",
+            )
+
+
+def inline_in_common(definition: Definition) -> Iterator[Finding]:
+    """A common struct holds other common ones, and defines none inside: none would be found."""
+    for name, place in defining_places(definition):
+        if place.parents and isinstance(place.parents[0], StructSpec):
+            reason = f"the struct {name} stands inside a common one; define it in commonStructs"
+            yield of_place(definition, place, "fields", reason)
+
+
+def _holder_name(place: Place) -> str:
+    """The struct in which a field stands; "" for the message."""
+    if not place.parents:
+        return ""
+    holder = place.parents[-1]
+    return holder.element_type if isinstance(holder, FieldSpec) else holder.name

@@ -1,0 +1,90 @@
+"""The rules of Kafka's message generator: the table of all, and how their findings are taken.
+
+The rules themselves, one function each, stand in `message_rules`, `struct_rules` and
+`field_rules`; what must hold between messages in `between`. They look at a parsed Definition; what
+a definition must have to be read at all is for `parser`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from kproto.schema.specs import MessageSpec
+
+from ..errors import DefinitionError
+from ..reading.parser import Definition
+from . import field_rules, message_rules, struct_rules
+from .finding import Finding, Profile, Rule
+
+__all__ = [
+    "DEFINITION_RULES",
+    "LEGACY_EXCEPTIONS",
+    "Finding",
+    "Profile",
+    "check_definition",
+    "checked_spec",
+]
+
+#: Every rule that looks at one definition.
+DEFINITION_RULES: Final[Sequence[Rule]] = (
+    message_rules.repeated_keys,
+    message_rules.trailing_content,
+    message_rules.message_name,
+    message_rules.rpc_name,
+    message_rules.tabled_api_key,
+    message_rules.api_key_range,
+    message_rules.valid_versions_closed,
+    message_rules.flexible_versions_stated,
+    message_rules.flexible_versions_open,
+    message_rules.deprecated_versions_valid,
+    message_rules.listeners_of_request,
+    message_rules.unstable_request,
+    message_rules.coordinator_record,
+    struct_rules.struct_defined_once,
+    struct_rules.struct_name,
+    struct_rules.struct_names_in_python,
+    struct_rules.name_lengths,
+    struct_rules.field_names,
+    struct_rules.no_recursion,
+    struct_rules.element_has_bytes,
+    struct_rules.struct_in_a_version,
+    struct_rules.inline_in_common,
+    field_rules.field_versions_used,
+    field_rules.nested_versions,
+    field_rules.common_struct_versions,
+    field_rules.nullable_type,
+    field_rules.known_type,
+    field_rules.fields_of_struct,
+    field_rules.default_fits,
+    field_rules.entity_type,
+    field_rules.zero_copy_bytes,
+    field_rules.field_flexible_versions,
+    field_rules.map_key_place,
+    field_rules.tag_numbers,
+    field_rules.tag_and_tagged_versions,
+    field_rules.tagged_versions_range,
+    field_rules.tagged_null,
+    field_rules.tagged_records,
+)
+
+#: Rules whose findings the legacy profile only reports.
+LEGACY_EXCEPTIONS: Final[frozenset[Rule]] = frozenset({message_rules.flexible_versions_stated})
+
+
+def check_definition(definition: Definition, *, profile: Profile = Profile.STRICT) -> list[Finding]:
+    """What the rules find in one definition, in the order of the lines."""
+    found = []
+    for rule in DEFINITION_RULES:
+        lenient = profile is Profile.LEGACY and rule in LEGACY_EXCEPTIONS
+        found += [Finding(entry.error, entry.accepted or lenient) for entry in rule(definition)]
+    return sorted(found, key=lambda finding: finding.error.line or 0)
+
+
+def checked_spec(definition: Definition, *, profile: Profile = Profile.STRICT) -> MessageSpec:
+    """The spec of a definition that breaks no rule. Raises DefinitionError with every fault."""
+    found = check_definition(definition, profile=profile)
+    faults = [finding.error for finding in found if not finding.accepted]
+    if faults:
+        raise DefinitionError.of(faults)
+    return definition.spec

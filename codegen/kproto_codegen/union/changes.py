@@ -1,0 +1,171 @@
+"""What changed between two releases, and whether it breaks who speaks the older one.
+
+The rules are those of Kafka's guide to its message definitions ("Incompatible Changes"): a
+version that was released stays as it is. It owns the judgement; `comparison` finds what differs,
+`history` which messages belong together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kproto.schema.layout import layout
+from kproto.schema.specs import MessageSpec
+from kproto.schema.versions import Versions
+
+from ..releases.release import Release
+from .comparison import DifferenceKind, compare_layouts
+from .history import MESSAGE_RENAMED, MESSAGE_RENUMBERED, Union, changed_type, unite
+
+__all__ = ["Change", "format_changes", "release_changes"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change of a message, over the versions that it concerns.
+
+    Versions are numbered as in the newer release, those that it dropped as in the older. Not
+    every change breaks: a new name, a new tagged field, or a change to a version that the older
+    release called unstable are compatible.
+    """
+
+    message: str
+    versions: tuple[int, ...]
+    kind: str
+    field: str
+    detail: str
+    breaking: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """This change as plain data."""
+        return {
+            "message": self.message,
+            "versions": list(self.versions),
+            "kind": self.kind,
+            "field": self.field,
+            "detail": self.detail,
+            "breaking": self.breaking,
+        }
+
+
+def release_changes(old: Release, new: Release) -> list[Change]:
+    """Every change from `old` to `new` to what `old` had, by message. Additions are no change.
+
+    Raises DefinitionError when the two cannot be compared.
+    """
+    now = {message.name: message for message in new.messages}
+    other = [each for each in old.messages if changed_type(each, now)]
+    old = replace(old, messages=tuple(each for each in old.messages if each not in other))
+    united = unite([old, new])
+    found: dict[tuple[str, str, str, str, bool], list[int]] = {}
+    for message in other:
+        detail = f"was {message.type}; is {now[message.name].type}"
+        if message.valid_versions:  # else nothing of it was ever released
+            key = (message.name, "message type changed", "", detail, True)
+            found[key] = [*message.valid_versions]
+    for message in old.messages:
+        for version in message.valid_versions:
+            unstable = _is_unstable(old, message, version)
+            for entry in _version_changes(united, new, message, version, unstable=unstable):
+                key = (entry.message, entry.kind, entry.field, entry.detail, entry.breaking)
+                found.setdefault(key, []).extend(entry.versions)
+    changes = [
+        Change(name, tuple(sorted(versions)), kind, field, detail, breaking)
+        for (name, kind, field, detail, breaking), versions in found.items()
+    ]
+    return sorted(changes, key=lambda c: (not c.breaking, c.message, c.versions, c.kind, c.field))
+
+
+def _is_unstable(release: Release, message: MessageSpec, version: int) -> bool:
+    """Whether the release marked the version as not final. A response follows its request."""
+    if message.type == "response":
+        requests = (
+            other
+            for other in release.messages
+            if other.type == "request"
+            and (other.module, other.api_key) == (message.module, message.api_key)
+        )
+        return any(_is_unstable(release, request, version) for request in requests)
+    return message.latest_version_unstable and version == message.valid_versions.highest
+
+
+def _version_changes(
+    united: Union, new: Release, message: MessageSpec, version: int, *, unstable: bool
+) -> Iterator[Change]:
+    """What became of one version of the older release."""
+    merged, number = united.resolve(message.name, version, message.type)
+    now = next((entry for entry in new.messages if entry.name == merged.name), None)
+    if now is None or number not in now.valid_versions:
+        gone = now is None or not now.valid_versions
+        kind, detail = ("message dropped", "") if gone else ("version dropped", _range_left(now))
+        yield _change(message.name, version, kind, "", detail, breaking=True, unstable=unstable)
+        return
+
+    def change(kind: str, field: str, detail: str, *, breaking: bool) -> Change:
+        return _change(now.name, number, kind, field, detail, breaking=breaking, unstable=unstable)
+
+    if version != number:
+        yield change(MESSAGE_RENUMBERED, "", f"was {message.name} v{version}", breaking=False)
+    elif message.name != now.name:
+        yield change(MESSAGE_RENAMED, "", f"was {message.name}", breaking=False)
+    elif message.type == now.type and message.api_key != now.api_key:
+        detail = f"was {message.api_key}; is {now.api_key}"
+        yield change("api key changed", "", detail, breaking=True)
+    for found in compare_layouts(layout(message, version), layout(now, number)):
+        breaking = found.kind.other_bytes or found.kind is DifferenceKind.DEFAULT
+        yield change(found.kind.value, found.field, found.detail, breaking=breaking)
+
+
+def _change(
+    message: str,
+    version: int,
+    kind: str,
+    field: str,
+    detail: str,
+    *,
+    breaking: bool,
+    unstable: bool,
+) -> Change:
+    """One change of one version; what would break breaks nobody while the version is unstable."""
+    if breaking and unstable:
+        detail = f"{detail} (unstable before)".lstrip()
+    return Change(message, (version,), kind, field, detail, breaking and not unstable)
+
+
+def _range_left(message: MessageSpec | None) -> str:
+    return "" if message is None else f"now {message.valid_versions}"
+
+
+def format_changes(changes: Sequence[Change]) -> str:
+    """The changes as a table, a line each."""
+    header = ("", "MESSAGE", "VERSIONS", "CHANGE", "FIELD", "DETAIL")
+    rows = [
+        (
+            "breaking" if change.breaking else "compatible",
+            change.message,
+            _ranges(change.versions),
+            change.kind,
+            change.field,
+            change.detail,
+        )
+        for change in changes
+    ]
+    widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
+    lines = (
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in [header, *rows]
+    )
+    return "\n".join(lines)
+
+
+def _ranges(versions: Sequence[int]) -> str:
+    """`0-2, 5` for 0, 1, 2, 5."""
+    parts: list[Versions] = []
+    for version in versions:
+        if parts and parts[-1].highest == version - 1:
+            parts[-1] = Versions(parts[-1].lowest, version)
+        else:
+            parts.append(Versions.single(version))
+    return ", ".join(str(part) for part in parts)

@@ -1,0 +1,443 @@
+"""One definition out of an older and a newer one of the same message.
+
+The newer decides all versions that it has; the versions that only the older has come from the
+older, field by field. It owns how fields find each other and how their version ranges join.
+Which two messages are the same is for `history`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+from kproto.schema.layout import StructLayout, WireType, layout
+from kproto.schema.specs import PRIMITIVE_TYPES, FieldSpec, MessageSpec, StructSpec
+from kproto.schema.versions import MAX_VERSION, NO_VERSIONS, Versions
+
+from ..errors import DefinitionError
+
+__all__ = ["merge_messages", "wire_form"]
+
+#: The layout of one version without names: two that are equal mean the same bytes.
+WireForm: TypeAlias = tuple[Any, ...]
+
+
+def wire_form(struct: StructLayout) -> WireForm:
+    """What a layout does to bytes: types, nullability, encodings and tags, without names."""
+    return (
+        struct.flexible,
+        tuple(_type_form(entry.type) for entry in struct.fields),
+        tuple((entry.tag, _type_form(entry.type)) for entry in struct.tagged),
+    )
+
+
+def _type_form(wire: WireType) -> WireForm:
+    element = None if wire.element is None else _type_form(wire.element)
+    inner = None if wire.struct is None else wire_form(wire.struct)
+    kind = "bytes" if wire.kind == "records" else wire.kind
+    return (kind, wire.compact, wire.nullable, element, inner)
+
+
+def _places_form(struct: StructLayout) -> WireForm:
+    """What a layout does to bytes outside of tagged fields."""
+    return (struct.flexible, tuple(_place_form(entry.type) for entry in struct.fields))
+
+
+def _place_form(wire: WireType) -> WireForm:
+    element = None if wire.element is None else _place_form(wire.element)
+    inner = None if wire.struct is None else _places_form(wire.struct)
+    kind = "bytes" if wire.kind == "records" else wire.kind
+    return (kind, wire.compact, wire.nullable, element, inner)
+
+
+class _GapError(Exception):
+    """Two version ranges do not join into one. Never leaves this module."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """Which versions come from the older definition, and which from the newer.
+
+    `below` and `above` are the older's own; `newer` reaches up without end when nothing is above.
+    """
+
+    below: Versions
+    newer: Versions
+    above: Versions
+
+    @classmethod
+    def of(cls, old: Versions, new: Versions) -> _Axis:
+        below = old.intersect(Versions(0, new.lowest - 1))
+        above = old.intersect(Versions(new.highest + 1, MAX_VERSION))
+        if above:
+            return cls(below, new, Versions(above.lowest, MAX_VERSION))
+        return cls(below, Versions(new.lowest, MAX_VERSION), NO_VERSIONS)
+
+    @property
+    def keeps_old(self) -> bool:
+        """Whether any version comes from the older definition."""
+        return bool(self.below or self.above)
+
+    def join(self, old: Versions, new: Versions) -> Versions:
+        """What `old` says of the older's versions and `new` of the newer's. Raises _GapError."""
+        joined = NO_VERSIONS
+        for part in (old.intersect(self.below), new.intersect(self.newer)):
+            joined = _join(joined, part)
+        return _join(joined, old.intersect(self.above))
+
+    def misses_old(self, versions: Versions) -> bool:
+        """Whether some version of the older's own is not in `versions`."""
+        return not (versions.covers(self.below) and versions.covers(self.above))
+
+    def touches_old(self, versions: Versions) -> bool:
+        """Whether some version of the older's own is in `versions`."""
+        return bool(versions.intersect(self.below) or versions.intersect(self.above))
+
+
+def _join(first: Versions, second: Versions) -> Versions:
+    if first and second and first.highest + 1 < second.lowest:
+        raise _GapError
+    return first.span(second)
+
+
+def merge_messages(old: MessageSpec, new: MessageSpec) -> MessageSpec:
+    """The message that covers the versions of both, each as last released.
+
+    Fields that the newer calls otherwise with the same bytes get the older name as an alias.
+    Raises DefinitionError when no single definition can say both.
+    """
+    formerly = tuple(dict.fromkeys((*old.formerly, *new.formerly)))
+    if not new.valid_versions:
+        return replace(old, formerly=formerly)
+    if not old.valid_versions:
+        return replace(new, formerly=formerly)
+    if _apart(old.valid_versions, new.valid_versions):
+        raise DefinitionError(
+            f"versions {old.valid_versions} of one release and {new.valid_versions} of the next "
+            "leave a gap that no release fills; add a release between them",
+            field=new.name,
+        )
+    try:
+        merged = _Merger(old, new).message()
+    except _GapError:
+        raise DefinitionError(
+            "a field, or the flexible versions, would have versions with a hole in the union",
+            field=new.name,
+        ) from None
+    _verify(merged, old, new)
+    return replace(merged, formerly=formerly)
+
+
+def _apart(old: Versions, new: Versions) -> bool:
+    return old.highest + 1 < new.lowest or new.highest + 1 < old.lowest
+
+
+def _verify(merged: MessageSpec, old: MessageSpec, new: MessageSpec) -> None:
+    """Every version must have kept the bytes that its own definition gives it."""
+    for version in merged.valid_versions:
+        source = new if version in new.valid_versions else old
+        if wire_form(layout(merged, version)) != wire_form(layout(source, version)):
+            raise DefinitionError(
+                f"version {version} has other bytes in the union than in its own release",
+                field=merged.name,
+            )
+
+
+@dataclass(slots=True)
+class _Matches:
+    """How the fields of an older struct and a newer one belong together.
+
+    `by_new_name` gives the older field that a newer one continues, `unmatched` the older fields
+    that must be brought back.
+    """
+
+    old: Sequence[FieldSpec]
+    by_new_name: dict[str, FieldSpec] = field(default_factory=dict)
+    aliases: dict[str, list[str]] = field(default_factory=dict)
+    unmatched: list[FieldSpec] = field(default_factory=list)
+
+
+class _Merger:
+    """Merges two definitions of one message."""
+
+    def __init__(self, old: MessageSpec, new: MessageSpec) -> None:
+        self.old = old
+        self.new = new
+        self.axis = _Axis.of(old.valid_versions, new.valid_versions)
+        self.old_structs = {struct.name: struct.fields for struct in old.structs()}
+        self.new_structs = {struct.name: struct.fields for struct in new.structs()}
+        shared = old.valid_versions.intersect(new.valid_versions)
+        # From the versions that the older brings to the union, nearest first.
+        nearest = list(shared) if self.axis.below or not self.axis.above else list(shared)[::-1]
+        #: Where the bytes are the same but for tagged fields, which a reader may not know.
+        self.same_places = [
+            version
+            for version in nearest
+            if _places_form(layout(old, version)) == _places_form(layout(new, version))
+        ]
+        #: Old struct name -> the name that stands for it in the union.
+        self.struct_names: dict[str, str] = {}
+        #: New struct name -> how the old structs that it stands for match it.
+        self.struct_matches: dict[str, list[_Matches]] = {}
+        self.brought_back: dict[str, tuple[FieldSpec, ...]] = {}
+
+    def message(self) -> MessageSpec:
+        old, new, axis = self.old, self.new, self.axis
+        top = self._match(old.fields, new.fields)
+        fields = self._merged_fields(new.fields, [top])
+        structs = {
+            name: self._merged_fields(own, self.struct_matches.get(name, []))
+            for name, own in self.new_structs.items()
+        }
+        structs |= {
+            name: tuple(self._kept(entry) for entry in own if self.axis.touches_old(entry.versions))
+            for name, own in self.brought_back.items()
+        }
+        common = self._common_structs(fields, structs)
+        shell = replace(
+            new,
+            fields=tuple(_with_inner(entry, structs, common) for entry in fields),
+            common_structs=tuple(
+                StructSpec(
+                    name,
+                    versions,
+                    tuple(_with_inner(entry, structs, common) for entry in structs[name]),
+                )
+                for name, versions in common.items()
+            ),
+        )
+        if not axis.keeps_old:
+            return shell
+        return replace(
+            shell,
+            valid_versions=old.valid_versions.span(new.valid_versions),
+            flexible_versions=axis.join(old.flexible_versions, new.flexible_versions),
+            deprecated_versions=old.deprecated_versions.span(new.deprecated_versions),
+            latest_version_unstable=(
+                old.latest_version_unstable if axis.above else new.latest_version_unstable
+            ),
+            listeners=new.listeners or old.listeners,
+        )
+
+    # Which fields belong together
+
+    def _match(self, old: Sequence[FieldSpec], new: Sequence[FieldSpec]) -> _Matches:
+        """Match fields by wire position where the bytes agree, else by name and type."""
+        matches = _Matches(old)
+        taken: dict[str, FieldSpec] = {}
+        new_names = {entry.name for entry in new}
+        for before, after in self._same_position(old, new):
+            if before.name not in new_names:
+                aliases = matches.aliases.setdefault(after.name, [])
+                aliases += [before.name] if before.name not in aliases else []
+            free = before.name not in taken and after.name not in matches.by_new_name
+            if free and self._can_be_one(before, after):
+                taken[before.name] = after
+                matches.by_new_name[after.name] = before
+        by_name = {entry.name: entry for entry in new if entry.name not in matches.by_new_name}
+        for before in old:
+            twin = by_name.get(before.name)
+            if before.name not in taken and twin is not None and self._can_be_one(before, twin):
+                taken[before.name] = twin
+                matches.by_new_name[twin.name] = before
+        for before in old:
+            if before.name in taken:
+                self._match_structs(before, taken[before.name])
+            elif self.axis.touches_old(before.versions):
+                matches.unmatched.append(before)
+                self._bring_back(before)
+        return matches
+
+    def _same_position(
+        self, old: Sequence[FieldSpec], new: Sequence[FieldSpec]
+    ) -> Iterator[tuple[FieldSpec, FieldSpec]]:
+        for version in self.same_places:
+            before = _present(old, version, tagged=False)
+            after = _present(new, version, tagged=False)
+            if len(before) == len(after):  # not so in a struct that is nowhere in use
+                yield from zip(before, after, strict=True)
+            by_tag = {entry.tag: entry for entry in _present(new, version, tagged=True)}
+            for entry in _present(old, version, tagged=True):
+                twin = by_tag.get(entry.tag)
+                if twin is not None and self._alike(entry, twin, version):
+                    yield entry, twin
+
+    def _alike(self, old: FieldSpec, new: FieldSpec, version: int) -> bool:
+        """Whether two fields have the same bytes in a version, but for tagged fields inside."""
+        if _shape(old) != _shape(new) or old.element_type in PRIMITIVE_TYPES:
+            return _shape(old) == _shape(new)
+        before = _present(self.old_structs[old.element_type], version, tagged=False)
+        after = _present(self.new_structs[new.element_type], version, tagged=False)
+        return len(before) == len(after) and all(
+            self._alike(one, other, version) for one, other in zip(before, after, strict=True)
+        )
+
+    def _can_be_one(self, old: FieldSpec, new: FieldSpec) -> bool:
+        """Whether one field can say what both say, each for its versions."""
+        if _shape(old) != _shape(new):
+            return False
+        if old.tag is not None and new.tag is not None and old.tag != new.tag:
+            return False
+        try:
+            self._merged(old, new, [])
+        except _GapError:
+            return False
+        return True
+
+    def _match_structs(self, old: FieldSpec, new: FieldSpec) -> None:
+        before, after = old.element_type, new.element_type
+        if before in PRIMITIVE_TYPES or before in self.struct_names:
+            return
+        self.struct_names[before] = after
+        matches = self._match(self.old_structs[before], self.new_structs[after])
+        self.struct_matches.setdefault(after, []).append(matches)
+
+    def _bring_back(self, old: FieldSpec) -> None:
+        """Make sure that the struct of a field that only the older has is in the union."""
+        name = old.element_type
+        if name in PRIMITIVE_TYPES or name in self.struct_names:
+            return
+        if name in self.new_structs:
+            self._match_structs(old, old)
+            return
+        self.struct_names[name] = name
+        self.brought_back[name] = self.old_structs[name]
+        for inner in self.old_structs[name]:
+            self._bring_back(inner)
+
+    # What comes of them
+
+    def _merged_fields(
+        self, new: Sequence[FieldSpec], found: Sequence[_Matches]
+    ) -> tuple[FieldSpec, ...]:
+        fields = {entry.name: entry for entry in new}
+        order = [entry.name for entry in new]
+        for matches in found:
+            for entry in new:
+                aliases = matches.aliases.get(entry.name, [])
+                before = matches.by_new_name.get(entry.name)
+                fields[entry.name] = self._merged(before, fields[entry.name], aliases)
+            self._insert(matches, fields, order)
+        if not found and self.axis.keeps_old:
+            return tuple(self._merged(None, entry, []) for entry in new)
+        return tuple(fields[name] for name in order)
+
+    def _insert(self, matches: _Matches, fields: dict[str, FieldSpec], order: list[str]) -> None:
+        """Put the older's own fields behind what stood before them."""
+        continued = {before.name: after for after, before in matches.by_new_name.items()}
+        brought_back = {before.name for before in matches.unmatched}
+        position = 0
+        for before in matches.old:
+            if before.name in brought_back:
+                name = before.name if before.name not in fields else _old_name(before)
+                fields[name] = replace(self._kept(before), name=name)
+                order.insert(position, name)
+                position += 1
+            elif before.name in continued:
+                position = max(position, order.index(continued[before.name]) + 1)
+
+    def _merged(self, old: FieldSpec | None, new: FieldSpec, aliases: Sequence[str]) -> FieldSpec:
+        """One field for both. Raises _GapError when a version range of it would have a hole."""
+        inherited = () if old is None else old.aliases
+        names = dict.fromkeys((*new.aliases, *inherited, *aliases))
+        named = replace(new, aliases=tuple(name for name in names if name != new.name))
+        if not self.axis.keeps_old:
+            return named
+        if old is None:
+            return replace(named, versions=self.axis.join(NO_VERSIONS, new.versions))
+        join = self.axis.join
+        return replace(
+            named,
+            versions=join(old.versions, new.versions),
+            nullable_versions=join(
+                old.nullable_versions.intersect(old.versions),
+                new.nullable_versions.intersect(new.versions),
+            ),
+            tagged_versions=join(old.tagged_versions, new.tagged_versions),
+            tag=old.tag if new.tag is None else new.tag,
+            flexible_versions=self._field_flexible(old, new),
+            ignorable=new.ignorable or (old.ignorable and self.axis.misses_old(old.versions)),
+            entity_type=new.entity_type or old.entity_type,
+            about=new.about or old.about,
+        )
+
+    def _field_flexible(self, old: FieldSpec, new: FieldSpec) -> Versions | None:
+        if old.flexible_versions is None and new.flexible_versions is None:
+            return None
+        before, after = old.flexible_versions, new.flexible_versions
+        return self.axis.join(
+            self.old.flexible_versions if before is None else before,
+            self.new.flexible_versions if after is None else after,
+        )
+
+    def _kept(self, old: FieldSpec) -> FieldSpec:
+        """A field that only the older has, for its versions."""
+        name = self.struct_names.get(old.element_type, old.element_type)
+        prefix = "[]" if old.is_array else ""
+        versions = self.axis.join(old.versions, NO_VERSIONS)
+        return replace(
+            old,
+            type=prefix + name,
+            versions=versions,
+            nullable_versions=old.nullable_versions.intersect(versions),
+            tagged_versions=old.tagged_versions.intersect(versions),
+        )
+
+    def _common_structs(
+        self, fields: Sequence[FieldSpec], structs: dict[str, tuple[FieldSpec, ...]]
+    ) -> dict[str, Versions]:
+        """The structs that are defined beside the fields, and their versions."""
+        before = {struct.name: struct.versions for struct in self.old.common_structs}
+        common = {
+            struct.name: struct.versions
+            for struct in self.new.common_structs
+            if struct.name in structs  # else no field holds it
+        }
+        for old_name, name in self.struct_names.items():
+            if name in common and old_name in before:
+                common[name] = common[name].span(before[old_name])
+        uses: dict[str, list[FieldSpec]] = {}
+        for entry in (*fields, *(inner for own in structs.values() for inner in own)):
+            if entry.element_type in structs:
+                uses.setdefault(entry.element_type, []).append(entry)
+        for name, users in uses.items():
+            if len(users) > 1 or name in before:
+                versions = before.get(name, NO_VERSIONS)
+                for user in users:
+                    versions = versions.span(user.versions)
+                common.setdefault(name, versions)
+        return common
+
+
+def _present(fields: Sequence[FieldSpec], version: int, *, tagged: bool) -> list[FieldSpec]:
+    """The fields of a version in the order of their bytes."""
+    found = [
+        entry
+        for entry in fields
+        if version in entry.versions and (version in entry.tagged_versions) == tagged
+    ]
+    return sorted(found, key=lambda entry: entry.tag or 0) if tagged else found
+
+
+def _shape(entry: FieldSpec) -> str:
+    """A field's type, all structs being one, and records being the bytes that they are."""
+    name = "bytes" if entry.element_type == "records" else entry.element_type
+    return ("[]" if entry.is_array else "") + (name if name in PRIMITIVE_TYPES else "struct")
+
+
+def _old_name(entry: FieldSpec) -> str:
+    """The name of an older field whose own name the newer uses for something else."""
+    return f"{entry.name}V{entry.versions.lowest}"
+
+
+def _with_inner(
+    entry: FieldSpec, structs: dict[str, tuple[FieldSpec, ...]], common: dict[str, Versions]
+) -> FieldSpec:
+    """A field with the fields of the struct that it defines."""
+    name = entry.element_type
+    if name not in structs or name in common:
+        return replace(entry, fields=())
+    return replace(
+        entry, fields=tuple(_with_inner(inner, structs, common) for inner in structs[name])
+    )
