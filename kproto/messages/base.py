@@ -12,10 +12,11 @@ from collections.abc import Iterable, Mapping
 from operator import attrgetter, index, itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, SupportsIndex, TypeVar
 
+from ..wire.buffers import octets
 from ..wire.errors import DecodeError, EncodeError
 from ..wire.faults import READ_FAULTS, WRITE_FAULTS
 from ..wire.tags import MAX_SHOWN_BYTES, RawTaggedField
-from ..wire.writing import Append, octets, why_no_octets
+from ..wire.writing import Append
 
 if TYPE_CHECKING:
     from ..schema.specs import MessageSpec
@@ -243,11 +244,12 @@ class Message(Struct):
             data = _as_bytes(cls, version, data)
         try:
             message, end = cls._read_fields(data, 0, version)
+            if end == len(data):
+                return message
+            del message
         except READ_FAULTS:
-            raise _why_not_read(cls, data, 0, version, trailing=False) from None
-        if end != len(data):
-            raise _why_not_read(cls, data, 0, version, trailing=False)
-        return message
+            pass  # what was read until then goes with the exception, before all is walked again
+        raise _why_not_read(cls, data, 0, version, trailing=False)
 
     @classmethod
     def decode_from(
@@ -268,11 +270,12 @@ class Message(Struct):
             raise DecodeError(reason, message=cls.__name__, version=version, offset=0)
         try:
             message, end = cls._read_fields(data, offset, version)
+            if end <= len(data):
+                return message, end
+            del message
         except READ_FAULTS:
-            raise _why_not_read(cls, data, offset, version, trailing=True) from None
-        if end > len(data):
-            raise _why_not_read(cls, data, offset, version, trailing=True)
-        return message, end
+            pass  # what was read until then goes with the exception, before all is walked again
+        raise _why_not_read(cls, data, offset, version, trailing=True)
 
     def size(self, version: int) -> int:
         """The length in bytes of `encode(version)`; raises what it raises."""
@@ -354,8 +357,7 @@ def _as_bytes(cls: type[Message], version: int, data: Any) -> bytes:
     try:
         return octets(data)
     except (TypeError, ValueError) as error:
-        reason = why_no_octets(data, error)
-        raise DecodeError(reason, message=cls.__name__, version=version, offset=0) from None
+        raise DecodeError(str(error), message=cls.__name__, version=version, offset=0) from None
 
 
 def _as_offset(cls: type[Message], version: int, offset: Any) -> int:

@@ -13,34 +13,24 @@ from contextlib import contextmanager
 from typing import Any, Final, cast
 
 from ..wire.errors import DecodeError, EncodeError
-from ..wire.limits import (
-    MAX_ARRAY_ELEMENTS,
-    MAX_LENGTH,
-    MAX_STRING_BYTES,
-    MAX_TAG,
-    MAX_TAGGED_FIELDS,
-)
+from ..wire.limits import MAX_STRING_BYTES, MAX_TAG
 from ..wire.writing import BOOLS
 from .layout import FORMATS, LayoutField, StructLayout, WireType, layout
 from .naming import attribute_name, class_name
 from .specs import FieldSpec, MessageSpec
-from .versions import Versions
+from .wire_walk import SIZES, BytesFault, versions_in_words, walk
 
 __all__ = ["explain_decode", "explain_encode", "is_default", "not_in_version"]
-
-#: The width of each type of fixed width, in bytes.
-_SIZES: Final = {kind: struct.calcsize(">" + letter) for kind, letter in FORMATS.items()}
 
 #: Longer numbers are told by their length: Python turns none of thousands of digits into text.
 _SHOWN_BITS: Final = 128
 
 
 class _Fault(Exception):  # noqa: N818 - carries a finding up the walk, never leaves this module
-    def __init__(self, reason: str, path: str, offset: int = 0) -> None:
+    def __init__(self, reason: str, path: str) -> None:
         super().__init__(reason)
         self.reason = reason
         self.path = path
-        self.offset = offset
 
 
 def explain_decode(
@@ -50,10 +40,9 @@ def explain_decode(
 
     Offsets in the error count from there. With `trailing`, bytes behind the message are no fault.
     """
-    reader = _Reader(data, offset)
     try:
-        end = reader.struct(layout(message, version), offset, "")
-    except _Fault as fault:
+        end = walk(layout(message, version), data, offset)
+    except BytesFault as fault:
         return DecodeError(
             fault.reason,
             message=message.name,
@@ -70,172 +59,6 @@ def explain_decode(
             offset=end - offset,
         )
     return None
-
-
-class _Reader:
-    """Walks bytes by a layout and builds nothing."""
-
-    def __init__(self, data: bytes, start: int) -> None:
-        self.data = data
-        self.start = start
-
-    def struct(self, shape: StructLayout, pos: int, path: str) -> int:
-        for field in shape.fields:
-            pos = self.value(field.type, pos, _join(path, field.attribute))
-        if shape.flexible:
-            pos = self.tags(shape, pos, path)
-        return pos
-
-    def value(self, kind: WireType, pos: int, path: str) -> int:
-        match kind.kind:
-            case "struct":
-                return self.nested(kind, pos, path)
-            case "array":
-                return self.array(kind, pos, path)
-            case "string":
-                return self.string(kind, pos, path)
-            case "bytes" | "records":
-                size, pos = self.length(kind, pos, path, 4)
-                return pos if size is None else self.take(pos, size, path)
-            case fixed:
-                return self.take(pos, _SIZES[fixed], path)
-
-    def nested(self, kind: WireType, pos: int, path: str) -> int:
-        assert kind.struct is not None
-        if kind.nullable and kind.compact:
-            mark, pos = self.uvarint(pos, path)
-            if not 0 < mark <= MAX_LENGTH:
-                return pos
-        elif kind.nullable:
-            end = self.take(pos, 1, path)
-            if self.data[pos] > 127:
-                return end
-            pos = end
-        return self.struct(kind.struct, pos, path)
-
-    def array(self, kind: WireType, pos: int, path: str) -> int:
-        start = pos
-        count, pos = self.length(kind, pos, path, 4)
-        if count is None:
-            return pos
-        left = len(self.data) - pos
-        if count > left:
-            raise _Fault(f"{count} elements are announced and {left} bytes are left", path, start)
-        if count > MAX_ARRAY_ELEMENTS:
-            reason = f"{count} elements are announced; at most {MAX_ARRAY_ELEMENTS} are read"
-            raise _Fault(reason, path, start)
-        assert kind.element is not None
-        for index in range(count):
-            pos = self.value(kind.element, pos, f"{path}[{index}]")
-        return pos
-
-    def string(self, kind: WireType, pos: int, path: str) -> int:
-        start = pos
-        size, pos = self.length(kind, pos, path, 2)
-        if size is None:
-            return pos
-        if size > MAX_STRING_BYTES:
-            reason = f"a string of {size} bytes; at most {MAX_STRING_BYTES} are allowed"
-            raise _Fault(reason, path, start)
-        end = self.take(pos, size, path)
-        try:
-            self.data[pos:end].decode()
-        except UnicodeDecodeError as error:
-            reason = f"a string that is not UTF-8 ({error.reason})"
-            raise _Fault(reason, path, pos + error.start) from None
-        return end
-
-    def length(self, kind: WireType, pos: int, path: str, width: int) -> tuple[int | None, int]:
-        """A length in either form, None for null."""
-        start = pos
-        if kind.compact:
-            size, pos = self.uvarint(pos, path)
-            size -= 1
-        else:
-            pos = self.take(pos, width, path)
-            size = int.from_bytes(self.data[start:pos], "big", signed=True)
-        if size < -1:
-            raise _Fault(f"a length of {size}", path, start)
-        if size == -1:
-            if not kind.nullable:
-                raise _Fault(f"null, which {path} may not be in this version", path, start)
-            return None, pos
-        return size, pos
-
-    def uvarint(self, pos: int, path: str) -> tuple[int, int]:
-        value = 0
-        for index in range(5):
-            end = self.take(pos + index, 1, path)
-            byte = self.data[pos + index]
-            value |= (byte & 127) << 7 * index
-            if byte < 128:
-                return value & 0xFFFFFFFF, end
-        raise _Fault("an unsigned varint of more than 5 bytes", path, pos)
-
-    def take(self, pos: int, size: int, path: str) -> int:
-        end = pos + size
-        if end > len(self.data):
-            left = len(self.data) - pos
-            needed = "1 byte is" if size == 1 else f"{size} bytes are"
-            rest = "1 is" if left == 1 else f"{left} are"
-            raise _Fault(f"{needed} needed and {rest} left", path, pos)
-        return end
-
-    def tags(self, shape: StructLayout, pos: int, path: str) -> int:
-        """The tagged fields; a fault of their numbers and sizes is one of the struct at `path`."""
-        known = {field.tag: field for field in shape.tagged}
-        spans, pos = self.tag_spans(shape, pos, path)
-        for tag, start, end in spans:
-            field = known.get(tag)
-            if field is None:
-                continue
-            inner = _join(path, field.attribute)
-            stopped = self.value(field.type, start, inner)
-            if stopped != end:
-                reason = f"tag {tag} announces {end - start} bytes and holds {stopped - start}"
-                raise _Fault(reason, inner, start)
-        return pos
-
-    def tag_spans(
-        self, shape: StructLayout, pos: int, path: str
-    ) -> tuple[list[tuple[int, int, int]], int]:
-        """Each tag with the start and the end of its value."""
-        elsewhere = shape.tags_of_other_versions()
-        start = pos
-        with _of("the number of tagged fields"):
-            count, pos = self.uvarint(pos, path)
-        if count > MAX_TAGGED_FIELDS:
-            reason = f"{count} tagged fields are announced; at most {MAX_TAGGED_FIELDS} are read"
-            raise _Fault(reason, path, start)
-        previous = -1
-        spans: list[tuple[int, int, int]] = []
-        for _ in range(count):
-            start = pos
-            with _of("the number of a tag"):
-                tag, pos = self.uvarint(pos, path)
-            if tag <= previous:
-                raise _Fault(f"tag {tag} comes after tag {previous}", path, start)
-            if tag > MAX_TAG:
-                raise _Fault(f"tag {tag}; the highest that is read is {MAX_TAG}", path, start)
-            if tag in elsewhere:
-                reason = f"tag {tag} is a field of {_versions(elsewhere[tag])} only"
-                raise _Fault(reason, path, start)
-            previous = tag
-            with _of(f"tag {tag}"):
-                size, pos = self.uvarint(pos, path)
-                end = self.take(pos, size, path)
-            spans.append((tag, pos, end))
-            pos = end
-        return spans, pos
-
-
-@contextmanager
-def _of(what: str) -> Iterator[None]:
-    """Say of a fault what it is one of, where the path does not."""
-    try:
-        yield
-    except _Fault as fault:
-        raise _Fault(f"{what}: {fault.reason}", fault.path, fault.offset) from None
 
 
 def explain_encode(message: MessageSpec, version: int, value: object) -> EncodeError | None:
@@ -272,6 +95,9 @@ def _check_struct(shape: StructLayout, value: object, path: str) -> None:
                 raise _Fault("the attribute was deleted, or never set", where) from None
             raise _Fault(f"a {shape.class_name} is wanted, not {_kind(value)}", path) from None
 
+    if not is_one:  # a str has an attribute `partition` too, and is no struct for that
+        with _looking_at(path):
+            held("_unknown_tags", path)
     for spec in shape.absent:
         attribute = attribute_name(spec.name, of_message=shape.is_message)
         if not spec.ignorable:
@@ -305,7 +131,7 @@ def _check_unknown_tags(shape: StructLayout, unknown: Any, where: str) -> None:
             reason = f"{_kind(tag)} is no tag number, which are from 0 to {MAX_TAG}"
             raise _Fault(reason, where)
         if tag in elsewhere:
-            raise _Fault(f"tag {tag} is a field of {_versions(elsewhere[tag])}", where)
+            raise _Fault(f"tag {tag} is a field of {versions_in_words(elsewhere[tag])}", where)
         if tag in taken:
             raise _Fault(f"tag {tag} is a field of this version, or is there twice", where)
         taken.add(tag)
@@ -319,13 +145,10 @@ def _check_absent(spec: FieldSpec, value: object, path: str) -> None:
 def not_in_version(spec: FieldSpec) -> str:
     """Why a value of the field cannot be written where the version does not have it."""
     held = spec.versions
-    which = f"{_versions(held)} {'does' if len(held) == 1 else 'do'}" if held else "none does"
+    which = (
+        f"{versions_in_words(held)} {'does' if len(held) == 1 else 'do'}" if held else "none does"
+    )
     return f"this version does not have the field ({which})"
-
-
-def _versions(versions: Versions) -> str:
-    """`version 3`, `versions 3-5` or `versions 3+`."""
-    return f"version{'' if len(versions) == 1 else 's'} {versions}"
 
 
 def is_default(spec: FieldSpec, value: Any) -> bool:
@@ -467,7 +290,7 @@ def _range_of(kind: str) -> str:
     """What a type of whole numbers holds, for a message; nothing for other types."""
     if "int" not in kind:
         return ""
-    values = 1 << 8 * _SIZES[kind]
+    values = 1 << 8 * SIZES[kind]
     low = 0 if kind.startswith("u") else -values // 2
     return f", a whole number from {low} to {low + values - 1}"
 

@@ -3,7 +3,7 @@
 Names in camelCase; bytes as base64, uuids as base64url without padding; `records` are written as
 base64 here, where Kafka writes an empty string, and read from base64 as Kafka reads them. A tagged
 field at its default is left out; a field of another version is ignored on reading when it is
-ignorable, and refused otherwise.
+ignorable, and refused otherwise. A field is read under the names that older releases gave it, too.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
+from ..wire.buffers import octets
 from ..wire.errors import ConfigurationError, DecodeError
 from ..wire.limits import MAX_STRING_BYTES
+from ..wire.tags import RawTaggedField
 from ..wire.uuid import Uuid
-from ..wire.writing import octets
 from .explain import is_default, not_in_version
 from .layout import FORMATS, StructLayout, WireType, absent_type, layout
 from .specs import FieldSpec, MessageSpec
@@ -40,10 +41,22 @@ def _struct_to_json(shape: StructLayout, value: object) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for field in shape.all_fields():
         held = getattr(value, field.attribute)
-        if field.tag is not None and is_default(field.spec, held):
+        if field.tag is not None and is_default(field.spec, held) and not _was_stated(held):
             continue
         out[json_name(field.name)] = _value_to_json(field.type, held)
     return out
+
+
+class _Stated(list[RawTaggedField]):
+    """The unknown tagged fields, none, of a tagged struct that JSON has, with defaults alone.
+
+    Such a struct held nothing but unknown tagged fields when it was written, as Kafka writes it,
+    and JSON lost them. Its bytes are left out; as JSON it is what it was, however often read.
+    """
+
+
+def _was_stated(value: object) -> bool:
+    return type(getattr(value, "_unknown_tags", None)) is _Stated
 
 
 def _value_to_json(kind: WireType, value: Any) -> Any:
@@ -101,17 +114,32 @@ class _Reader:
             raise self.error(f"a JSON object is wanted, not {_json_kind(node)}", path)
         values: dict[str, Any] = {}
         for field in shape.all_fields():
-            name = json_name(field.name)
-            where = f"{path}.{name}" if path else name
-            if name in node:
-                values[field.attribute] = self.value(field.type, node[name], where)
+            name = self.name_in(node, shape, field.spec, path)
+            if name is not None:
+                value = self.value(field.type, node[name], _join(path, name))
+                if field.tag is not None and field.type.kind == "struct" and value is not None:
+                    value._unknown_tags = _Stated()
+                values[field.attribute] = value
             elif field.tag is None:
-                raise self.error("the field is missing", where)
+                raise self.error("the field is missing", _join(path, json_name(field.name)))
         for spec in shape.absent:
-            name = json_name(spec.name)
-            if name in node:
-                self.absent(spec, node[name], f"{path}.{name}" if path else name)
+            name = self.name_in(node, shape, spec, path)
+            if name is not None:
+                self.absent(spec, node[name], _join(path, name))
         return self.classes[shape.class_name](**values)
+
+    def name_in(
+        self, node: dict[str, Any], shape: StructLayout, spec: FieldSpec, path: str
+    ) -> str | None:
+        """The name under which the object has the field: its own, or one of an older release."""
+        name = json_name(spec.name)
+        found = [name] if name in node else []
+        if spec.aliases:
+            own = {json_name(other.name) for other in shape.specs()}
+            found += [old for old in map(json_name, spec.aliases) if old in node and old not in own]
+        if len(found) > 1:
+            raise self.error(f"the field is here twice, as {found[1]} too", _join(path, found[0]))
+        return found[0] if found else None
 
     def absent(self, spec: FieldSpec, node: object, path: str) -> None:
         """Refuse a field that the version does not have, unless nothing is lost without it.
@@ -183,6 +211,10 @@ class _Reader:
             raise self.error(str(error), path) from None
         except ValueError:
             raise self.error("a string that is no base64", path) from None
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
 
 
 def _decode_base64(text: str) -> bytes:

@@ -6,6 +6,7 @@ layouts here, so that the rules of versions, flexible versions, tags and nulls s
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -122,6 +123,11 @@ class StructLayout:
     def all_fields(self) -> tuple[LayoutField, ...]:
         """Every field of the version, those in place first."""
         return self.fields + self.tagged
+
+    def specs(self) -> Iterator[FieldSpec]:
+        """Every field of any version."""
+        yield from (field.spec for field in self.all_fields())
+        yield from self.absent
 
     def tags_of_other_versions(self) -> dict[int, Versions]:
         """The numbers of fields that other versions have in a tag, and which those are."""

@@ -4,7 +4,7 @@ The names are those of Kafka's own message generator (FieldSpec, StructSpec, Mes
 `from_json` and `to_json` speak Kafka's own format and keys. They assume a definition that
 `kproto_codegen.rules` has passed, and do no checking of their own.
 
-A union of several releases (see `kproto_codegen.history`) adds three keys to Kafka's format:
+A union of several releases (see `kproto_codegen.union`) adds three keys to Kafka's format:
 `module` (where the message comes from), `formerly` on a message (other names and numbers that
 a release used for some of its versions) and `aliases` on a field (other names for the same bytes).
 """
