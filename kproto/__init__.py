@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         Client,
         ClientSettings,
         Consumer,
+        Delivery,
         DeliveryError,
         FetchedPartition,
         FetchedRecords,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         ProducerRecord,
     )
     from .records import Record, RecordBatch
+    from .version import __version__
     from .wire.errors import (
         AuthenticationError,
         BrokerConnectionError,
@@ -42,8 +44,6 @@ if TYPE_CHECKING:
     )
     from .wire.uuid import ZERO_UUID, Uuid
 
-__version__ = "0.1.0"
-
 __all__ = [
     "ZERO_UUID",
     "Ack",
@@ -57,6 +57,7 @@ __all__ = [
     "Consumer",
     "CorruptBatchError",
     "DecodeError",
+    "Delivery",
     "DeliveryError",
     "EncodeError",
     "FetchedPartition",
@@ -81,6 +82,7 @@ _ELSEWHERE = {
     "RecordBatch": ".records",
     "Uuid": ".wire.uuid",
     "ZERO_UUID": ".wire.uuid",
+    "__version__": ".version",
 }
 
 

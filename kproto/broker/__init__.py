@@ -9,10 +9,11 @@ and what it leaves out.
 """
 
 from .broker import Broker
-from .control import Close, Control, ControlFunction, Delay, Outcome
-from .log import PartitionLog
+from .faults import Close, Control, ControlFunction, Delay, Outcome
 from .settings import BrokerSettings
-from .topics import Partition, Topic
+from .storage.log import PartitionLog
+from .storage.partition import Partition
+from .topics import Topic
 
 __all__ = [
     "Broker",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..protocol.error_codes import code_of, error_code
+from ..protocol.error_codes import code_of, error_of_code
 from ..wire.errors import BrokerResponseError
 
 __all__ = ["refusal"]
@@ -10,5 +10,4 @@ __all__ = ["refusal"]
 
 def refusal(name: str, detail: str) -> BrokerResponseError:
     """The error to raise; `name` is Kafka's, such as OFFSET_OUT_OF_RANGE."""
-    known = error_code(code_of(name))
-    return BrokerResponseError(known.code, known.name, detail, retriable=known.retriable)
+    return error_of_code(code_of(name), detail)

@@ -1,59 +1,65 @@
-"""Which APIs the broker answers, in which versions, and by which function."""
+"""Which APIs a broker answers, in which versions, and by which function: data, handed to it.
+
+Knows no API. Those of Kafka are `handlers.KAFKA_APIS`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeVar
 
 from ..messages.base import Request, Response
+from .context import Context
+from .decisions import Decision
+from .settings import BrokerSettings
 
-if TYPE_CHECKING:
-    from .settings import BrokerSettings
-    from .state import BrokerState
-
-__all__ = ["APIS", "Answer", "Api", "CloseConnection", "handles", "served_versions"]
-
-Answer: TypeAlias = "Response | Awaitable[Response | None] | None"
-"""What a handler returns: a response, None for none, or either of them later."""
+__all__ = ["Api", "by_key", "handles", "served", "served_versions"]
 
 Q = TypeVar("Q", bound=Request[Any])
 
 
-class CloseConnection(Exception):  # noqa: N818 - what to do, not what went wrong
-    """Raised by a handler when Kafka's answer is to close the connection; the text says why."""
-
-
 class Api(NamedTuple):
-    """One API: its request, the versions it is answered in, and the function that does it.
+    """One API: its request, the versions it is answered in, and the function that decides.
 
-    The function gets the broker's state, the request and the version of both it and the response.
+    The function gets the context, the request, and the version of both it and the response.
+    `otherwise` answers any other version, in the form of v0 if no definition knows it; without
+    it, such a request closes the connection.
     """
 
     request: type[Request[Any]]
     versions: range
-    handle: Callable[[BrokerState, Any, int], Answer]
-
-
-#: Every API that has a handler, by api key.
-APIS: Final[dict[int, Api]] = {}
+    handle: Callable[[Context, Any, int], Decision]
+    otherwise: Callable[[Context], Response] | None = None
 
 
 def handles(
-    request: type[Q], versions: range
-) -> Callable[[Callable[[BrokerState, Q, int], Answer]], Callable[[BrokerState, Q, int], Answer]]:
-    """Register a function as the handler of `request` in `versions`."""
+    request: type[Q],
+    versions: range,
+    otherwise: Callable[[Context], Response] | None = None,
+) -> Callable[[Callable[[Context, Q, int], Decision]], Api]:
+    """Make an `Api` of the function that answers `request` in `versions`."""
 
-    def register(
-        handle: Callable[[BrokerState, Q, int], Answer],
-    ) -> Callable[[BrokerState, Q, int], Answer]:
-        APIS[request.API_KEY] = Api(request, versions, handle)
-        return handle
+    def make(handle: Callable[[Context, Q, int], Decision]) -> Api:
+        return Api(request, versions, handle, otherwise)
 
-    return register
+    return make
+
+
+def by_key(apis: Iterable[Api]) -> dict[int, Api]:
+    """The APIs by api key; of two for one key, the later."""
+    return {api.request.API_KEY: api for api in apis}
+
+
+def served(apis: Iterable[Api], settings: BrokerSettings) -> dict[int, Api]:
+    """The APIs by api key, each with the versions that a broker of these settings takes."""
+    return {
+        key: api._replace(versions=served_versions(api, settings))
+        for key, api in by_key(apis).items()
+    }
 
 
 def served_versions(api: Api, settings: BrokerSettings) -> range:
-    """The versions of `api` that this broker takes: without unstable ones unless set so."""
+    """The versions of `api` that a broker takes: without unstable ones unless set so."""
     if settings.unstable_versions:
         return api.versions
     return range(api.versions.start, min(api.versions.stop, api.request.LATEST_STABLE + 1))

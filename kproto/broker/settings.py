@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..protocol.framing import DEFAULT_MAX_FRAME_BYTES
+from ..wire.checks import check_least, check_whole_number
 from ..wire.errors import ConfigurationError
 
 __all__ = ["BrokerSettings"]
@@ -14,8 +15,7 @@ _WILDCARDS: Final = ("", "0.0.0.0", "::")  # noqa: S104 - compared with, not bou
 _LAST_PORT: Final = 65_535
 
 #: Settings that count something, with the least that works.
-_AT_LEAST: Final = {
-    "port": 0,
+_LEAST: Final = {
     "node_id": 0,
     "num_partitions": 1,
     "max_partitions": 1,
@@ -24,6 +24,8 @@ _AT_LEAST: Final = {
     "fetch_max_bytes": 1,
     "max_queued_bytes": 1,
     "max_unsent_bytes": 1,
+    "max_stored_bytes": 1,
+    "retention_check_interval_ms": 1,
     "idle_timeout_ms": 1,
 }
 
@@ -39,6 +41,9 @@ class BrokerSettings:
     #: The name that clients are told to connect to; None for `host`. Needed when `host` stands
     #: for all addresses of the machine, as no client can connect to that.
     advertised_host: str | None = None
+    #: The port that clients are told to connect to; None for the one that is listened at. Needed
+    #: behind a proxy or where ports are forwarded, as between containers.
+    advertised_port: int | None = None
     #: The broker's id; Kafka's examples of one node use 1.
     node_id: int = 1
     #: Id of the cluster; None for a new random one, as when Kafka's storage is formatted.
@@ -60,20 +65,22 @@ class BrokerSettings:
     max_queued_bytes: int = 4_194_304
     #: Responses that a client has not taken yet; with more, its next request is not worked on.
     max_unsent_bytes: int = 4_194_304
+    #: What all logs together may take in memory; a Produce beyond is KAFKA_STORAGE_ERROR. 1 GiB
+    #: is more than tests store, and leaves room for them where continuous integration has 4 GB.
+    max_stored_bytes: int = 1_073_741_824
+    #: How long records stay that were older than retention.ms when they came: Kafka, too, finds
+    #: them only when it looks, this often (log.retention.check.interval.ms).
+    retention_check_interval_ms: int = 300_000
     #: A connection on which nothing was heard for so long is closed (connections.max.idle.ms).
     idle_timeout_ms: int = 600_000
     #: Also take the versions that the definitions mark as unstable.
     unstable_versions: bool = False
 
     def __post_init__(self) -> None:
-        for name, least in _AT_LEAST.items():
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ConfigurationError(
-                    f"{name} is {value!r}; it must be a whole number of at least {least}"
-                )
-        if self.port > _LAST_PORT:
-            raise ConfigurationError(f"port is {self.port}; ports go up to {_LAST_PORT}")
+        check_least(self, _LEAST)
+        check_whole_number("port", self.port, 0, _LAST_PORT)
+        if self.advertised_port is not None:
+            check_whole_number("advertised_port", self.advertised_port, 1, _LAST_PORT)
         if self.advertised_host is None and self.host in _WILDCARDS:
             raise ConfigurationError(
                 f"host {self.host!r} stands for every address of this machine, to which no client "

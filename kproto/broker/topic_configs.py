@@ -1,7 +1,7 @@
 """The settings that a topic may have, under Kafka's names: a table, and reading what was asked.
 
 What `TopicConfig` has an attribute for acts here. The others are kept and shown, and change
-nothing: there is no disk, no second replica and no clean-up. Source: Kafka 4.4, "Topic Configs".
+nothing: there is no disk, no second replica and no compaction. Source: Kafka 4.4, "Topic Configs".
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from ..records import codec_for_name
-from ..records.compression import level_for
+from ..records.codecs.compression import level_for
 from ..wire.errors import ConfigurationError
 from .refusal import refusal
 
@@ -32,6 +32,9 @@ _CODECS: Final[Mapping[str, str | None]] = MappingProxyType(
 
 _TIMESTAMP_TYPES: Final = ("CreateTime", "LogAppendTime")
 _CLEANUP_POLICIES: Final = frozenset({"compact", "delete"})
+
+#: Kafka's log.retention.check.interval.ms.
+_CHECK_INTERVAL_MS: Final = 300_000
 
 _NEVER: Final = "9223372036854775807"
 
@@ -100,10 +103,17 @@ class TopicConfig:
     `log_append_time` whether the broker stamps records, `timestamp_after_max_ms` how far in the
     future a record may be, `keys_needed` whether a record must have a key, since the topic is
     compacted, and `compression` the codec that batches are stored with at `compression_level`,
-    None for the producer's.
+    None for the producer's. `retention_bytes` and `retention_ms` are what a log keeps, below 0
+    without limit, as where the topic is compacted alone; `retention_check_interval_ms` is how long
+    records stay that are too old when they come.
     """
 
-    def __init__(self, given: Mapping[str, str | None], message_max_bytes: int) -> None:
+    def __init__(
+        self,
+        given: Mapping[str, str | None],
+        message_max_bytes: int,
+        retention_check_interval_ms: int = _CHECK_INTERVAL_MS,
+    ) -> None:
         self._defaults = {**DEFAULTS, "max.message.bytes": str(message_max_bytes)}
         self.given: dict[str, str] = {}
         for name, value in given.items():
@@ -118,17 +128,23 @@ class TopicConfig:
         self.log_append_time = self._one_of("message.timestamp.type", _TIMESTAMP_TYPES) == (
             "LogAppendTime"
         )
-        self.keys_needed = "compact" in self._cleanup_policies()
+        policies = self._cleanup_policies()
+        self.keys_needed = "compact" in policies
+        is_cut = "delete" in policies
+        retention_ms = self._number("retention.ms", least=-1)
+        self.retention_bytes = int(self["retention.bytes"]) if is_cut else -1
+        self.retention_ms = retention_ms if is_cut else -1
+        self.retention_check_interval_ms = retention_check_interval_ms
         self.compression = _CODECS[self._one_of("compression.type", _CODECS)]
         self.compression_level = self._compression_level()
 
     def __getitem__(self, name: str) -> str:
         return self.given.get(name, self._defaults[name])
 
-    def _number(self, name: str) -> int:
+    def _number(self, name: str, least: int = 0) -> int:
         number = int(self[name])
-        if number < 0:
-            raise refusal("INVALID_CONFIG", f"{name} is {number}; it must be at least 0")
+        if number < least:
+            raise refusal("INVALID_CONFIG", f"{name} is {number}; it must be at least {least}")
         return number
 
     def _one_of(self, name: str, allowed: Collection[str]) -> str:

@@ -1,18 +1,24 @@
-"""Topics and their partitions, and what Kafka asks of a new topic."""
+"""Topics by name and by id, and what Kafka asks of the name of a new one.
+
+Knows no message; where partitions are placed is decided before.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ..wire.uuid import Uuid
-from .log import PartitionLog
+from .placement import Replicas
 from .refusal import refusal
-from .sequences import ProducerSequences
+from .storage.log import LEADER_EPOCH
+from .storage.partition import Partition
+from .storage.retention import keep_retention
+from .storage.room import Room
 from .topic_configs import TopicConfig
 
-__all__ = ["INTERNAL_TOPICS", "Partition", "Topic", "Topics", "check_topic_name", "partition_count"]
+__all__ = ["INTERNAL_TOPICS", "Topic", "Topics", "check_topic_name"]
 
 _MAX_NAME_LENGTH: Final = 249
 _LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
@@ -25,23 +31,17 @@ INTERNAL_TOPICS: Final = frozenset(
 )
 
 
-class Partition:
-    """One partition: its log, and the idempotent producers that write to it."""
-
-    def __init__(self, index: int) -> None:
-        self.index = index
-        self.log = PartitionLog()
-        self.sequences = ProducerSequences()
-
-
 class Topic:
-    """One topic; its partitions are numbered from 0."""
+    """One topic; its partitions are numbered from 0, and `replicas` says who holds each."""
 
-    def __init__(self, name: str, num_partitions: int, config: TopicConfig) -> None:
+    def __init__(
+        self, name: str, replicas: Sequence[Replicas], config: TopicConfig, room: Room | None = None
+    ) -> None:
         self.name = name
         self.topic_id = Uuid.random()
         self.config = config
-        self.partitions = [Partition(index) for index in range(num_partitions)]
+        self.replicas = list(replicas)
+        self.partitions = [Partition(index, room=room) for index in range(len(self.replicas))]
 
     @property
     def is_internal(self) -> bool:
@@ -56,6 +56,31 @@ class Topic:
                 f"topic {self.name!r} has {len(self.partitions)} partitions, and none is {index}",
             )
         return self.partitions[index]
+
+    def kept(self, index: int, now_ms: int) -> Partition:
+        """The same, without what its log no longer keeps at `now_ms`."""
+        partition = self.partition(index)
+        keep_retention(partition.log, self.config, now_ms)
+        return partition
+
+    def check_leader(self, index: int, node_id: int, leader_epoch: int = -1) -> None:
+        """For a request that only the leader of a partition answers, and that came to that node.
+
+        `leader_epoch` is the one that the client believes in, below 0 when it knows none (KIP-320).
+        Raises UNKNOWN_LEADER_EPOCH or NOT_LEADER_OR_FOLLOWER.
+        """
+        # No epoch is older than the first, so that none can be fenced.
+        if leader_epoch > LEADER_EPOCH:
+            raise refusal(
+                "UNKNOWN_LEADER_EPOCH", f"the leader epoch is {LEADER_EPOCH}, not {leader_epoch}"
+            )
+        leader = self.replicas[index][0]
+        if leader != node_id:
+            raise refusal(
+                "NOT_LEADER_OR_FOLLOWER",
+                f"partition {index} of topic {self.name!r} is led by broker {leader}, not by "
+                f"{node_id}",
+            )
 
 
 class Topics:
@@ -85,6 +110,13 @@ class Topics:
             raise refusal("UNKNOWN_TOPIC_ID", f"there is no topic with id {Uuid(topic_id)}")
         return topic
 
+    def asked(self, name: str, topic_id: bytes, *, by_id: bool) -> Topic:
+        """The topic of a request that names it in its older versions, and now by its id.
+
+        Raises UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID.
+        """
+        return self.with_id(topic_id) if by_id else self.named(name)
+
     def check_new_name(self, name: str) -> None:
         """Raises INVALID_TOPIC_EXCEPTION, TOPIC_ALREADY_EXISTS or INVALID_REQUEST."""
         check_topic_name(name)
@@ -105,11 +137,18 @@ class Topics:
         self._by_name[topic.name] = topic
         self._by_id[topic.topic_id] = topic
 
+    def keep_retention(self, now_ms: int) -> None:
+        """Drop what no log keeps any more at `now_ms`."""
+        for topic in self:
+            for partition in topic.partitions:
+                keep_retention(partition.log, topic.config, now_ms)
+
     def remove(self, topic: Topic) -> None:
-        """Delete a topic; whoever waits for its records is woken."""
+        """Delete a topic and its records; whoever waits for them is woken."""
         del self._by_name[topic.name]
         del self._by_id[topic.topic_id]
         for partition in topic.partitions:
+            partition.log.delete_before(partition.log.end_offset)
             partition.log.notify()
 
 
@@ -122,62 +161,6 @@ def check_topic_name(name: str) -> None:
             f"{_MAX_NAME_LENGTH} of the characters a-z, A-Z, 0-9, '.', '_' and '-', and is neither "
             "'.' nor '..'",
         )
-
-
-def partition_count(
-    num_partitions: int,
-    replication_factor: int,
-    assignments: Mapping[int, Iterable[int]],
-    *,
-    node_id: int,
-    default: int,
-    most: int,
-) -> int:
-    """How many partitions a new topic gets, from what was asked; -1 stands for the default.
-
-    Raises INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT,
-    INVALID_REQUEST and POLICY_VIOLATION.
-    """
-    if assignments:
-        if num_partitions != -1 or replication_factor != -1:
-            raise refusal(
-                "INVALID_REQUEST",
-                "with a manual assignment, partitions and replication factor must be -1",
-            )
-        _check_assignments(assignments, node_id)
-        count = len(assignments)
-    else:
-        if num_partitions == 0 or num_partitions < -1:
-            raise refusal(
-                "INVALID_PARTITIONS", "partitions must be more than 0, or -1 for the default"
-            )
-        if replication_factor == 0 or replication_factor < -1:
-            raise refusal(
-                "INVALID_REPLICATION_FACTOR",
-                "the replication factor must be more than 0, or -1 for the default",
-            )
-        if replication_factor > 1:
-            raise refusal(
-                "INVALID_REPLICATION_FACTOR",
-                f"{replication_factor} replicas need as many brokers, and there is one",
-            )
-        count = default if num_partitions == -1 else num_partitions
-    if count > most:
-        raise refusal("POLICY_VIOLATION", f"{count} partitions are more than {most}")
-    return count
-
-
-def _check_assignments(assignments: Mapping[int, Iterable[int]], node_id: int) -> None:
-    if sorted(assignments) != list(range(len(assignments))):
-        raise refusal(
-            "INVALID_REPLICA_ASSIGNMENT", "the partitions assigned must be 0, 1, 2 and so on"
-        )
-    for index, brokers in assignments.items():
-        if list(brokers) != [node_id]:
-            raise refusal(
-                "INVALID_REPLICA_ASSIGNMENT",
-                f"partition {index} can only be assigned to broker {node_id}, the only one",
-            )
 
 
 def _metric_name(name: str) -> str:

@@ -1,7 +1,8 @@
-"""The command line, `kproto COMMAND`; each command has a module of its own here.
+"""The command line, `kproto COMMAND`; each command has two modules here.
 
-A command's module brings `add_command(commands)`, which describes its arguments, and the function
-that runs it, which imports what it needs and returns the exit code. 0 is success, 1 an error that
+One brings `add_command(commands)`, which describes the arguments and sets `runs_in` to the name of
+the other, whose `run(options)` returns the exit code. That one is imported when its command is
+asked for, so that `kproto --help` need not wait for all of kproto. 0 is success, 1 an error that
 was said in one line, 2 wrong arguments.
 """
 
@@ -10,8 +11,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
-from .. import __version__
+from ..version import __version__
 from ..wire.errors import KprotoError
 from . import broker
 
@@ -25,13 +27,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="kproto", description="Kafka from its own message definitions."
     )
-    parser.add_argument("--version", action="version", version=f"kproto {__version__}")
+    version = f"kproto {__version__}"
+    parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in _COMMANDS:
         command.add_command(commands)
+    for described in commands.choices.values():
+        described.add_argument("--version", action="version", version=version)
     options = parser.parse_args(arguments)
     try:
-        code: int = options.run(options)
+        code: int = import_module(f"{__name__}.{options.runs_in}").run(options)
     except KprotoError as error:
         print(f"kproto: error: {error}", file=sys.stderr)
         return 1

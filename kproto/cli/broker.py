@@ -1,18 +1,17 @@
-"""`kproto broker`: the broker in memory, from the terminal."""
+"""The arguments of `kproto broker`: the broker in memory, from the terminal.
+
+Knows no broker; `run_broker` runs it.
+"""
 
 from __future__ import annotations
 
 import argparse
-import logging
-import signal
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from ..broker import BrokerSettings
+from typing import NamedTuple
 
 __all__ = ["add_command"]
 
 _DEFAULT_PORT = 9092
+_MAX_STORED_BYTES = 1_073_741_824  # that of the settings
 
 
 class TopicToCreate(NamedTuple):
@@ -43,6 +42,12 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="the name that clients shall connect to, if not that of --host",
     )
     parser.add_argument(
+        "--advertised-port",
+        type=int,
+        metavar="PORT",
+        help="the port that clients shall connect to, if not that of --port",
+    )
+    parser.add_argument(
         "--topic",
         dest="topics",
         action="append",
@@ -59,6 +64,13 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="partitions of a topic for which nobody says how many (%(default)s)",
     )
     parser.add_argument(
+        "--max-stored-bytes",
+        type=int,
+        default=_MAX_STORED_BYTES,
+        metavar="N",
+        help="what all records together may take in memory (%(default)s)",
+    )
+    parser.add_argument(
         "--auto-create-topics",
         action="store_true",
         help="create a topic when a client first asks for it",
@@ -66,7 +78,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument(
         "-v", "--verbose", action="store_true", help="log every request by name, version and size"
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(runs_in="run_broker")
 
 
 def parse_topic(text: str) -> TopicToCreate:
@@ -77,39 +89,3 @@ def parse_topic(text: str) -> TopicToCreate:
     if not (partitions.isascii() and partitions.isdigit()):
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME or NAME:PARTITIONS")
     return TopicToCreate(name, int(partitions))
-
-
-def run(options: argparse.Namespace) -> int:
-    """Run the broker until SIGINT or SIGTERM; the exit code."""
-    import asyncio
-
-    from ..broker import BrokerSettings
-
-    settings = BrokerSettings(
-        host=options.host,
-        port=options.port,
-        advertised_host=options.advertised_host,
-        num_partitions=options.partitions,
-        auto_create_topics=options.auto_create_topics,
-    )
-    if options.verbose:
-        logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
-    asyncio.run(_serve(settings, options.topics))
-    return 0
-
-
-async def _serve(settings: BrokerSettings, topics: list[TopicToCreate]) -> None:
-    import asyncio
-
-    from ..broker import Broker
-
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
-    broker = Broker(settings)
-    for topic in topics:
-        broker.create_topic(topic.name, topic.partitions)
-    async with broker:
-        print(f"kproto broker, in memory, listens on {broker.bootstrap}", flush=True)
-        await stop.wait()

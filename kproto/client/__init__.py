@@ -1,19 +1,26 @@
 """The asyncio client. `Client` is the way in; producers and consumers are made by it."""
 
-from .admin import NewTopic, TopicPartition
+from .admin.topics import NewTopic
 from .client import Client
-from .consumer import Consumer, FetchedRecords
-from .fetching import FetchedPartition
-from .producer import Producer
-from .producing import Ack, Acks, DeliveryError, ProducerRecord
-from .settings import ClientSettings
+from .cluster.metadata import TopicPartition
+from .consumer.consumer import Consumer, FetchedRecords
+from .consumer.fetch_requests import FetchedPartition
+from .producer.acks import Acks
+from .producer.batch import Ack, Delivery
+from .producer.errors import DeliveryError
+from .producer.producer import Producer
+from .producer.producer_record import CompressionName, ProducerRecord
+from .settings import Address, ClientSettings, parse_bootstrap
 
 __all__ = [
     "Ack",
     "Acks",
+    "Address",
     "Client",
     "ClientSettings",
+    "CompressionName",
     "Consumer",
+    "Delivery",
     "DeliveryError",
     "FetchedPartition",
     "FetchedRecords",
@@ -21,4 +28,5 @@ __all__ = [
     "Producer",
     "ProducerRecord",
     "TopicPartition",
+    "parse_bootstrap",
 ]

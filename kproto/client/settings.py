@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from ..protocol.framing import DEFAULT_MAX_FRAME_BYTES
 from ..records import MAX_DECOMPRESSED_BYTES
+from ..wire.checks import check_least
 from ..wire.errors import ConfigurationError
 
 __all__ = ["Address", "ClientSettings", "parse_bootstrap"]
 
 _DEFAULT_PORT: Final = 9092
 _PORT_DIGITS: Final = 5
+
+
+#: Settings that count something, with the least that works.
+_LEAST: Final = {
+    "connect_timeout_ms": 1,
+    "request_timeout_ms": 1,
+    "delivery_timeout_ms": 1,
+    "error_flush_ms": 1,
+    "retry_backoff_ms": 1,
+    "retry_backoff_max_ms": 1,
+    "metadata_max_age_ms": 1,
+    "topic_timeout_ms": 1,
+    "max_frame_bytes": 1,
+    "max_decompressed_bytes": 1,
+    "max_in_flight": 1,
+    "max_request_bytes": 1,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +50,9 @@ class ClientSettings:
     request_timeout_ms: int = 40_000
     #: One operation with all its retries, such as an acknowledged send (Java's delivery timeout).
     delivery_timeout_ms: int = 120_000
+    #: When a block `async with producer` ends with an exception: how long what was given may still
+    #: be sent, so that a broker that is away does not hide the exception.
+    error_flush_ms: int = 1_000
     #: Wait before the first retry; doubles with each further one, with jitter of a fifth.
     retry_backoff_ms: int = 100
     #: The longest wait between two retries.
@@ -46,6 +67,9 @@ class ClientSettings:
     #: Largest decompressed size of one batch that is read; a larger one is a CorruptBatchError, for
     #: a batch of a few KB can stand for gigabytes.
     max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES
+    #: Largest request that the producer makes of several batches; one batch alone may be larger.
+    #: Brokers refuse requests over 100 MiB (socket.request.max.bytes).
+    max_request_bytes: int = 16_777_216
     #: Requests on one connection that wait for a response; more wait their turn here. Brokers
     #: work on one request of a connection at a time, so more would only queue there.
     max_in_flight: int = 16
@@ -53,23 +77,13 @@ class ClientSettings:
     unstable_versions: bool = False
 
     def __post_init__(self) -> None:
-        for name in (
-            "connect_timeout_ms",
-            "request_timeout_ms",
-            "delivery_timeout_ms",
-            "retry_backoff_ms",
-            "retry_backoff_max_ms",
-            "metadata_max_age_ms",
-            "topic_timeout_ms",
-            "max_frame_bytes",
-            "max_decompressed_bytes",
-            "max_in_flight",
-        ):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ConfigurationError(
-                    f"{name} is {value!r}; it must be a whole number of at least 1"
-                )
+        check_least(self, _LEAST)
+        if not isinstance(self.client_id, str):
+            raise ConfigurationError(f"client_id is {self.client_id!r}; it must be a str")
+        if not isinstance(self.ssl_context, ssl.SSLContext | None):
+            raise ConfigurationError(
+                f"ssl_context is {self.ssl_context!r}; it must be an ssl.SSLContext, or None"
+            )
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -89,7 +103,12 @@ def parse_bootstrap(servers: str | Sequence[str]) -> list[Address]:
 
     Raises ConfigurationError, which quotes the part that is wrong.
     """
-    parts = servers.split(",") if isinstance(servers, str) else list(servers)
+    if isinstance(servers, str):
+        parts = servers.split(",")
+    elif isinstance(servers, Iterable):
+        parts = list(servers)
+    else:
+        raise ConfigurationError(f"{servers!r} is no address of a broker; write 'host:port'")
     for part in parts:
         if not isinstance(part, str):
             raise ConfigurationError(f"{part!r} is no address of a broker; write 'host:port'")

@@ -11,22 +11,18 @@ import struct
 from collections import deque
 from typing import Final, NamedTuple, TypeVar
 
-from ..messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest
-from ..messages.api_versions_response import ApiVersionsResponse
 from ..messages.base import Message, Request, Response
-from ..messages.produce_request import ProduceRequest
-from ..wire.errors import DecodeError, ProtocolError
+from ..wire.errors import ConfigurationError, ProtocolError
 from .framing import frame
-from .headers import (
-    API_VERSIONS,
-    encode_request_header,
-    encode_response_header,
-    parse_request_header,
-    parse_response_header,
-    request_class,
-    response_class,
+from .headers import encode_request_header, encode_response_header, response_class
+from .message_classes import KAFKA_MESSAGES, MessageClasses, response_of
+from .received import (
+    ReceivedRequest,
+    ReceivedResponse,
+    name_of,
+    read_request,
+    read_response_of,
 )
-from .negotiation import UNSUPPORTED_VERSION
 
 __all__ = [
     "ClientConnection",
@@ -46,58 +42,20 @@ _LAST_CORRELATION_ID: Final = 0x7FFFFFFF
 #: What every response begins with, whatever the version of its header.
 _CORRELATION_ID: Final = struct.Struct(">i")
 
+#: The requests that brokers may leave without an answer, by api key.
+_UNANSWERED: Final[dict[int | None, str]] = {0: "ProduceRequest", 24: "AddPartitionsToTxnRequest"}
+
 #: From this version on, AddPartitionsToTxn is about several transactions (KIP-890).
 _TXN_BATCHES: Final = 4
 
 
 class PendingRequest(NamedTuple):
-    """A request that is not answered yet."""
+    """A request that is not answered yet; without its `response` that is Kafka's, by api key."""
 
     api_key: int
     version: int
     correlation_id: int
-
-
-class ReceivedResponse(NamedTuple):
-    """A response; `version` is the one its bytes are in, `trailing` what stood behind its body.
-
-    `message` is None when no definition knows the api key or version of what was asked. `size` is
-    that of the frame, in bytes.
-    """
-
-    api_key: int
-    version: int
-    correlation_id: int
-    message: Response | None
-    size: int
-    trailing: bytes
-
-    @property
-    def name(self) -> str:
-        """The response's name, or its api key where it has none."""
-        cls = response_class(self.api_key)
-        return f"api key {self.api_key}" if cls is None else cls.__name__
-
-
-class ReceivedRequest(NamedTuple):
-    """A request; `message` is None when no definition knows its api key or version.
-
-    `size` is that of the frame, in bytes; `trailing` what stood behind its body.
-    """
-
-    api_key: int
-    version: int
-    correlation_id: int
-    client_id: str | None
-    message: Request[Response] | None
-    size: int
-    trailing: bytes
-
-    @property
-    def name(self) -> str:
-        """The request's name, or its api key where it has none."""
-        cls = request_class(self.api_key)
-        return f"api key {self.api_key}" if cls is None else cls.__name__
+    response: type[Response] | None = None
 
 
 def expects_response(request: Message, version: int) -> bool:
@@ -106,11 +64,13 @@ def expects_response(request: Message, version: int) -> bool:
     They are a Produce with acks=0, and an AddPartitionsToTxn that holds no transaction in a
     version that can hold several.
     """
-    if isinstance(request, ProduceRequest):
-        return request.acks != 0
-    if isinstance(request, AddPartitionsToTxnRequest) and version >= _TXN_BATCHES:
-        return bool(request.transactions)
-    return True
+    # By name: a user may have generated Kafka's messages in a package of his own.
+    name = _UNANSWERED.get(request.API_KEY)
+    if name is None or type(request)._generated().__name__ != name:
+        return True
+    if name == "ProduceRequest":
+        return bool(getattr(request, "acks", 1))
+    return version < _TXN_BATCHES or bool(getattr(request, "transactions", True))
 
 
 class PendingRequests:
@@ -135,19 +95,14 @@ class PendingRequests:
         """
         if not self._waiting:
             raise ProtocolError(f"a response of {len(data)} bytes came that no request waits for")
-        api_key, version, correlation_id = self._waiting.popleft()
-        cls = response_class(api_key)
-        _check_correlation(data, correlation_id, api_key, version)
-        if cls is None or not _can_be_read(cls, version, data):
-            return ReceivedResponse(api_key, version, correlation_id, None, len(data), b"")
-        _, start = parse_response_header(cls, version, data)
-        if api_key == API_VERSIONS and version > 0 and _is_unsupported(data, start):
-            return _unsupported_api_versions(correlation_id, data, start)
-        message, end = cls.decode_from(data, start, version)
-        return ReceivedResponse(api_key, version, correlation_id, message, len(data), data[end:])
+        api_key, version, correlation_id, cls = self._waiting.popleft()
+        if cls is None:
+            cls = response_class(api_key)
+        _check_correlation(data, correlation_id, name_of(cls, api_key), version)
+        return read_response_of(cls, data, api_key, version)
 
 
-def _check_correlation(data: bytes, expected: int, api_key: int, version: int) -> None:
+def _check_correlation(data: bytes, expected: int, name: str, version: int) -> None:
     """Raise ProtocolError unless the response is the one that must come next."""
     if len(data) < _CORRELATION_ID.size:
         found = f"is {len(data)} bytes long, too few for a correlation id"
@@ -155,33 +110,7 @@ def _check_correlation(data: bytes, expected: int, api_key: int, version: int) -
         found = f"has correlation id {correlation_id} where {expected} must come next"
     else:
         return
-    cls = response_class(api_key)
-    name = f"api key {api_key}" if cls is None else cls.__name__
     raise ProtocolError(f"the answer {name} v{version} {found}; the connection is out of step")
-
-
-def _can_be_read(cls: type[Response], version: int, data: bytes) -> bool:
-    """Whether the definitions know the form of the answer.
-
-    Error 35 to an ApiVersions of the future comes in the form of v0, which they do.
-    """
-    if version in cls.VALID_VERSIONS:
-        return True
-    return cls.API_KEY == API_VERSIONS and _is_unsupported(data, _CORRELATION_ID.size)
-
-
-def _is_unsupported(data: bytes, start: int) -> bool:
-    return data[start : start + 2] == UNSUPPORTED_VERSION.to_bytes(2, "big")
-
-
-def _unsupported_api_versions(correlation_id: int, data: bytes, start: int) -> ReceivedResponse:
-    """Error 35 comes in the form of v0, or in none (see `negotiation.fallback_version`)."""
-    body = data[start:]
-    try:
-        message, end = ApiVersionsResponse.decode_from(body, 0, 0)
-    except DecodeError:
-        message, end = ApiVersionsResponse(error_code=UNSUPPORTED_VERSION), 2
-    return ReceivedResponse(API_VERSIONS, 0, correlation_id, message, len(data), body[end:])
 
 
 class ClientConnection:
@@ -195,9 +124,13 @@ class ClientConnection:
     def send(self, request: Request[R], version: int) -> tuple[int, bytes]:
         """The correlation id of `request` and its frame, which must be written in this order.
 
-        Raises EncodeError, and then nothing is expected.
+        Raises EncodeError, and ConfigurationError for a user's own request whose package does not
+        define the response; then nothing is expected.
         """
         cls = type(request)
+        answer = response_of(cls)
+        if answer is None or version not in answer.VALID_VERSIONS:
+            _refuse_unanswerable(cls, answer, version)
         body = request.encode(version)
         correlation_id = self._next_correlation_id
         header = encode_request_header(cls, version, correlation_id, self.client_id)
@@ -205,7 +138,7 @@ class ClientConnection:
             0 if correlation_id == _LAST_CORRELATION_ID else (correlation_id + 1)
         )
         if expects_response(request, version):
-            self.pending.expect(PendingRequest(cls.API_KEY, version, correlation_id))
+            self.pending.expect(PendingRequest(cls.API_KEY, version, correlation_id, answer))
         return correlation_id, frame(header, body)
 
     def receive(self, data: bytes) -> ReceivedResponse:
@@ -213,8 +146,24 @@ class ClientConnection:
         return self.pending.match(data)
 
 
+def _refuse_unanswerable(
+    cls: type[Request[R]], answer: type[Response] | None, version: int
+) -> None:
+    """Raise ConfigurationError for a request whose answer could not be read."""
+    if version not in cls.VALID_VERSIONS:
+        return  # `encode` says so
+    if answer is None:
+        what = f"its package has no response of api key {cls.API_KEY}"
+    else:
+        what = f"{answer.__name__} has no version {version}"
+    raise ConfigurationError(f"{cls.__name__} v{version}: {what}, so that no answer can be read")
+
+
 class ServerConnection:
-    """The broker's side of one connection."""
+    """The broker's side of one connection; `classes` are the requests that it can read."""
+
+    def __init__(self, classes: MessageClasses = KAFKA_MESSAGES) -> None:
+        self.classes = classes
 
     def receive(self, data: bytes) -> ReceivedRequest:
         """Read a request frame.
@@ -222,21 +171,7 @@ class ServerConnection:
         Bytes behind the body are kept in `trailing`: frames of real clients carry some, and
         brokers ignore them. Raises DecodeError.
         """
-        header = parse_request_header(data)
-        cls = request_class(header.api_key)
-        message: Request[Response] | None = None
-        end = len(data)
-        if cls is not None and header.api_version in cls.VALID_VERSIONS:
-            message, end = cls.decode_from(data, header.body, header.api_version)
-        return ReceivedRequest(
-            header.api_key,
-            header.api_version,
-            header.correlation_id,
-            header.client_id,
-            message,
-            len(data),
-            data[end:],
-        )
+        return read_request(data, self.classes)
 
     def pending(self, request: ReceivedRequest) -> PendingRequest | None:
         """The answer to wait for after `request`; None when there will be none.
@@ -246,7 +181,8 @@ class ServerConnection:
         message = request.message
         if message is not None and not expects_response(message, request.version):
             return None
-        return PendingRequest(request.api_key, request.version, request.correlation_id)
+        response = self.classes.response(request.api_key)
+        return PendingRequest(request.api_key, request.version, request.correlation_id, response)
 
     def send(
         self, request: ReceivedRequest, response: Response, version: int | None = None

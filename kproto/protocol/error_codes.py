@@ -1,4 +1,7 @@
-"""What an error code of a response means. A code that no release knows is no exception."""
+"""What an error code of a response means, and the one way to make an error of it.
+
+A code that no release knows is no exception. Knows no message and no request.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Final, NamedTuple
 from ..wire.errors import BrokerResponseError
 from .error_table import ERROR_TABLE
 
-__all__ = ["ERRORS", "ErrorCode", "code_of", "error_code", "raise_for_code"]
+__all__ = ["ERRORS", "ErrorCode", "code_of", "error_code", "error_of_code", "raise_for_code"]
 
 
 class ErrorCode(NamedTuple):
@@ -34,8 +37,16 @@ def code_of(name: str) -> int:
     return _CODES[name]
 
 
+def error_of_code(code: int, detail: str) -> BrokerResponseError:
+    """The error that a broker answers with `code`, under Kafka's name and with its `retriable`.
+
+    `detail` says what was asked of whom. Not raised here, for one who keeps it or adds a cause.
+    """
+    known = error_code(code)
+    return BrokerResponseError(known.code, known.name, detail, retriable=known.retriable)
+
+
 def raise_for_code(code: int, detail: str) -> None:
     """Raise BrokerResponseError unless `code` is 0; `detail` says what was asked of whom."""
     if code:
-        known = error_code(code)
-        raise BrokerResponseError(code, known.name, detail, retriable=known.retriable)
+        raise error_of_code(code, detail)

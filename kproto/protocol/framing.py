@@ -1,7 +1,9 @@
 """Frames: an int32 size in bytes, then that many bytes. Knows nothing of what is inside.
 
 `FrameReader` hands out the memory that a socket shall read into, so that a large frame is read
-straight into a buffer of its own and copied once, into the `bytes` that the decoder wants.
+straight into pieces of its own and copied once, into the `bytes` that the decoder wants. A piece is
+taken only once those before it are full, and is no larger than all of them: memory follows the
+bytes that came, not the size that was announced.
 """
 
 from __future__ import annotations
@@ -21,13 +23,10 @@ DEFAULT_MAX_FRAME_BYTES: Final = 104_857_600
 #: Size in bytes of the buffer that small frames share: a few typical responses fit at once.
 SHARED_BUFFER_BYTES: Final = 65_536
 
-#: A frame that announces more than this is not allocated in one go, but as its bytes arrive.
-FIRST_ALLOCATION_BYTES: Final = 16_777_216
-
 _SIZE = struct.Struct(">i")
 
 
-def frame(*pieces: bytes) -> bytes:
+def frame(*pieces: bytes | memoryview) -> bytes:
     """The pieces as one frame. Raises EncodeError when they are 2 GiB or more."""
     size = sum(map(len, pieces))
     if size > MAX_LENGTH:
@@ -40,8 +39,8 @@ class FrameReader:
 
     Either `feed` it with bytes, or read into the memory of `buffer()` and tell `advance()` how
     much came; both return the frames that are now complete, without their size. Raises
-    ProtocolError on a frame over `max_frame_bytes` or of negative size, before any memory is
-    taken for it; the stream can then no longer be cut, and frames that came with it are not given.
+    ProtocolError on a frame over `max_frame_bytes` or of negative size; the stream can then no
+    longer be cut, and frames that came with it are not given.
     """
 
     def __init__(self, max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES) -> None:
@@ -49,37 +48,41 @@ class FrameReader:
         self._shared = bytearray(SHARED_BUFFER_BYTES)
         self._start = 0  # of the bytes in `_shared` that no frame has taken yet
         self._end = 0
-        self._large: bytearray | None = None
+        # Of a frame that the shared buffer cannot hold: the size, 0 while there is none; how much
+        # is here; the pieces, of which the last is being filled; and how far that one is.
         self._large_size = 0
+        self._arrived = 0
+        self._pieces: list[bytes | bytearray] = []
         self._filled = 0
 
     @property
     def pending(self) -> int:
         """How many bytes of an unfinished frame are here."""
-        return self._filled if self._large is not None else self._end - self._start
+        return self._arrived if self._large_size else self._end - self._start
 
     def buffer(self) -> memoryview:
         """Memory to read into; valid until the next call of any method."""
-        if self._large is not None:
-            if self._filled == len(self._large):
-                # A new one: memory that somebody still has a view of cannot be extended.
-                grown = bytearray(min(self._large_size, 2 * self._filled))
-                grown[: self._filled] = self._large
-                self._large = grown
-            return memoryview(self._large)[self._filled :]
-        return memoryview(self._shared)[self._end :]
+        if not self._large_size:
+            return memoryview(self._shared)[self._end :]
+        if self._filled == len(self._pieces[-1]):
+            left = self._large_size - self._arrived
+            self._pieces.append(bytearray(min(left, self._arrived)))
+            self._filled = 0
+        return memoryview(self._pieces[-1])[self._filled :]
 
     def advance(self, count: int) -> list[bytes]:
         """Take note that `count` bytes were read into the buffer."""
-        if self._large is not None:
-            self._filled += count
-            if self._filled < self._large_size:
-                return []
-            done = bytes(self._large)
-            self._large = None
-            return [done]
-        self._end += count
-        return self._cut()
+        if not self._large_size:
+            self._end += count
+            return self._cut()
+        self._arrived += count
+        self._filled += count
+        if self._arrived < self._large_size:
+            return []
+        done = b"".join(self._pieces)
+        self._pieces.clear()
+        self._large_size = 0
+        return [done]
 
     def feed(self, data: bytes) -> list[bytes]:
         """Take bytes that were read elsewhere."""
@@ -103,8 +106,8 @@ class FrameReader:
                 raise ProtocolError(_wrong_size(size, self.max_frame_bytes))
             stop = start + 4 + size
             if stop > end:
-                if 4 + size > SHARED_BUFFER_BYTES:
-                    self._begin_large(size, start + 4, end)
+                if end - start == SHARED_BUFFER_BYTES:
+                    self._begin_large(size)
                     return frames
                 break
             frames.append(bytes(shared[start + 4 : stop]))
@@ -112,12 +115,12 @@ class FrameReader:
         self._keep(start, end)
         return frames
 
-    def _begin_large(self, size: int, start: int, end: int) -> None:
-        """Give the frame whose first bytes stand in the shared buffer a buffer of its own."""
-        self._large = bytearray(min(size, FIRST_ALLOCATION_BYTES))
+    def _begin_large(self, size: int) -> None:
+        """Go on elsewhere with the frame whose first bytes fill the shared buffer."""
+        first = bytes(memoryview(self._shared)[4:])
+        self._pieces.append(first)
         self._large_size = size
-        self._filled = end - start
-        self._large[: self._filled] = self._shared[start:end]
+        self._arrived = self._filled = len(first)
         self._start = self._end = 0
 
     def _keep(self, start: int, end: int) -> None:

@@ -8,14 +8,15 @@ the broker speaks (KIP-511), and ControlledShutdown v0 has a request header with
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from .. import messages
 from ..messages.base import Message, Request, Response
 from ..messages.request_header import RequestHeader
 from ..messages.response_header import ResponseHeader
 from ..wire.errors import DecodeError
 from ..wire.tags import RawTaggedField
+from .message_classes import KAFKA_MESSAGES, MessageClasses
 
 __all__ = [
     "API_VERSIONS",
@@ -26,8 +27,10 @@ __all__ = [
     "parse_request_header",
     "parse_response_header",
     "request_class",
+    "request_header",
     "request_header_version",
     "response_class",
+    "response_header",
     "response_header_version",
 ]
 
@@ -50,17 +53,13 @@ class ParsedHeader(NamedTuple):
 
 
 def request_class(api_key: int) -> type[Request[Response]] | None:
-    """The request with that api key; None when the definitions have none."""
-    names = messages.API_KEYS.get(api_key)
-    found: type[Request[Response]] | None = getattr(messages, names[0]) if names else None
-    return found
+    """Kafka's request with that api key; None when its definitions have none."""
+    return KAFKA_MESSAGES.request(api_key)
 
 
 def response_class(api_key: int) -> type[Response] | None:
-    """The response with that api key; None when the definitions have none."""
-    names = messages.API_KEYS.get(api_key)
-    found: type[Response] | None = getattr(messages, names[1]) if names else None
-    return found
+    """Kafka's response with that api key; None when its definitions have none."""
+    return KAFKA_MESSAGES.response(api_key)
 
 
 def request_header_version(cls: type[Message], version: int) -> int:
@@ -82,16 +81,31 @@ def encode_request_header(
 ) -> bytes:
     """The header of a request of class `cls`. Raises EncodeError on a client id too long."""
     assert cls.API_KEY is not None
+    header_version = request_header_version(cls, version)
+    return request_header(header_version, cls.API_KEY, version, correlation_id, client_id)
+
+
+def request_header(
+    header_version: int,
+    api_key: int,
+    version: int,
+    correlation_id: int,
+    client_id: str | None,
+    tags: Iterable[RawTaggedField] = (),
+) -> bytes:
+    """A request header in one of its versions, 0 to 2; tagged fields stand in v2 alone."""
     header = RequestHeader(
-        request_api_key=cls.API_KEY,
+        request_api_key=api_key,
         request_api_version=version,
         correlation_id=correlation_id,
         client_id=client_id,
     )
-    return header.encode(request_header_version(cls, version))
+    if tags:
+        header.unknown_tagged_fields = list(tags)
+    return header.encode(header_version)
 
 
-def parse_request_header(data: bytes) -> ParsedHeader:
+def parse_request_header(data: bytes, classes: MessageClasses = KAFKA_MESSAGES) -> ParsedHeader:
     """Read the header of a request frame.
 
     The header of an api key or version that no definition knows is read as v1, so that a broker
@@ -100,7 +114,7 @@ def parse_request_header(data: bytes) -> ParsedHeader:
     if len(data) < _KEY_VERSION_ID.size:
         raise DecodeError(f"a request of {len(data)} bytes has no header", message="RequestHeader")
     api_key, version, correlation_id = _KEY_VERSION_ID.unpack_from(data)
-    cls = request_class(api_key)
+    cls = classes.request(api_key)
     header_version = 1 if cls is None else request_header_version(cls, version)
     if header_version == 0:
         return ParsedHeader(api_key, version, correlation_id, None, (), _KEY_VERSION_ID.size)
@@ -111,8 +125,17 @@ def parse_request_header(data: bytes) -> ParsedHeader:
 
 def encode_response_header(cls: type[Message], version: int, correlation_id: int) -> bytes:
     """The header of a response of class `cls`."""
+    return response_header(response_header_version(cls, version), correlation_id)
+
+
+def response_header(
+    header_version: int, correlation_id: int, tags: Iterable[RawTaggedField] = ()
+) -> bytes:
+    """A response header in one of its versions, 0 or 1; tagged fields stand in v1 alone."""
     header = ResponseHeader(correlation_id=correlation_id)
-    return header.encode(response_header_version(cls, version))
+    if tags:
+        header.unknown_tagged_fields = list(tags)
+    return header.encode(header_version)
 
 
 def parse_response_header(cls: type[Message], version: int, data: bytes) -> tuple[int, int]:

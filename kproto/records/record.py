@@ -1,7 +1,7 @@
 """One record, and its headers.
 
-Owns the `Record` class and the reading of a header block. Knows nothing of batches: `decoding`
-hands over offset, timestamp and the bytes of the header block.
+Owns the `Record` class and the reading of a header block. Knows nothing of batches: whoever reads
+one hands over offset, timestamp and the bytes of the header block.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ..wire.errors import CorruptBatchError
-from .layout import CREATE_TIME, NO_TIMESTAMP
+from .any_magic import CREATE_TIME, NO_TIMESTAMP
 from .varints import read_varint
 
 if TYPE_CHECKING:

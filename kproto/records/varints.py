@@ -1,14 +1,14 @@
-"""Signed varints (zigzag, base 128) as record batches use them.
+"""The numbers of records: signed varints (zigzag, base 128), and sums as Java makes them.
 
-Owns the table of short ones and the careful readers. The loops of `decoding` read one- and
-two-byte varints inline and come here for the rest.
+Owns the table of short ones and the careful readers. The loop of `magic2.decoding` reads one- and
+two-byte varints inline and comes here for the rest.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["VARINTS", "encode_varint", "read_varint", "read_varlong", "zigzag"]
+__all__ = ["VARINTS", "encode_varint", "int64", "read_varint", "read_varlong", "zigzag"]
 
 _MAX_VARINT_BYTES: Final = 5
 _MAX_VARLONG_BYTES: Final = 10
@@ -32,6 +32,11 @@ VARINTS: Final = [encode_varint(value) for value in range(8192)]
 def zigzag(unsigned: int) -> int:
     """The signed value of the zigzag form: 0, 1, 2, 3 … stand for 0, -1, 1, -2 …"""
     return (unsigned >> 1) ^ -(unsigned & 1)
+
+
+def int64(value: int) -> int:
+    """The value that a Java long would have."""
+    return (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def read_varint(data: bytes, pos: int) -> tuple[int, int]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import islice
 from typing import Final, TypeAlias, TypeVar
 
+from .buffers import octets
 from .faults import WireFault
 from .limits import MAX_LENGTH, MAX_STRING_BYTES, MAX_TAG
 from .reading import ARRAY_STRUCTS, SHARED_COUNTS
@@ -23,10 +24,8 @@ __all__ = [
     "Append",
     "compact_string_length",
     "elements",
-    "octets",
     "uuid_bytes",
     "uvarint",
-    "why_no_octets",
     "write_array_length",
     "write_bytes",
     "write_compact_array_length",
@@ -163,20 +162,6 @@ def write_bytes(append: Append, value: bytes) -> None:
         value = octets(value)
     append(_INT32.pack(len(value)))
     append(value)
-
-
-def octets(value: bytes | bytearray | memoryview) -> bytes:
-    """The bytes that a buffer holds, whatever its items are.
-
-    Raises TypeError on what is none, ValueError on one that was released or gives no bytes.
-    """
-    return bytes(memoryview(value))
-
-
-def why_no_octets(value: object, error: Exception) -> str:
-    """What to say of a value that `octets` refused with `error`."""
-    reason = f"bytes are wanted, not {type(value).__name__}"
-    return f"{reason} ({error})" if isinstance(error, ValueError) else reason
 
 
 def write_nullable_bytes(append: Append, value: bytes | None) -> None:

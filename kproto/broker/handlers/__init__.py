@@ -1,27 +1,33 @@
-"""One module an API, named by its key and name; importing them fills `registry.APIS`.
+"""One module an API, named by its key and name; `KAFKA_APIS` is what a broker answers.
 
 Each begins with what it answers: the versions, what each of them added that matters to a broker
-in memory, the KIPs, and what is left out.
+in memory, the KIPs, and what is left out. A handler reads the message, lets the rooms beside it
+decide (`storage`, `topics`, `cluster`), and writes the response. It knows no connection and no
+node, and waits for nothing: it returns a `Wait`.
 """
 
-from . import (
-    api_00_produce,
-    api_01_fetch,
-    api_02_list_offsets,
-    api_03_metadata,
-    api_18_api_versions,
-    api_19_create_topics,
-    api_20_delete_topics,
-    api_22_init_producer_id,
-)
+from typing import Final
 
-__all__ = [
-    "api_00_produce",
-    "api_01_fetch",
-    "api_02_list_offsets",
-    "api_03_metadata",
-    "api_18_api_versions",
-    "api_19_create_topics",
-    "api_20_delete_topics",
-    "api_22_init_producer_id",
-]
+from ..registry import Api
+from .api_00_produce import produce
+from .api_01_fetch import fetch
+from .api_02_list_offsets import list_offsets
+from .api_03_metadata import metadata
+from .api_18_api_versions import api_versions
+from .api_19_create_topics import create_topics
+from .api_20_delete_topics import delete_topics
+from .api_22_init_producer_id import init_producer_id
+
+__all__ = ["KAFKA_APIS"]
+
+#: Every API of Kafka that has a handler here.
+KAFKA_APIS: Final[tuple[Api, ...]] = (
+    produce,
+    fetch,
+    list_offsets,
+    metadata,
+    api_versions,
+    create_topics,
+    delete_topics,
+    init_producer_id,
+)

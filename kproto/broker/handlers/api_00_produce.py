@@ -3,7 +3,7 @@
 v0-v2   message sets of magic 0 and 1, or one record batch; v1 throttle time, v2 log append time in
         the response
 v3      record batches, transactional id (KIP-98)
-v4      KAFKA_STORAGE_ERROR may be answered
+v4      KAFKA_STORAGE_ERROR may be answered; older versions get NOT_LEADER_OR_FOLLOWER for it
 v5      log start offset in the response
 v7      zstd (KIP-110)
 v8      record errors and an error message in the response (KIP-467)
@@ -16,8 +16,8 @@ Message sets are stored as record batches with the same codec, as by Kafka up to
 v0-v2 and refuses them); without a whole message they are a success with offset -1, as there.
 
 Left out: transactions (a transactional batch is answered with INVALID_TXN_STATE, as one outside a
-transaction is); leaders other than this broker, so never `current_leader`; `record_errors`, since
-records are mostly not decoded: the message names the first that was refused.
+transaction is); `current_leader`, for whoever asked another node than the leader; `record_errors`,
+since records are mostly not decoded: the message names the first that was refused.
 """
 
 from __future__ import annotations
@@ -28,19 +28,23 @@ from ...messages.produce_response import (
     ProduceResponse,
     TopicProduceResponse,
 )
+from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
-from ..appending import append_records
+from ..context import Context
+from ..decisions import CloseConnection
 from ..refusal import refusal
-from ..registry import CloseConnection, handles
-from ..state import BrokerState
-from ..topics import Topic
+from ..registry import handles
+from ..storage.appending import append_records
 
 _NO_OFFSET = -1
 _FIRST_VERSION_BY_ID = 13
+#: Before this version, Kafka says NOT_LEADER_OR_FOLLOWER for KAFKA_STORAGE_ERROR.
+_FIRST_VERSION_OF_STORAGE_ERROR = 4
+_STORAGE_ERROR = code_of("KAFKA_STORAGE_ERROR")
 
 
 @handles(ProduceRequest, versions=range(14))
-def produce(state: BrokerState, request: ProduceRequest, version: int) -> ProduceResponse | None:
+def produce(context: Context, request: ProduceRequest, version: int) -> ProduceResponse | None:
     """Append every partition's batch; acks=0 gets no answer, or on an error no connection."""
     response = ProduceResponse(
         responses=[
@@ -48,7 +52,7 @@ def produce(state: BrokerState, request: ProduceRequest, version: int) -> Produc
                 name=topic.name,
                 topic_id=topic.topic_id,
                 partition_responses=[
-                    _partition(state, request, topic, data, version)
+                    _partition(context, request, topic, data, version)
                     for data in topic.partition_data
                 ],
             )
@@ -65,7 +69,7 @@ def produce(state: BrokerState, request: ProduceRequest, version: int) -> Produc
 
 
 def _partition(
-    state: BrokerState,
+    context: Context,
     request: ProduceRequest,
     topic: TopicProduceData,
     data: PartitionProduceData,
@@ -74,13 +78,20 @@ def _partition(
     try:
         if request.acks not in (-1, 0, 1):
             raise refusal("INVALID_REQUIRED_ACKS", f"acks is {request.acks}; it is -1, 0 or 1")
-        found = _topic(state, topic, version)
+        found = context.cluster.topics.asked(
+            topic.name, topic.topic_id, by_id=version >= _FIRST_VERSION_BY_ID
+        )
         partition = found.partition(data.index)
-        appended = append_records(partition, found.config, data.records, version, state.now_ms())
+        found.check_leader(data.index, context.endpoint.node_id)
+        now_ms = context.clock.now_ms()
+        if not context.cluster.room.has(len(data.records or b"")):
+            context.cluster.topics.keep_retention(now_ms)
+        appended = append_records(partition, found.config, data.records, version, now_ms)
+        start_offset = found.kept(data.index, now_ms).log.start_offset
     except BrokerResponseError as error:
         return PartitionProduceResponse(
             index=data.index,
-            error_code=error.code,
+            error_code=_code_known_to(version, error.code),
             base_offset=_NO_OFFSET,
             error_message=error.detail,
         )
@@ -88,11 +99,12 @@ def _partition(
         index=data.index,
         base_offset=appended.base_offset,
         log_append_time_ms=appended.log_append_time,
-        log_start_offset=appended.log_start_offset,
+        log_start_offset=start_offset,
     )
 
 
-def _topic(state: BrokerState, topic: TopicProduceData, version: int) -> Topic:
-    if version >= _FIRST_VERSION_BY_ID:
-        return state.topics.with_id(topic.topic_id)
-    return state.topics.named(topic.name)
+def _code_known_to(version: int, code: int) -> int:
+    """The error code, or the one that older clients know in its place."""
+    if code == _STORAGE_ERROR and version < _FIRST_VERSION_OF_STORAGE_ERROR:
+        return code_of("NOT_LEADER_OR_FOLLOWER")
+    return code

@@ -19,26 +19,27 @@ For v0-v3 batches are converted down as Kafka up to 3.9 does it (4.0 no longer t
 versions): headers are lost, and a batch compressed with zstd is UNSUPPORTED_COMPRESSION_TYPE.
 
 Left out: sessions (every answer has session id 0, as a broker's whose cache of sessions is full,
-and the client goes on without one); followers; transactions, so never an aborted one; leaders
-other than this broker. Batches always come whole: where Kafka cuts the last one at the limit, here
-it is not begun, and where Kafka fills up what became shorter by converting it, here it is short.
+and the client goes on without one); followers; transactions, so never an aborted one;
+`current_leader`, for whoever asked another node than the leader. Batches always come whole: where
+Kafka cuts the last one at the limit, here it is not begun, and where Kafka fills up what became
+shorter by converting it, here it is short.
 """
 
 from __future__ import annotations
 
-import asyncio
 from typing import Final, NamedTuple
 
 from ...messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from ...messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
-from ..log import LogSlice, PartitionLog
+from ..context import Context
+from ..decisions import Decision, Wait
 from ..refusal import refusal
 from ..registry import handles
-from ..state import BrokerState
-from ..topics import Topic
-from ._leader_epoch import check_leader_epoch
+from ..storage.log import LogSlice
+from ..storage.partition import Partition
+from ..storage.reading import FetchLimit
 
 #: The magic that a client of an old version reads; the others read batches.
 _MAGIC_OF_MESSAGE_SETS: Final = {0: 0, 1: 0, 2: 1, 3: 1}
@@ -50,12 +51,14 @@ _NO_SESSION: Final = 0
 #: Session epochs that ask for all partitions: without a session, and to open one.
 _FULL_FETCHES: Final = (-1, 0)
 
+_NOTHING: Final = LogSlice([], 0)
+
 
 class PartitionRead(NamedTuple):
-    """What was found of one partition: batches, or an error; `log` is None for an unknown one."""
+    """What was found of one partition: batches, or an error; `partition` is None for no such."""
 
     wanted: FetchPartition
-    log: PartitionLog | None
+    partition: Partition | None
     found: LogSlice
     error: BrokerResponseError | None
 
@@ -65,102 +68,86 @@ class Read(NamedTuple):
 
     topics: list[tuple[FetchTopic, list[PartitionRead]]]
 
-    @property
-    def size(self) -> int:
-        """Bytes of records."""
-        return sum(part.found.size for _, parts in self.topics for part in parts)
-
-    @property
-    def failed(self) -> bool:
-        """Whether any partition has an error."""
-        return any(part.error for _, parts in self.topics for part in parts)
-
-    @property
-    def logs(self) -> list[PartitionLog]:
-        """The logs that were looked at."""
-        return [part.log for _, parts in self.topics for part in parts if part.log is not None]
+    def is_enough(self, min_bytes: int) -> bool:
+        """Whether to answer at once: there is nothing to wait for, an error, or `min_bytes`."""
+        if not self.topics:
+            return True
+        size = 0
+        for _, parts in self.topics:
+            for part in parts:
+                if part.error is not None:
+                    return True
+                size += part.found.size
+        return size >= min_bytes
 
 
 @handles(FetchRequest, versions=range(19))
-async def fetch(state: BrokerState, request: FetchRequest, version: int) -> FetchResponse:
+def fetch(context: Context, request: FetchRequest, version: int) -> Decision:
     """Answer once there are `min_bytes`, an error, or `max_wait_ms` have passed."""
     if request.session_epoch not in _FULL_FETCHES:
         return FetchResponse(error_code=code_of("FETCH_SESSION_ID_NOT_FOUND"))
-    read = read_partitions(state, request, version)
-    if request.max_wait_ms > 0 and not is_enough(read, request):
-        read = await _wait(state, request, version, read)
-    return _response(request, version, read)
+    read = read_partitions(context, request, version)
+    if request.max_wait_ms <= 0 or read.is_enough(request.min_bytes):
+        return _response(request, version, read)
+
+    def look_again(time_is_over: bool) -> Decision:
+        read = read_partitions(context, request, version)
+        if time_is_over or read.is_enough(request.min_bytes):
+            return _response(request, version, read)
+        return wait
+
+    partitions = (part.partition for _, parts in read.topics for part in parts)
+    wait = Wait(
+        until=context.deadline(request.max_wait_ms),
+        wake=[partition.log for partition in partitions if partition is not None],
+        then=look_again,
+    )
+    return wait
 
 
-async def _wait(state: BrokerState, request: FetchRequest, version: int, read: Read) -> Read:
-    """Look again after each append, until it is enough or the time is over."""
-    changed = asyncio.Event()
-    logs = read.logs
-    for log in logs:
-        log.watchers.add(changed.set)
-    try:
-        async with asyncio.timeout(request.max_wait_ms / 1000):
-            while not is_enough(read, request):
-                await changed.wait()
-                changed.clear()
-                read = read_partitions(state, request, version)
-    except TimeoutError:
-        pass
-    finally:
-        for log in logs:
-            log.watchers.discard(changed.set)
-    return read
-
-
-def is_enough(read: Read, request: FetchRequest) -> bool:
-    """Whether a fetch is answered at once."""
-    return not read.topics or read.failed or read.size >= request.min_bytes
-
-
-def read_partitions(state: BrokerState, request: FetchRequest, version: int) -> Read:
+def read_partitions(context: Context, request: FetchRequest, version: int) -> Read:
     """Read every partition, in the order of the request, within its limits."""
-    left = min(request.max_bytes, state.settings.fetch_max_bytes)
-    at_least_one = version >= _FIRST_VERSION_OF_WHOLE_BATCHES
-    topics = []
-    for topic in request.topics:
-        parts = []
-        for wanted in topic.partitions:
-            limit = min(wanted.partition_max_bytes, left)
-            part = _read_partition(state, request, topic, wanted, version, limit, at_least_one)
-            if part.found.size:
-                left = max(0, left - part.found.size)
-                at_least_one = False
-            parts.append(part)
-        topics.append((topic, parts))
-    return Read(topics)
+    limit = FetchLimit(
+        min(request.max_bytes, context.settings.fetch_max_bytes),
+        at_least_one=version >= _FIRST_VERSION_OF_WHOLE_BATCHES,
+    )
+    return Read(
+        [
+            (
+                topic,
+                [
+                    _read_partition(context, request, topic, wanted, version, limit)
+                    for wanted in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
 
 
 def _read_partition(
-    state: BrokerState,
+    context: Context,
     request: FetchRequest,
     topic: FetchTopic,
     wanted: FetchPartition,
     version: int,
-    limit: int,
-    at_least_one: bool,
+    limit: FetchLimit,
 ) -> PartitionRead:
-    nothing = LogSlice([], 0)
-    log: PartitionLog | None = None
+    partition: Partition | None = None
     try:
-        log = _topic(state, topic, version).partition(wanted.partition).log
+        found_topic = context.cluster.topics.asked(
+            topic.topic, topic.topic_id, by_id=version >= _FIRST_VERSION_BY_ID
+        )
+        partition = found_topic.kept(wanted.partition, context.clock.now_ms())
+        found_topic.check_leader(
+            wanted.partition, context.endpoint.node_id, wanted.current_leader_epoch
+        )
         if request.replica_id >= 0 or request.replica_state.replica_id >= 0:
             raise refusal("NOT_LEADER_OR_FOLLOWER", "this cluster has no followers")
-        check_leader_epoch(wanted.current_leader_epoch)
-        found = log.read(wanted.fetch_offset, limit, at_least_one=at_least_one)
+        found = limit.read(partition.log, wanted.fetch_offset, wanted.partition_max_bytes)
     except BrokerResponseError as error:
-        return PartitionRead(wanted, log, nothing, error)
-    return PartitionRead(wanted, log, found, None)
-
-
-def _topic(state: BrokerState, topic: FetchTopic, version: int) -> Topic:
-    if version >= _FIRST_VERSION_BY_ID:
-        return state.topics.with_id(topic.topic_id)
-    return state.topics.named(topic.topic)
+        return PartitionRead(wanted, partition, _NOTHING, error)
+    return PartitionRead(wanted, partition, found, None)
 
 
 def _response(request: FetchRequest, version: int, read: Read) -> FetchResponse:
@@ -179,7 +166,7 @@ def _response(request: FetchRequest, version: int, read: Read) -> FetchResponse:
 
 
 def _partition(part: PartitionRead, committed: bool, version: int) -> PartitionData:
-    if part.error is not None or part.log is None:
+    if part.error is not None or part.partition is None:
         return _failed(part, part.error)
     try:
         records = _records(part, version)
@@ -187,9 +174,9 @@ def _partition(part: PartitionRead, committed: bool, version: int) -> PartitionD
         return _failed(part, error)
     return PartitionData(
         partition_index=part.wanted.partition,
-        high_watermark=part.log.end_offset,
-        last_stable_offset=part.log.end_offset,
-        log_start_offset=part.log.start_offset,
+        high_watermark=part.partition.high_watermark,
+        last_stable_offset=part.partition.last_stable_offset,
+        log_start_offset=part.partition.log.start_offset,
         aborted_transactions=[] if committed else None,
         records=records,
     )
@@ -207,6 +194,6 @@ def _failed(part: PartitionRead, error: BrokerResponseError | None) -> Partition
         partition_index=part.wanted.partition,
         error_code=error.code if error else 0,
         high_watermark=-1,
-        aborted_transactions=[] if part.log is None else None,
+        aborted_transactions=[] if part.partition is None else None,
         records=b"",
     )

@@ -18,7 +18,7 @@ than one segment, which v0 would list.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final, NamedTuple
+from typing import Final
 
 from ...messages.list_offsets_request import (
     ListOffsetsPartition,
@@ -29,19 +29,20 @@ from ...messages.list_offsets_response import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from ...wire.errors import BrokerResponseError, CorruptBatchError, MissingCodecError
-from ..log import LEADER_EPOCH, PartitionLog, TimestampedOffset
+from ...wire.errors import BrokerResponseError
+from ..context import Context
 from ..refusal import refusal
 from ..registry import handles
-from ..state import BrokerState
-from ._leader_epoch import check_leader_epoch
-
-LATEST: Final = -1
-EARLIEST: Final = -2
-LARGEST_TIMESTAMP: Final = -3
-EARLIEST_LOCAL: Final = -4
-LATEST_TIERED: Final = -5
-EARLIEST_PENDING_UPLOAD: Final = -6
+from ..storage.offsets import (
+    EARLIEST,
+    EARLIEST_LOCAL,
+    EARLIEST_PENDING_UPLOAD,
+    LARGEST_TIMESTAMP,
+    LATEST,
+    LATEST_TIERED,
+    find_offset,
+    old_style_offsets,
+)
 
 #: From which version on a negative timestamp is known.
 _FIRST_VERSION: Final = {
@@ -53,18 +54,10 @@ _FIRST_VERSION: Final = {
     EARLIEST_PENDING_UPLOAD: 11,
 }
 
-_NONE: Final = -1
-
-
-class _Found(NamedTuple):
-    offset: int = _NONE
-    timestamp: int = _NONE
-    leader_epoch: int = _NONE
-
 
 @handles(ListOffsetsRequest, versions=range(12))
 def list_offsets(
-    state: BrokerState, request: ListOffsetsRequest, version: int
+    context: Context, request: ListOffsetsRequest, version: int
 ) -> ListOffsetsResponse:
     """Look up every partition's offset."""
     times = Counter(
@@ -78,7 +71,7 @@ def list_offsets(
                 name=topic.name,
                 partitions=[
                     _partition(
-                        state,
+                        context,
                         topic.name,
                         wanted,
                         version,
@@ -93,20 +86,23 @@ def list_offsets(
 
 
 def _partition(
-    state: BrokerState, topic: str, wanted: ListOffsetsPartition, version: int, times: int
+    context: Context, topic: str, wanted: ListOffsetsPartition, version: int, times: int
 ) -> ListOffsetsPartitionResponse:
-    response = ListOffsetsPartitionResponse(partition_index=wanted.partition_index)
+    index, timestamp = wanted.partition_index, wanted.timestamp
+    response = ListOffsetsPartitionResponse(partition_index=index)
     try:
         if times > 1 and version > 0:
             raise refusal("INVALID_REQUEST", "the partition is named more than once")
-        log = state.topics.named(topic).partition(wanted.partition_index).log
-        check_leader_epoch(wanted.current_leader_epoch)
+        found_topic = context.cluster.topics.named(topic)
+        log = found_topic.kept(index, context.clock.now_ms()).log
+        found_topic.check_leader(index, context.endpoint.node_id, wanted.current_leader_epoch)
         if version == 0:
             response.old_style_offsets = old_style_offsets(
-                log, wanted.timestamp, wanted.max_num_offsets, state.now_ms()
+                log, timestamp, wanted.max_num_offsets, context.clock.now_ms()
             )
         else:
-            found = _find(log, wanted.timestamp, version)
+            _check_timestamp(timestamp, version)
+            found = find_offset(log, timestamp)
             response.offset, response.timestamp = found.offset, found.timestamp
             if version >= 4:
                 response.leader_epoch = found.leader_epoch
@@ -115,39 +111,6 @@ def _partition(
     return response
 
 
-def _find(log: PartitionLog, timestamp: int, version: int) -> _Found:
+def _check_timestamp(timestamp: int, version: int) -> None:
     if timestamp < 0 and version < _FIRST_VERSION.get(timestamp, version + 1):
         raise refusal("UNSUPPORTED_VERSION", f"ListOffsets v{version} has no timestamp {timestamp}")
-    if timestamp == LATEST:
-        return _Found(log.end_offset, leader_epoch=LEADER_EPOCH)
-    if timestamp in (EARLIEST, EARLIEST_LOCAL):
-        return _Found(log.start_offset, leader_epoch=LEADER_EPOCH)
-    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-        return _Found()
-    record = _record_at(log, timestamp)
-    if record is None:
-        return _Found()
-    return _Found(record.offset, record.timestamp, LEADER_EPOCH)
-
-
-def _record_at(log: PartitionLog, timestamp: int) -> TimestampedOffset | None:
-    try:
-        if timestamp == LARGEST_TIMESTAMP:
-            return log.offset_of_largest_time()
-        return log.offset_for_time(timestamp)
-    except CorruptBatchError as error:
-        raise refusal("CORRUPT_MESSAGE", str(error)) from None
-    except MissingCodecError as error:
-        raise refusal("UNSUPPORTED_COMPRESSION_TYPE", str(error)) from None
-
-
-def old_style_offsets(log: PartitionLog, timestamp: int, most: int, now_ms: int) -> list[int]:
-    """What v0 lists of a log of one segment: its end (as of now), and its start, newest first."""
-    known = [TimestampedOffset(log.start_offset, log.last_append_time)]
-    if log.end_offset > log.start_offset:
-        known.append(TimestampedOffset(log.end_offset, now_ms))
-    if timestamp == EARLIEST:
-        known = known[:1]
-    elif timestamp != LATEST:
-        known = [entry for entry in known if entry.timestamp <= timestamp]
-    return [entry.offset for entry in reversed(known)][: max(0, most)]

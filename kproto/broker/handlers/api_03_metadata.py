@@ -13,7 +13,7 @@ v10     topic ids in the response (KIP-516)
 v12     topics may be asked for by id
 v13     an error code for the whole response (KIP-1102)
 
-Left out: racks; more than one broker; who may do what: everybody may do everything.
+Left out: racks; who may do what: everybody may do everything.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from ...messages.metadata_response import (
 )
 from ...wire.errors import BrokerResponseError
 from ...wire.uuid import ZERO_UUID
-from ..log import LEADER_EPOCH
+from ..context import Context
 from ..refusal import refusal
 from ..registry import handles
-from ..state import BrokerState
+from ..storage.log import LEADER_EPOCH
 from ..topics import Topic, check_topic_name
 
 #: Bits of AclOperation: what may be done with a topic and with the cluster at all.
@@ -45,13 +45,17 @@ _FIRST_VERSION_ASKED_BY_ID: Final = 12
 
 
 @handles(MetadataRequest, versions=range(14))
-def metadata(state: BrokerState, request: MetadataRequest, version: int) -> MetadataResponse:
-    """Describe this broker and the topics asked for."""
+def metadata(context: Context, request: MetadataRequest, version: int) -> MetadataResponse:
+    """Describe the brokers and the topics asked for."""
+    cluster = context.cluster
     response = MetadataResponse(
-        brokers=[MetadataResponseBroker(node_id=state.node_id, host=state.host, port=state.port)],
-        cluster_id=state.cluster_id,
-        controller_id=state.node_id,
-        topics=_topics(state, request, version),
+        brokers=[
+            MetadataResponseBroker(node_id=node_id, host=host, port=port)
+            for node_id, host, port in cluster.endpoints
+        ],
+        cluster_id=cluster.cluster_id,
+        controller_id=cluster.controller_id,
+        topics=_topics(context, request, version),
     )
     if request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = _CLUSTER_OPERATIONS
@@ -59,23 +63,23 @@ def metadata(state: BrokerState, request: MetadataRequest, version: int) -> Meta
 
 
 def _topics(
-    state: BrokerState, request: MetadataRequest, version: int
+    context: Context, request: MetadataRequest, version: int
 ) -> Iterable[MetadataResponseTopic]:
     operations = _TOPIC_OPERATIONS if request.include_topic_authorized_operations else _NOT_ASKED
     if request.topics is None or (version == 0 and not request.topics):
-        return [_described(state, topic, operations) for topic in state.topics]
-    return [_asked(state, request, wanted, version, operations) for wanted in request.topics]
+        return [_described(topic, operations) for topic in context.cluster.topics]
+    return [_asked(context, request, wanted, version, operations) for wanted in request.topics]
 
 
 def _asked(
-    state: BrokerState,
+    context: Context,
     request: MetadataRequest,
     wanted: MetadataRequestTopic,
     version: int,
     operations: int,
 ) -> MetadataResponseTopic:
     try:
-        return _described(state, _find(state, request, wanted, version), operations)
+        return _described(_find(context, request, wanted, version), operations)
     except BrokerResponseError as error:
         return MetadataResponseTopic(
             error_code=error.code,
@@ -86,22 +90,23 @@ def _asked(
 
 
 def _find(
-    state: BrokerState, request: MetadataRequest, wanted: MetadataRequestTopic, version: int
+    context: Context, request: MetadataRequest, wanted: MetadataRequestTopic, version: int
 ) -> Topic:
+    topics = context.cluster.topics
     by_id = wanted.topic_id != ZERO_UUID
     if version < _FIRST_VERSION_ASKED_BY_ID and (by_id or wanted.name is None):
         raise refusal("INVALID_REQUEST", f"Metadata v{version} names topics by name alone")
     if by_id:
-        return state.topics.with_id(wanted.topic_id)
+        return topics.with_id(wanted.topic_id)
     name = wanted.name or ""
     check_topic_name(name)
     try:
-        return state.topics.named(name)
+        return topics.named(name)
     except BrokerResponseError:
-        if not (request.allow_auto_topic_creation and state.settings.auto_create_topics):
+        if not (request.allow_auto_topic_creation and context.settings.auto_create_topics):
             raise
-    topic = state.plan_topic(name)
-    state.topics.add(topic)
+    topic = context.cluster.plan_topic(name)
+    topics.add(topic)
     return topic
 
 
@@ -112,20 +117,20 @@ def _name_of_unknown(wanted: MetadataRequestTopic, version: int) -> str | None:
     return wanted.name if wanted.topic_id == ZERO_UUID else None
 
 
-def _described(state: BrokerState, topic: Topic, operations: int) -> MetadataResponseTopic:
+def _described(topic: Topic, operations: int) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
         partitions=[
             MetadataResponsePartition(
-                partition_index=partition.index,
-                leader_id=state.node_id,
+                partition_index=index,
+                leader_id=replicas[0],
                 leader_epoch=LEADER_EPOCH,
-                replica_nodes=[state.node_id],
-                isr_nodes=[state.node_id],
+                replica_nodes=list(replicas),
+                isr_nodes=list(replicas),
             )
-            for partition in topic.partitions
+            for index, replicas in enumerate(topic.replicas)
         ],
         topic_authorized_operations=operations,
     )

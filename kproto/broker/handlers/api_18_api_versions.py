@@ -14,49 +14,50 @@ Left out: features; there is nothing to be switched on.
 from __future__ import annotations
 
 import re
+from operator import itemgetter
 from typing import Final
 
 from ...messages.api_versions_request import ApiVersionsRequest
 from ...messages.api_versions_response import ApiVersion, ApiVersionsResponse
 from ...protocol.error_codes import code_of
-from ..registry import APIS, Api, handles, served_versions
-from ..settings import BrokerSettings
-from ..state import BrokerState
+from ..context import Context
+from ..registry import handles
 
 _LEGAL_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _FIRST_VERSION_OF_SOFTWARE: Final = 3
 _UNKNOWN_NODE: Final = -1
 
 
-@handles(ApiVersionsRequest, versions=range(6))
-def api_versions(
-    state: BrokerState, request: ApiVersionsRequest, version: int
-) -> ApiVersionsResponse:
-    """List what the broker answers."""
-    error = _error(state, request, version)
-    if error:
-        return ApiVersionsResponse(error_code=code_of(error))
-    return ApiVersionsResponse(api_keys=[_range(APIS[key], state.settings) for key in sorted(APIS)])
-
-
-def unsupported_api_versions(settings: BrokerSettings) -> ApiVersionsResponse:
+def unsupported_api_versions(context: Context) -> ApiVersionsResponse:
     """The answer, in the form of v0, to a version that the broker does not know."""
+    key = ApiVersionsRequest.API_KEY
     return ApiVersionsResponse(
         error_code=code_of("UNSUPPORTED_VERSION"),
-        api_keys=[_range(APIS[ApiVersionsRequest.API_KEY], settings)],
+        api_keys=[_range(key, context.versions[key])],
     )
 
 
-def _range(api: Api, settings: BrokerSettings) -> ApiVersion:
-    versions = served_versions(api, settings)
-    return ApiVersion(
-        api_key=api.request.API_KEY,
-        min_version=versions.start,
-        max_version=versions.stop - 1,
+@handles(ApiVersionsRequest, versions=range(6), otherwise=unsupported_api_versions)
+def api_versions(
+    context: Context, request: ApiVersionsRequest, version: int
+) -> ApiVersionsResponse:
+    """List what the broker answers."""
+    error = _error(context, request, version)
+    if error:
+        return ApiVersionsResponse(error_code=code_of(error))
+    return ApiVersionsResponse(
+        api_keys=[
+            _range(key, versions)
+            for key, versions in sorted(context.versions.items(), key=itemgetter(0))
+        ]
     )
 
 
-def _error(state: BrokerState, request: ApiVersionsRequest, version: int) -> str | None:
+def _range(api_key: int, versions: range) -> ApiVersion:
+    return ApiVersion(api_key=api_key, min_version=versions.start, max_version=versions.stop - 1)
+
+
+def _error(context: Context, request: ApiVersionsRequest, version: int) -> str | None:
     if version >= _FIRST_VERSION_OF_SOFTWARE:
         for text in (request.client_software_name, request.client_software_version):
             if not _LEGAL_SOFTWARE.fullmatch(text):
@@ -64,6 +65,6 @@ def _error(state: BrokerState, request: ApiVersionsRequest, version: int) -> str
     if (request.cluster_id is None) != (request.node_id == _UNKNOWN_NODE):
         return "INVALID_REQUEST"
     meant = (request.cluster_id, request.node_id)
-    if meant not in ((None, _UNKNOWN_NODE), (state.cluster_id, state.node_id)):
+    if meant not in ((None, _UNKNOWN_NODE), (context.cluster.cluster_id, context.endpoint.node_id)):
         return "REBOOTSTRAP_REQUIRED"
     return None

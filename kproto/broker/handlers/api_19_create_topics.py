@@ -6,7 +6,7 @@ v4      -1 for the broker's default of partitions and replication factor (KIP-46
 v5      flexible; the new topic's size and settings in the response (KIP-525)
 v7      topic id in the response (KIP-516)
 
-Left out: more than one replica; waiting for the time-out, as creation is immediate; what most
+Left out: waiting for the time-out, as creation is immediate; what most
 settings do (see `topic_configs`).
 """
 
@@ -22,9 +22,9 @@ from ...messages.create_topics_response import (
     CreateTopicsResponse,
 )
 from ...wire.errors import BrokerResponseError
+from ..context import Context
 from ..refusal import refusal
 from ..registry import handles
-from ..state import BrokerState
 from ..topic_configs import DEFAULTS
 from ..topics import Topic
 
@@ -32,12 +32,10 @@ from ..topics import Topic
 _TOPIC_CONFIG: Final = 1
 _DEFAULT_CONFIG: Final = 5
 
-_REPLICATION_FACTOR: Final = 1
-
 
 @handles(CreateTopicsRequest, versions=range(8))
 def create_topics(
-    state: BrokerState, request: CreateTopicsRequest, version: int
+    context: Context, request: CreateTopicsRequest, version: int
 ) -> CreateTopicsResponse:
     """Create each topic, or say why not."""
     times = Counter(topic.name for topic in request.topics)
@@ -46,18 +44,18 @@ def create_topics(
         try:
             if times[name] > 1:
                 raise refusal("INVALID_REQUEST", f"topic {name!r} is named more than once")
-            topic = _plan(state, wanted)
+            topic = _plan(context, wanted)
         except BrokerResponseError as error:
             results.append(_refused(name, error))
             continue
         if not request.validate_only:
-            state.topics.add(topic)
+            context.cluster.topics.add(topic)
         results.append(_created(topic))
     return CreateTopicsResponse(topics=results)
 
 
-def _plan(state: BrokerState, wanted: CreatableTopic) -> Topic:
-    return state.plan_topic(
+def _plan(context: Context, wanted: CreatableTopic) -> Topic:
+    return context.cluster.plan_topic(
         wanted.name,
         wanted.num_partitions,
         wanted.replication_factor,
@@ -78,7 +76,7 @@ def _created(topic: Topic) -> CreatableTopicResult:
         topic_id=topic.topic_id,
         error_message=None,
         num_partitions=len(topic.partitions),
-        replication_factor=_REPLICATION_FACTOR,
+        replication_factor=len(topic.replicas[0]),
         configs=[
             CreatableTopicConfigs(
                 name=name,

@@ -15,9 +15,9 @@ from ...messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicSt
 from ...messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
 from ...wire.errors import BrokerResponseError
 from ...wire.uuid import ZERO_UUID, Uuid
+from ..context import Context
 from ..refusal import refusal
 from ..registry import handles
-from ..state import BrokerState
 from ..topics import Topic
 
 _FIRST_VERSION_BY_ID = 6
@@ -25,7 +25,7 @@ _FIRST_VERSION_BY_ID = 6
 
 @handles(DeleteTopicsRequest, versions=range(7))
 def delete_topics(
-    state: BrokerState, request: DeleteTopicsRequest, version: int
+    context: Context, request: DeleteTopicsRequest, version: int
 ) -> DeleteTopicsResponse:
     """Delete each topic, or say why not."""
     wanted = request.topics
@@ -35,24 +35,24 @@ def delete_topics(
     refused: dict[tuple[str | None, Uuid], BrokerResponseError] = {}
     for entry in wanted:
         try:
-            found.setdefault(_find(state, entry), []).append(entry)
+            found.setdefault(_find(context, entry), []).append(entry)
         except BrokerResponseError as error:
             refused[entry.name, entry.topic_id] = error
     return DeleteTopicsResponse(
         responses=[
             *(_refused(name, topic_id, error) for (name, topic_id), error in refused.items()),
-            *(_delete(state, topic, entries) for topic, entries in found.items()),
+            *(_delete(context, topic, entries) for topic, entries in found.items()),
         ]
     )
 
 
 def _delete(
-    state: BrokerState, topic: Topic, entries: list[DeleteTopicState]
+    context: Context, topic: Topic, entries: list[DeleteTopicState]
 ) -> DeletableTopicResult:
     if len(entries) > 1:
         error = refusal("INVALID_REQUEST", "the topic is named more than once")
         return _refused(entries[-1].name, entries[-1].topic_id, error)
-    state.topics.remove(topic)
+    context.cluster.topics.remove(topic)
     return DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_message=None)
 
 
@@ -62,10 +62,10 @@ def _refused(name: str | None, topic_id: Uuid, error: BrokerResponseError) -> De
     )
 
 
-def _find(state: BrokerState, wanted: DeleteTopicState) -> Topic:
+def _find(context: Context, wanted: DeleteTopicState) -> Topic:
     by_id = wanted.topic_id != ZERO_UUID
     if by_id == (wanted.name is not None):
         raise refusal("INVALID_REQUEST", "name a topic either by its name or by its id")
     if by_id:
-        return state.topics.with_id(wanted.topic_id)
-    return state.topics.named(wanted.name or "")
+        return context.cluster.topics.with_id(wanted.topic_id)
+    return context.cluster.topics.named(wanted.name or "")

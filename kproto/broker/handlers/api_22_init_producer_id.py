@@ -16,15 +16,15 @@ from __future__ import annotations
 from ...messages.init_producer_id_request import InitProducerIdRequest
 from ...messages.init_producer_id_response import InitProducerIdResponse
 from ...protocol.error_codes import code_of
+from ..context import Context
 from ..registry import handles
-from ..state import BrokerState
 
 _NONE = -1
 
 
 @handles(InitProducerIdRequest, versions=range(7))
 def init_producer_id(
-    state: BrokerState, request: InitProducerIdRequest, version: int
+    context: Context, request: InitProducerIdRequest, version: int
 ) -> InitProducerIdResponse:
     """Give away a producer id."""
     half_known = (request.producer_id == _NONE) != (request.producer_epoch == _NONE)
@@ -32,4 +32,4 @@ def init_producer_id(
         return InitProducerIdResponse(
             error_code=code_of("INVALID_REQUEST"), producer_id=_NONE, producer_epoch=_NONE
         )
-    return InitProducerIdResponse(producer_id=state.new_producer_id(), producer_epoch=0)
+    return InitProducerIdResponse(producer_id=context.cluster.new_producer_id(), producer_epoch=0)

@@ -1,0 +1,86 @@
+"""All that the nodes of a cluster know in common: who they are, the topics, the ids given away.
+
+Apart from asyncio and from the messages; handlers decide on it, `Broker` makes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from ..wire.uuid import Uuid
+from .placement import place_partitions
+from .settings import BrokerSettings
+from .storage.room import Room
+from .topic_configs import TopicConfig
+from .topics import Topic, Topics
+
+__all__ = ["ClusterState", "Endpoint"]
+
+
+class Endpoint(NamedTuple):
+    """Where clients are told to reach a node; the port is known once the node listens."""
+
+    node_id: int
+    host: str
+    port: int
+
+
+class ClusterState:
+    """One cluster; of the settings it takes those that count for all of its nodes."""
+
+    def __init__(self, settings: BrokerSettings) -> None:
+        self._settings = settings
+        self.cluster_id = settings.cluster_id or str(Uuid.random())
+        self.topics = Topics()
+        self.room = Room(settings.max_stored_bytes)
+        self._endpoints: dict[int, Endpoint] = {}
+        self._next_producer_id = 0
+
+    def join(self, endpoint: Endpoint) -> None:
+        """Take a node in, or learn where it listens now."""
+        self._endpoints[endpoint.node_id] = endpoint
+
+    @property
+    def endpoints(self) -> list[Endpoint]:
+        """Where the nodes are, by their ids in order."""
+        return [self._endpoints[node_id] for node_id in sorted(self._endpoints)]
+
+    @property
+    def controller_id(self) -> int:
+        """The node that clients are told to be the controller."""
+        return min(self._endpoints)
+
+    def new_producer_id(self) -> int:
+        """A producer id that nobody has."""
+        given = self._next_producer_id
+        self._next_producer_id += 1
+        return given
+
+    def plan_topic(
+        self,
+        name: str,
+        num_partitions: int = -1,
+        replication_factor: int = -1,
+        assignments: Mapping[int, Iterable[int]] | None = None,
+        configs: Mapping[str, str | None] | None = None,
+    ) -> Topic:
+        """A topic that could be added; -1 stands for the cluster's default.
+
+        Raises BrokerResponseError with what Kafka's controller would answer.
+        """
+        self.topics.check_new_name(name)
+        replicas = place_partitions(
+            num_partitions,
+            replication_factor,
+            assignments or {},
+            nodes=sorted(self._endpoints),
+            default=self._settings.num_partitions,
+            most=self._settings.max_partitions,
+        )
+        config = TopicConfig(
+            configs or {},
+            self._settings.message_max_bytes,
+            self._settings.retention_check_interval_ms,
+        )
+        return Topic(name, replicas, config, self.room)

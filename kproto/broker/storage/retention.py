@@ -1,0 +1,37 @@
+"""What a log no longer keeps: by retention.bytes and retention.ms, from its start on.
+
+Kafka deletes whole segments; here each batch is one. As there, the newest is no exception, and a
+batch that is not due keeps those behind it. Decides alone: whoever looks at a log asks before.
+"""
+
+from __future__ import annotations
+
+from ..topic_configs import TopicConfig
+from .log import PartitionLog, StoredBatch
+
+__all__ = ["keep_retention"]
+
+
+def keep_retention(log: PartitionLog, config: TopicConfig, now_ms: int) -> None:
+    """Move the start of `log` behind the batches that are too many or too old at `now_ms`."""
+    if config.retention_bytes < 0 and config.retention_ms < 0:
+        return
+    start = None
+    size = log.size_in_bytes
+    for batch in log.stored():
+        too_many = 0 <= config.retention_bytes <= size - batch.size_in_bytes
+        if not too_many and not _is_too_old(batch, config, now_ms):
+            break
+        size -= batch.size_in_bytes
+        start = batch.next_offset
+    if start is not None:
+        log.delete_before(start)
+
+
+def _is_too_old(batch: StoredBatch, config: TopicConfig, now_ms: int) -> bool:
+    """By its largest timestamp; what was too old when it came stays as until Kafka looks."""
+    if config.retention_ms < 0:
+        return False
+    if batch.appended_ms - batch.largest_time > config.retention_ms:
+        return now_ms - batch.appended_ms > config.retention_check_interval_ms
+    return now_ms - batch.largest_time > config.retention_ms

@@ -1,0 +1,87 @@
+"""Topics made and deleted: plain data to requests, and an error where a response tells of one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from ...messages.create_topics_request import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from ...messages.create_topics_response import CreateTopicsResponse
+from ...messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from ...messages.delete_topics_response import DeleteTopicsResponse
+from ...protocol.error_codes import raise_for_code
+from ...wire.errors import ConfigurationError
+
+__all__ = [
+    "NewTopic",
+    "create_topics_request",
+    "delete_topics_request",
+    "raise_for_created",
+    "raise_for_deleted",
+]
+
+#: DeleteTopics asks by name or id in a list of structs from this version on (KIP-516).
+_DELETE_BY_STRUCT: Final = 6
+
+
+class NewTopic(NamedTuple):
+    """A topic to create; -1 takes the broker's default (KIP-464)."""
+
+    name: str
+    partitions: int = -1
+    replication_factor: int = -1
+    configs: Mapping[str, str | None] = {}
+
+
+def create_topics_request(
+    topics: Sequence[str | NewTopic], timeout_ms: int, *, validate_only: bool
+) -> CreateTopicsRequest:
+    """The request that creates `topics`. Raises ConfigurationError for what is none."""
+    for topic in topics:
+        if not isinstance(topic, str | NewTopic):
+            raise ConfigurationError(f"{topic!r} is neither the name of a topic nor a NewTopic")
+    wanted = [NewTopic(topic) if isinstance(topic, str) else topic for topic in topics]
+    return CreateTopicsRequest(
+        topics=[
+            CreatableTopic(
+                name=topic.name,
+                num_partitions=topic.partitions,
+                replication_factor=topic.replication_factor,
+                configs=[
+                    CreatableTopicConfig(name=name, value=value)
+                    for name, value in topic.configs.items()
+                ],
+            )
+            for topic in wanted
+        ],
+        timeout_ms=timeout_ms,
+        validate_only=validate_only,
+    )
+
+
+def raise_for_created(response: CreateTopicsResponse) -> None:
+    """Raise BrokerResponseError for the first topic that was refused."""
+    for topic in response.topics:
+        detail = f": {topic.error_message}" if topic.error_message else ""
+        raise_for_code(topic.error_code, f"creating topic {topic.name!r}{detail}")
+
+
+def delete_topics_request(
+    names: Sequence[str], timeout_ms: int, version: int
+) -> DeleteTopicsRequest:
+    """The request that deletes topics by name, in the shape that `version` has."""
+    if version >= _DELETE_BY_STRUCT:
+        topics = [DeleteTopicState(name=name) for name in names]
+        return DeleteTopicsRequest(topics=topics, timeout_ms=timeout_ms)
+    return DeleteTopicsRequest(topic_names=list(names), timeout_ms=timeout_ms)
+
+
+def raise_for_deleted(response: DeleteTopicsResponse) -> None:
+    """Raise BrokerResponseError for the first topic that was not deleted."""
+    for topic in response.responses:
+        detail = f": {topic.error_message}" if topic.error_message else ""
+        raise_for_code(topic.error_code, f"deleting topic {topic.name!r}{detail}")

@@ -1,0 +1,1 @@
+"""What the client knows of the cluster, and who answers what. `view` is the way in."""

@@ -1,0 +1,1 @@
+"""Connections to brokers: one, and all those of a client. Know addresses, not who leads what."""

@@ -1,0 +1,317 @@
+"""One TCP connection to a broker: moves bytes, waits, and keeps time.
+
+What the bytes mean is `kproto.protocol`'s. Requests of one turn of the event loop are written
+together; a response is given to the future of its request. The connection fails as a whole: on a
+lost peer, a broken frame or a request that times out, every waiting request gets the same error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping
+from typing import TypeVar, cast
+
+from ...clock import SYSTEM_CLOCK, Clock
+from ...messages.api_versions_request import ApiVersionsRequest
+from ...messages.api_versions_response import ApiVersionsResponse
+from ...messages.base import Request, Response
+from ...protocol.connection import ClientConnection, expects_response
+from ...protocol.framing import FrameReader
+from ...protocol.negotiation import (
+    UNSUPPORTED_VERSION,
+    ApiRange,
+    broker_ranges,
+    fallback_version,
+    negotiate,
+)
+from ...schema.ending_fields import first_to_end
+from ...version import __version__
+from ...wire.errors import (
+    BrokerConnectionError,
+    ConfigurationError,
+    DecodeError,
+    KprotoError,
+    ProtocolError,
+    RequestTimeoutError,
+    UnsupportedVersionError,
+)
+from ..settings import Address, ClientSettings
+
+__all__ = ["BrokerConnection"]
+
+R = TypeVar("R", bound=Response)
+
+#: How the client names itself to brokers (KIP-511).
+_SOFTWARE_NAME = "kproto"
+
+
+class BrokerConnection(asyncio.BufferedProtocol):
+    """A connection that has agreed on versions; made by `open`."""
+
+    def __init__(self, address: Address, settings: ClientSettings, clock: Clock) -> None:
+        self.address = address
+        self.settings = settings
+        self.clock = clock
+        self.ranges: Mapping[int, ApiRange] = {}
+        self._protocol = ClientConnection(settings.client_id)
+        self._reader = FrameReader(settings.max_frame_bytes)
+        self._transport: asyncio.Transport | None = None
+        self._loop = asyncio.get_running_loop()
+        self._waiting: deque[asyncio.Future[Response]] = deque()
+        self._outgoing: list[bytes] = []
+        self._flush_is_due = False
+        self._free = asyncio.Semaphore(settings.max_in_flight)
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._error: KprotoError | None = None
+        self._lost: asyncio.Future[None] = self._loop.create_future()
+
+    @classmethod
+    async def open(
+        cls, address: Address, settings: ClientSettings, clock: Clock = SYSTEM_CLOCK
+    ) -> BrokerConnection:
+        """Connect to `address` and agree on versions.
+
+        Raises BrokerConnectionError when nobody answers or the peer goes away, ProtocolError when
+        the peer is no Kafka broker, and RequestTimeoutError when that takes longer than
+        `connect_timeout_ms`.
+        """
+        connection = cls(address, settings, clock)
+        try:
+            async with clock.timeout(settings.connect_timeout_ms / 1000):
+                await connection._connect()
+                await connection._agree_on_versions()
+        except DecodeError as error:
+            await connection.close()
+            raise ProtocolError(
+                f"{address}: what answered does not speak Kafka's protocol as it should ({error})"
+            ) from None
+        except TimeoutError:
+            await connection.close()
+            raise RequestTimeoutError(
+                f"{address}: no broker answered within {settings.connect_timeout_ms} ms "
+                "(connect_timeout_ms); is that a Kafka listener, with TLS as configured?"
+            ) from None
+        except BaseException:
+            await connection.close()
+            raise
+        return connection
+
+    async def _connect(self) -> None:
+        try:
+            await self._loop.create_connection(
+                lambda: self, self.address.host, self.address.port, ssl=self.settings.ssl_context
+            )
+        except OSError as error:
+            reason = f"cannot connect: {error.strerror or error}"
+            raise BrokerConnectionError(reason, address=str(self.address)) from None
+        except ValueError as error:  # a host name that cannot be one, such as an empty label
+            reason = f"cannot connect: {error}; is the host name right?"
+            raise BrokerConnectionError(reason, address=str(self.address)) from None
+
+    async def _agree_on_versions(self) -> None:
+        request = ApiVersionsRequest(
+            client_software_name=_SOFTWARE_NAME, client_software_version=__version__
+        )
+        version = ApiVersionsRequest.LATEST_STABLE
+        answer = cast(ApiVersionsResponse, await self._exchange(request, version))
+        if answer.error_code == UNSUPPORTED_VERSION and version > 0:
+            version = min(version - 1, fallback_version(answer))
+            answer = cast(ApiVersionsResponse, await self._exchange(request, version))
+        if answer.error_code:
+            raise ProtocolError(
+                f"{self.address}: ApiVersions v{version} was answered with error code "
+                f"{answer.error_code}; the broker does not take this client"
+            )
+        self.ranges = broker_ranges(answer)
+
+    @property
+    def usable(self) -> bool:
+        """False once the connection is closed or has failed."""
+        return self._error is None
+
+    def version_of(self, request: type[Request[R]], at_most: int | None = None) -> int:
+        """The version in which this broker is asked. Raises UnsupportedVersionError."""
+        unstable = self.settings.unstable_versions
+        return negotiate(request, self.ranges, unstable=unstable, at_most=at_most)
+
+    def version_for(self, request: Request[R]) -> int:
+        """The highest version that both sides speak and that has every field that is set.
+
+        Raises UnsupportedVersionError, which names the field that leaves none. What a version lacks
+        of the others is told when the request is written.
+        """
+        ending = first_to_end(request._definition(), request)
+        if ending is None:
+            return self.version_of(type(request))
+        try:
+            return self.version_of(type(request), ending.versions.highest)
+        except UnsupportedVersionError as error:
+            raise UnsupportedVersionError(
+                f"{error}: its field {ending.path} is set, which no later version has"
+            ) from None
+
+    async def request(
+        self, request: Request[R], *, version: int | None = None, timeout_ms: int | None = None
+    ) -> R:
+        """Send `request` and wait for its response, in the version that `version_for` gives.
+
+        Raises EncodeError when that version cannot express the request, RequestTimeoutError
+        `timeout_ms` after it was its turn to be written (then the connection is closed: a broker
+        that is silent is taken for lost), BrokerConnectionError when the connection is lost,
+        DecodeError when the response cannot be read.
+        """
+        used = self.version_for(request) if version is None else version
+        limit = self.settings.request_timeout_ms if timeout_ms is None else timeout_ms
+        async with self._free:
+            try:
+                async with self.clock.timeout(limit / 1000):
+                    return cast(R, await self._exchange(request, used))
+            except TimeoutError:
+                raise self._silent(request, used, "was not answered", limit) from None
+
+    async def send_only(self, request: Request[R], *, version: int | None = None) -> None:
+        """Send a request that no broker answers (Produce with acks=0).
+
+        Waits while the broker does not read what was sent before; after `request_timeout_ms` it
+        is taken for lost. Raises as `request` does.
+        """
+        used = self.version_for(request) if version is None else version
+        limit = self.settings.request_timeout_ms
+        try:
+            async with self.clock.timeout(limit / 1000):
+                await self._writable.wait()
+        except TimeoutError:
+            raise self._silent(request, used, "could not be sent", limit) from None
+        self._raise_if_failed()
+        _, data = self._protocol.send(request, used)
+        self._write(data)
+
+    def _silent(
+        self, request: Request[R], version: int, what: str, limit_ms: int
+    ) -> RequestTimeoutError:
+        """Give the connection up; returns the error to raise."""
+        name = type(request).__name__
+        error = RequestTimeoutError(f"{self.address}: {name} v{version} {what} in {limit_ms} ms")
+        self._fail(error)
+        return error
+
+    async def _exchange(self, request: Request[R], version: int) -> Response:
+        if not expects_response(request, version):
+            raise ConfigurationError(
+                f"no broker answers this {type(request).__name__} v{version}: it has acks=0, or "
+                "asks for nothing; `BrokerConnection.send_only` does not wait"
+            )
+        await self._writable.wait()
+        self._raise_if_failed()
+        _, data = self._protocol.send(request, version)
+        future: asyncio.Future[Response] = self._loop.create_future()
+        self._waiting.append(future)
+        self._write(data)
+        return await future
+
+    def _write(self, data: bytes) -> None:
+        self._outgoing.append(data)
+        if not self._flush_is_due:
+            self._flush_is_due = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._flush_is_due = False
+        if self._transport is not None and self._outgoing and self._error is None:
+            self._transport.write(b"".join(self._outgoing))
+        self._outgoing.clear()
+
+    def _raise_if_failed(self) -> None:
+        if self._error is not None:
+            raise _fresh(self._error, self.address)
+
+    def _fail(self, error: KprotoError) -> None:
+        """Give every waiting request the error, and drop the connection."""
+        if self._error is None:
+            self._error = error
+        for future in self._waiting:
+            if not future.done():
+                future.set_exception(_fresh(self._error, self.address))
+                future.exception()  # a request that was cancelled meanwhile does not look
+        self._waiting.clear()
+        self._outgoing.clear()
+        self._writable.set()
+        if self._transport is not None:
+            self._transport.abort()
+        elif not self._lost.done():
+            self._lost.set_result(None)
+
+    async def close(self) -> None:
+        """Close the connection and wait until it is; requests still waiting get an error."""
+        self._fail(BrokerConnectionError("the connection was closed", address=str(self.address)))
+        await asyncio.shield(self._lost)
+
+    # What asyncio calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        if self._error is not None:
+            self._transport.abort()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._reader.buffer()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if self._error is not None:
+            return
+        try:
+            for data in self._reader.advance(nbytes):
+                self._receive(data)
+        except KprotoError as error:
+            self._fail(error)
+
+    def _receive(self, data: bytes) -> None:
+        answered = self._waiting.popleft() if self._waiting else None
+        try:
+            message = self._protocol.receive(data).message
+        except DecodeError as error:
+            if answered is not None and not answered.done():
+                answered.set_exception(error)
+        except ProtocolError as error:
+            if answered is not None:
+                self._waiting.appendleft(answered)
+            self._fail(error)
+        else:
+            assert message is not None, "what could be asked can be read"
+            if answered is not None and not answered.done():
+                answered.set_result(message)
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        left = self._reader.pending
+        reason = "the broker closed the connection"
+        if exc is not None:
+            reason = f"the connection was lost ({exc})"
+        if left:
+            reason += f", {left} bytes into a response"
+        self._transport = None
+        self._fail(BrokerConnectionError(reason, address=str(self.address)))
+        if not self._lost.done():
+            self._lost.set_result(None)
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
+
+def _fresh(error: KprotoError, address: Address) -> KprotoError:
+    """An error of its own for each request: a raised exception collects its own traceback."""
+    if isinstance(error, BrokerConnectionError):
+        return BrokerConnectionError(error.reason, address=error.address)
+    if isinstance(error, RequestTimeoutError):
+        return BrokerConnectionError(
+            f"the connection was given up because another request timed out ({error})",
+            address=str(address),
+        )
+    return ProtocolError(f"{address}: {error}" if str(address) not in str(error) else str(error))

@@ -1,0 +1,115 @@
+"""The connections of a client, opened when first needed, closed together.
+
+One a broker for everything that is answered at once; and one for each owner that makes a broker
+wait, as a consumer does: brokers work on one request of a connection at a time, so that all
+others would wait with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+from ...clock import Clock
+from ...wire.errors import BrokerConnectionError, ConfigurationError, KprotoError
+from ..settings import Address, ClientSettings
+from .broker_connection import BrokerConnection
+
+__all__ = ["ConnectionPool"]
+
+#: An address, and who has the connection for himself; None when it is shared.
+_Key: TypeAlias = tuple[Address, object]
+
+
+class ConnectionPool:
+    """Connections by address and owner. Nothing is opened twice at once."""
+
+    def __init__(
+        self, bootstrap: Sequence[Address], settings: ClientSettings, clock: Clock
+    ) -> None:
+        self.bootstrap = list(bootstrap)
+        self.settings = settings
+        self.clock = clock
+        self._open: dict[_Key, BrokerConnection] = {}
+        self._locks: dict[_Key, asyncio.Lock] = {}
+        self._opening: set[asyncio.Task[BrokerConnection]] = set()
+        self._closed = False
+
+    async def to(self, address: Address, owner: object = None) -> BrokerConnection:
+        """A usable connection to `address`, shared or `owner`'s.
+
+        Raises what `BrokerConnection.open` raises, and ConfigurationError once the pool is closed.
+        """
+        key = (address, owner)
+        connection = self._open.get(key)
+        if connection is not None and connection.usable:
+            return connection
+        async with self._locks.setdefault(key, asyncio.Lock()):
+            connection = self._open.get(key)
+            if connection is not None and connection.usable:
+                return connection
+            self._raise_if_closed()
+            connection = self._open[key] = await self._connect(address)
+            return connection
+
+    async def _connect(self, address: Address) -> BrokerConnection:
+        opening = asyncio.create_task(BrokerConnection.open(address, self.settings, self.clock))
+        self._opening.add(opening)
+        try:
+            connection = await opening
+        except asyncio.CancelledError:
+            if opening.done() and not opening.cancelled() and opening.exception() is None:
+                await opening.result().close()
+            task = asyncio.current_task()
+            if task is not None and not task.cancelling():
+                self._raise_if_closed()  # it was not the caller who was cancelled
+            raise
+        finally:
+            self._opening.discard(opening)
+        if self._closed:
+            await connection.close()
+            self._raise_if_closed()
+        return connection
+
+    def _raise_if_closed(self) -> None:
+        if self._closed:
+            raise ConfigurationError("the client is closed; it cannot be used any more")
+
+    async def to_any(self, known: Iterable[Address]) -> BrokerConnection:
+        """A shared connection to any broker: an open one, else one that is known, else bootstrap.
+
+        Raises BrokerConnectionError, which tells what each address answered, when none can be
+        had, and ConfigurationError once the pool is closed.
+        """
+        self._raise_if_closed()
+        for (_, owner), connection in self._open.items():
+            if owner is None and connection.usable:
+                return connection
+        failures: list[str] = []
+        for address in dict.fromkeys([*known, *self.bootstrap]):
+            try:
+                return await self.to(address)
+            except KprotoError as error:
+                self._raise_if_closed()
+                failures.append(str(error))
+        raise BrokerConnectionError(f"no broker can be reached: {'; '.join(failures)}")
+
+    async def release(self, owner: object) -> None:
+        """Close the connections that `owner` has for himself."""
+        keys = [key for key in self._open if key[1] is owner]
+        closing = [self._open.pop(key) for key in keys]
+        for key in [key for key in self._locks if key[1] is owner]:
+            del self._locks[key]
+        await asyncio.gather(*(connection.close() for connection in closing))
+
+    async def close(self) -> None:
+        """Close every connection, those that are being opened too, and wait until they are."""
+        self._closed = True
+        opening = list(self._opening)
+        for task in opening:
+            task.cancel()
+        await asyncio.gather(*opening, return_exceptions=True)
+        connections = list(self._open.values())
+        self._open.clear()
+        await asyncio.gather(*(connection.close() for connection in connections))

@@ -1,0 +1,1 @@
+"""From fetched bytes to records: `consumer` is the face, `partition` decides, `visible` reads."""

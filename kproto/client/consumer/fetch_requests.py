@@ -1,0 +1,116 @@
+"""Fetch requests and responses as plain data: what to ask, what came, what an error means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
+
+from ...messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from ...messages.fetch_response import FetchResponse, PartitionData
+from ...protocol.error_codes import code_of
+from ...wire.errors import BrokerResponseError, KprotoError
+from ...wire.uuid import ZERO_UUID
+from ..cluster.metadata import TopicInfo, TopicPartition
+from ..retry import Remedy, by_code, remedy_of, remedy_of_code
+
+__all__ = [
+    "FETCH_BYTES",
+    "FetchedPartition",
+    "fetch_remedy",
+    "fetch_request",
+    "fetched_partitions",
+    "highest_fetch_version",
+    "is_out_of_range",
+    "response_bytes",
+]
+
+#: Room for one partition in a fetch response, in bytes; a larger first batch is sent whole.
+FETCH_BYTES: Final = 1_048_576
+
+#: From this version on, Fetch names topics by id alone (KIP-516).
+_BY_TOPIC_ID: Final = 13
+
+
+class FetchedPartition(NamedTuple):
+    """What a fetch of one partition brought: `records` are batches, the last perhaps cut."""
+
+    records: bytes
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+
+
+#: What mends an error of a fetch where Kafka's table of all errors says otherwise: bytes that are
+#: broken in the log stay so.
+_REMEDIES: Final = by_code({"CORRUPT_MESSAGE": Remedy.FAIL})
+
+#: The log no longer has the offset, or not yet: a new position is to be found.
+_OUT_OF_RANGE: Final = code_of("OFFSET_OUT_OF_RANGE")
+
+
+def fetch_remedy(error: KprotoError) -> Remedy:
+    """What mends an error of a fetch, or of a partition in its response."""
+    if isinstance(error, BrokerResponseError):
+        return _REMEDIES.get(error.code) or remedy_of_code(error.code)
+    return remedy_of(error)
+
+
+def is_out_of_range(error: KprotoError) -> bool:
+    """True when another position mends it."""
+    return isinstance(error, BrokerResponseError) and error.code == _OUT_OF_RANGE
+
+
+def fetch_request(
+    positions: Mapping[TopicPartition, int],
+    topics: Mapping[str, TopicInfo],
+    *,
+    max_bytes: int,
+    partition_bytes: int,
+    min_bytes: int,
+    max_wait_ms: int,
+    read_committed: bool,
+) -> FetchRequest:
+    """One fetch of every partition in `positions`, which one broker leads, without a session."""
+    grouped: dict[str, list[FetchPartition]] = {}
+    for (topic, partition), offset in positions.items():
+        wanted = FetchPartition(
+            partition=partition, fetch_offset=offset, partition_max_bytes=partition_bytes
+        )
+        grouped.setdefault(topic, []).append(wanted)
+    return FetchRequest(
+        max_wait_ms=max_wait_ms,
+        min_bytes=min_bytes,
+        max_bytes=max_bytes,
+        isolation_level=int(read_committed),
+        topics=[
+            FetchTopic(topic=name, topic_id=topics[name].topic_id, partitions=wanted)
+            for name, wanted in grouped.items()
+        ],
+    )
+
+
+def response_bytes(partition_bytes: int, partitions: int, max_frame_bytes: int) -> int:
+    """Room for a whole fetch response in bytes: every partition's, as far as a frame may hold it.
+
+    Half of the frame is left for a first batch that comes whole however large, and for the rest.
+    """
+    return min(partition_bytes * partitions, max(max_frame_bytes // 2, 1))
+
+
+def highest_fetch_version(topics: Iterable[TopicInfo]) -> int | None:
+    """The version not to exceed: topics whose id is unknown can be fetched by name only."""
+    if any(topic.topic_id == ZERO_UUID for topic in topics):
+        return _BY_TOPIC_ID - 1
+    return None
+
+
+def fetched_partitions(
+    response: FetchResponse, topics: Mapping[str, TopicInfo]
+) -> Iterator[tuple[TopicPartition, PartitionData]]:
+    """The partitions of a response by name; those of topics that nobody asked for are left out."""
+    names = {info.topic_id: name for name, info in topics.items() if info.topic_id != ZERO_UUID}
+    for topic in response.responses:
+        name = topic.topic or names.get(topic.topic_id)
+        if name is not None:
+            for data in topic.partitions:
+                yield (name, data.partition_index), data

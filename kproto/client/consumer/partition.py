@@ -1,0 +1,139 @@
+"""One partition that is read: where, how far, and when it may be asked for. Plans fetches.
+
+Decisions on plain data, without a loop. A partition that fails waits by itself: the others of its
+topic and its broker go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable
+from typing import Final, Literal, NamedTuple
+
+from ...wire.errors import KprotoError
+from ..cluster.metadata import TopicPartition
+from ..retry import Attempts, Remedy
+from ..settings import ClientSettings
+from .fetch_requests import fetch_remedy
+
+__all__ = ["NOT_FOUND", "FetchPlan", "PartitionState", "new_partitions", "plan_fetches"]
+
+#: The position of a partition that is new, until it is found.
+NOT_FOUND: Final = -1
+
+_NEVER: Final = float("inf")
+_LONG_AGO: Final = float("-inf")
+
+
+class PartitionState:
+    """`position` is the offset to be fetched next, up to `end`.
+
+    While `lost_to` is set, the log lacks it, and the position is looked for there. Metadata must be
+    newer than `suspect_since` to be believed, in seconds of the client's clock.
+    """
+
+    __slots__ = (
+        "attempts",
+        "end",
+        "lost_to",
+        "partition",
+        "position",
+        "suspect_since",
+        "topic",
+    )
+
+    def __init__(
+        self,
+        place: TopicPartition,
+        position: int | None,
+        end: int | None,
+        settings: ClientSettings,
+    ) -> None:
+        self.topic, self.partition = place
+        self.position = NOT_FOUND if position is None else position
+        self.lost_to: Literal["earliest", "latest"] | None = None
+        if position is None:
+            self.lost_to = "earliest"
+        self.end = end
+        self.suspect_since = _LONG_AGO
+        self.attempts = Attempts(settings)
+
+    @property
+    def is_at_end(self) -> bool:
+        """True when all that is wanted has been fetched."""
+        return self.end is not None and self.position >= self.end
+
+    def failed(self, error: KprotoError, now: float) -> None:
+        """Let it wait; raises `error` where nothing mends it, or failures have lasted too long."""
+        remedy = fetch_remedy(error)
+        if remedy is Remedy.FAIL:
+            raise error
+        if remedy is Remedy.REFRESH:
+            self.suspect_since = now
+        self._wait(error, now)
+
+    def lost(self, error: KprotoError, now: float) -> None:
+        """Look for the position: at once, and after a wait if that did not help."""
+        self.lost_to = "earliest"
+        self._wait(error, now)
+        if self.attempts.count == 1:
+            self.attempts.not_before = now
+
+    def found(self, offset: int, prefers_end: bool) -> int:
+        """Take over where the log begins, or ends; returns how many offsets are gone unread.
+
+        A reader that was overtaken, as the log lost its start, goes on at its start: nothing that
+        is there is passed over. One that stands behind the end goes where it would have begun.
+        """
+        position, self.position = self.position, offset
+        if self.lost_to == "earliest" and prefers_end and offset <= position:
+            self.position = position
+            self.lost_to = "latest"
+            return 0
+        self.lost_to = None
+        return max(0, offset - position) if position != NOT_FOUND else 0
+
+    def _wait(self, error: KprotoError, now: float) -> None:
+        if not self.attempts.failed(error, now):
+            self.attempts.succeeded()  # who goes on reading gives it its whole time again
+            raise error
+
+
+class FetchPlan(NamedTuple):
+    """Which partitions to ask of which node, for records and for positions, and whose leader to
+    ask for; and when to look again, in seconds of the clock.
+    """
+
+    by_node: dict[int, list[PartitionState]]
+    lost_by_node: dict[int, list[PartitionState]]
+    unled: list[PartitionState]
+    next_at: float
+
+
+def plan_fetches(
+    partitions: Iterable[PartitionState],
+    now: float,
+    led_by: Callable[[str, int, float], int | None],
+) -> FetchPlan:
+    """What to do at `now` for all partitions, in their order."""
+    plan = FetchPlan({}, {}, [], _NEVER)
+    next_at = _NEVER
+    for state in partitions:
+        if state.is_at_end:
+            continue
+        if state.attempts.not_before > now:
+            next_at = min(next_at, state.attempts.not_before)
+            continue
+        node = led_by(state.topic, state.partition, state.suspect_since)
+        if node is None:
+            plan.unled.append(state)
+        else:
+            groups = plan.by_node if state.lost_to is None else plan.lost_by_node
+            groups.setdefault(node, []).append(state)
+    return plan._replace(next_at=next_at)
+
+
+def new_partitions(
+    partitions: Iterable[int], topic: str, known: Container[TopicPartition]
+) -> list[TopicPartition]:
+    """The partitions of a topic that nobody reads yet."""
+    return [(topic, partition) for partition in partitions if (topic, partition) not in known]

@@ -1,0 +1,110 @@
+"""Which records of fetched bytes a reader may see, and where the next fetch begins.
+
+Plain functions on bytes, without a loop and without a connection. Control batches are never
+handed out, and the next position is the offset behind the last batch, also where compaction has
+removed its end.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from typing import Final, NamedTuple
+
+from ...messages.fetch_response import PartitionData
+from ...records import MAX_DECOMPRESSED_BYTES, Record, RecordBatch, read_batches
+from ...wire.errors import CorruptBatchError, MissingCodecError, ProtocolError
+
+__all__ = ["AbortedTransactions", "Visible", "visible_records"]
+
+#: The key of a control record: its version and type (ControlRecordType).
+_CONTROL_KEY: Final = struct.Struct(">hh")
+_ABORT: Final = 0
+
+
+class Visible(NamedTuple):
+    """The records of one fetch in order, and the offset of the next one to be fetched."""
+
+    records: list[Record]
+    position: int
+
+
+def visible_records(
+    data: PartitionData,
+    topic: str,
+    position: int,
+    *,
+    end: int | None,
+    read_committed: bool,
+    max_decompressed_bytes: int,
+) -> Visible:
+    """The records in `data.records` from `position` on, up to `end`.
+
+    Raises CorruptBatchError and MissingCodecError, which name the partition, where nothing good
+    stands before them: else the good records are returned, and the next fetch finds the fault.
+    Raises ProtocolError where all that came lies before `position`.
+    """
+    place = f"{topic}[{data.partition_index}]"
+    begun = position
+    records: list[Record] = []
+    aborted = AbortedTransactions(data) if read_committed else None
+    try:
+        for batch in read_batches(data.records or b"", whole_first=True):
+            if batch.next_offset <= position:
+                continue
+            if batch.is_control:
+                if aborted is not None:
+                    aborted.see_marker(batch, max_decompressed_bytes)
+            elif aborted is None or not aborted.hides(batch):
+                records += batch.records(
+                    from_offset=position,
+                    max_decompressed_bytes=max_decompressed_bytes,
+                    topic=topic,
+                    partition=data.partition_index,
+                )
+            position = batch.next_offset
+            if end is not None and position >= end:
+                break  # What stands behind is not asked for, broken or not.
+    except (CorruptBatchError, MissingCodecError) as error:
+        if not records:
+            error.add_note(f"while reading {place} of Kafka")
+            raise
+    if end is not None and position > end:
+        position = end
+        records = [record for record in records if record.offset < end]
+    if position == begun:
+        raise ProtocolError(
+            f"{place}: all that the fetch from offset {begun} brought lies before it, and would be "
+            "brought again"
+        )
+    return Visible(records, position)
+
+
+class AbortedTransactions:
+    """Which batches of one fetched partition belong to aborted transactions (KIP-98).
+
+    The broker names the producer of each and where it began; its abort marker ends it.
+    """
+
+    def __init__(self, data: PartitionData) -> None:
+        begun = sorted(
+            (entry.first_offset, entry.producer_id) for entry in data.aborted_transactions or ()
+        )
+        self._waiting = deque(begun)
+        self._active: set[int] = set()
+
+    def hides(self, batch: RecordBatch) -> bool:
+        """True when no reader that wants committed records alone may see `batch`."""
+        while self._waiting and self._waiting[0][0] <= batch.last_offset:
+            self._active.add(self._waiting.popleft()[1])
+        return batch.is_transactional and batch.producer_id in self._active
+
+    def see_marker(
+        self, batch: RecordBatch, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES
+    ) -> None:
+        """Take note of a control batch: an abort marker ends the transaction of its producer."""
+        for record in batch.records(max_decompressed_bytes=max_decompressed_bytes):
+            key = record.key or b""
+            if len(key) >= _CONTROL_KEY.size and _CONTROL_KEY.unpack_from(key)[1] == _ABORT:
+                self.hides(batch)
+                self._active.discard(batch.producer_id)

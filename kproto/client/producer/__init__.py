@@ -1,0 +1,1 @@
+"""From records to acknowledgements: `producer` takes, `accumulator` decides, `sender` waits."""

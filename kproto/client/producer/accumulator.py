@@ -1,0 +1,445 @@
+"""Records that wait for their partitions, and when which batch goes to which broker.
+
+Decisions on plain data, without a loop: `plan` says what to send now and when to look again,
+`came_back` what a failure leads to. The order of a partition holds through every retry:
+
+- With idempotence up to `max_in_flight` batches of a partition are under way. A broker takes them
+  in the order of their sequence numbers alone (KIP-98), so one that overtook another is refused
+  with OUT_OF_ORDER_SEQUENCE_NUMBER and goes again. Until the first batch under a producer id is
+  stored it goes alone: a broker that knows nothing of the id takes any number.
+- Once a batch comes back, those behind it come back too before any goes again, in their order.
+- Once a batch has failed for good, the numbers behind it fit no more. Those that may have been sent
+  go again under their old numbers until the broker stores or refuses one; then it and all behind
+  it begin anew, with a new producer id. So nothing is stored twice.
+- A batch that is too large for the broker is split, down to single records; its parts go one after
+  the other, under the numbers that their records had.
+- Without idempotence one batch of a partition is under way at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
+
+from ...protocol.error_codes import code_of
+from ...wire.errors import BrokerResponseError, KprotoError, RequestTimeoutError
+from ..cluster.metadata import TopicPartition
+from ..retry import Attempts, Remedy, remedy_of
+from ..settings import ClientSettings
+from .batch import (
+    BATCH_OVERHEAD_BYTES,
+    LAST_SEQUENCE,
+    NO_IDENTITY,
+    Batch,
+    Delivery,
+    Identity,
+)
+from .errors import DeliveryError
+from .producer_record import Headers
+
+__all__ = ["Accumulator", "PartitionQueue", "Plan"]
+
+_OUT_OF_ORDER: Final = code_of("OUT_OF_ORDER_SEQUENCE_NUMBER")
+_TOO_LARGE: Final = code_of("MESSAGE_TOO_LARGE")
+
+_NEVER: Final = float("inf")
+_LONG_AGO: Final = float("-inf")
+
+
+class PartitionQueue:
+    """The batches of one partition: that wait, that are under way at `node`, that came back.
+
+    `sequence` is the number of the next record under `identity`; `is_known` once the broker has
+    stored a batch under it; `starts_anew` once a batch has failed for good. Metadata must be newer
+    than `suspect_since` to be believed.
+    """
+
+    __slots__ = (
+        "attempts",
+        "identity",
+        "is_known",
+        "node",
+        "partition",
+        "returned",
+        "sequence",
+        "starts_anew",
+        "suspect_since",
+        "topic",
+        "turns",
+        "under_way",
+        "waiting",
+    )
+
+    def __init__(self, topic: str, partition: int, settings: ClientSettings) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.waiting: deque[Batch] = deque()
+        self.under_way: list[Batch] = []
+        self.returned: list[Batch] = []
+        self.node = -1
+        self.identity: Identity | None = None
+        self.sequence = 0
+        self.turns = 0
+        self.is_known = False
+        self.starts_anew = False
+        self.suspect_since = _LONG_AGO
+        self.attempts = Attempts(settings)
+
+    @property
+    def is_empty(self) -> bool:
+        """True when nothing waits and nothing is under way."""
+        return not (self.waiting or self.under_way or self.returned)
+
+    @property
+    def wants_identity(self) -> bool:
+        """True when the next batch has no number yet, and none can be given to it."""
+        return not self.waiting[0].is_numbered and (self.identity is None or self.starts_anew)
+
+    def next_at(self, max_in_flight: int) -> float:
+        """When the next batch may go; never, as long as something must come back first."""
+        if not self.waiting or self.returned:
+            return _NEVER
+        batch = self.waiting[0]
+        if self.under_way:
+            # Counted from the oldest: a broker remembers the last five of a producer, not any five.
+            behind = (batch.turn if batch.turn >= 0 else self.turns) - self.under_way[0].turn
+            if behind >= (max_in_flight if self.is_known else 1):
+                return _NEVER
+            if batch.parent is not None or self.under_way[-1].parent is not None:
+                return _NEVER  # of parts there are more than were counted
+        if batch.is_numbered:
+            return self.attempts.not_before
+        takes_records = len(self.waiting) == 1 and batch.due > _LONG_AGO
+        if self.under_way and (self.starts_anew or takes_records):
+            return _NEVER  # One that still takes records may as well do so until they are stored.
+        if len(self.waiting) > 1:
+            return self.attempts.not_before
+        return max(self.attempts.not_before, batch.due)
+
+    def take(self, node: int, identity: Identity) -> Batch:
+        """Let the next batch go to `node`, numbered under `identity` if it has no number yet."""
+        batch = self.waiting.popleft()
+        if not batch.is_numbered:
+            if self.identity is None or self.starts_anew:
+                self.identity = identity
+                self.sequence = 0
+                self.is_known = self.starts_anew = False
+            batch.is_numbered = True
+            batch.identity = self.identity
+            if identity != NO_IDENTITY:
+                batch.sequence = self.sequence
+                self.sequence = (self.sequence + len(batch.records)) & LAST_SEQUENCE
+        if batch.turn < 0:
+            batch.turn = self.turns
+            self.turns += 1
+        self.node = node
+        self.under_way.append(batch)
+        return batch
+
+    def is_behind_another(self, batch: Batch) -> bool:
+        """True when a batch with a lower number is not settled yet."""
+        return any(other.turn < batch.turn for other in (*self.under_way, *self.returned))
+
+    def regroup(self) -> None:
+        """Once nothing is under way any more, let what came back go first, in its order.
+
+        Behind a batch that is not stored none is that had a higher number of the same producer id.
+        """
+        if not self.returned or self.under_way:
+            return
+        self.returned.sort(key=lambda batch: batch.turn)
+        self.waiting.extendleft(reversed(self.returned))
+        self.returned.clear()
+        refused = False
+        for batch in self.waiting:
+            refused = refused or not batch.is_numbered
+            if refused and not batch.keeps_number:
+                batch.forget_number()
+
+
+def _nobody() -> None:
+    """Nobody is told."""
+
+
+class Plan(NamedTuple):
+    """What to do now: the queues whose next batch goes to which node, those whose leader must be
+    asked for, whether a producer id is wanted; when to look again, and when the oldest batch has
+    had its time, in seconds of the clock.
+    """
+
+    requests: dict[int, list[PartitionQueue]]
+    unled: list[PartitionQueue]
+    wants_identity: bool
+    next_at: float
+    deadline: float
+
+
+class Accumulator:
+    """All queues of a producer. `buffered` is the size in bytes of what is not settled."""
+
+    def __init__(
+        self,
+        settings: ClientSettings,
+        *,
+        batch_bytes: int,
+        linger_ms: int,
+        max_in_flight: int,
+        idempotent: bool,
+        monotonic: Callable[[], float],
+        new_future: Callable[[], asyncio.Future[KprotoError | None]],
+    ) -> None:
+        self.settings = settings
+        self.batch_bytes = batch_bytes
+        self.identity: Identity | None = None if idempotent else NO_IDENTITY
+        self.queues: dict[TopicPartition, PartitionQueue] = {}
+        self.busy: dict[TopicPartition, PartitionQueue] = {}
+        self.unsettled: set[asyncio.Future[KprotoError | None]] = set()
+        self.unseen: list[Delivery] = []
+        self.buffered = 0
+        #: Called when there is a batch that was not there before, or one is full.
+        self.wake: Callable[[], None] = _nobody
+        #: How often records of a topic without key have moved on to the next partition (KIP-480).
+        self.turns: dict[str, int] = {}
+        self._idempotent = idempotent
+        self._linger_s = linger_ms / 1000
+        self._limit_s = settings.delivery_timeout_ms / 1000
+        self._max_in_flight = max_in_flight
+        self._monotonic = monotonic
+        self._new_future = new_future
+
+    # Records come in
+
+    def add(
+        self,
+        topic: str,
+        partition: int,
+        record: tuple[bytes | None, bytes | None, Headers, int],
+        size: int,
+    ) -> tuple[Batch, int]:
+        """Put a record into the open batch of its partition; returns the batch and the position."""
+        queue = self.queues.get((topic, partition))
+        if queue is None:
+            queue = PartitionQueue(topic, partition, self.settings)
+            self.queues[topic, partition] = queue
+        batch = queue.waiting[-1] if queue.waiting else None
+        if (
+            batch is None
+            or batch.turn >= 0
+            or (batch.size + size > self.batch_bytes and batch.records)
+        ):
+            if batch is not None:
+                self._turn(topic)
+            batch = self._open(queue)
+        records = batch.records
+        records.append(record)
+        batch.size += size
+        if batch.size >= self.batch_bytes:
+            batch.due = _LONG_AGO
+            self.wake()
+        self.buffered += size
+        return batch, len(records) - 1
+
+    def _open(self, queue: PartitionQueue) -> Batch:
+        now = self._monotonic()
+        due = now + self._linger_s
+        batch = Batch(queue.topic, queue.partition, self._new_future(), now, due)
+        self.unsettled.add(batch.future)
+        queue.waiting.append(batch)
+        self.busy[queue.topic, queue.partition] = queue
+        self.wake()
+        return batch
+
+    def _turn(self, topic: str) -> None:
+        self.turns[topic] = self.turns.get(topic, 0) + 1
+
+    def hurry(self) -> None:
+        """Let nothing that waits now wait for more records."""
+        for queue in self.busy.values():
+            for batch in queue.waiting:
+                batch.due = _LONG_AGO
+
+    # Batches go out
+
+    def plan(
+        self,
+        now: float,
+        led_by: Callable[[str, int, float], int | None],
+        in_flight: Callable[[int], int],
+    ) -> Plan:
+        """What to do at `now`; `in_flight` says how many requests a node has already."""
+        plan = Plan({}, [], False, _NEVER, _NEVER)
+        next_at = deadline = _NEVER
+        wants_identity = False
+        for queue in self.busy.values():
+            deadline = min(deadline, self._first_deadline(queue))
+            at = queue.next_at(self._max_in_flight if self._idempotent else 1)
+            if at > now:
+                next_at = min(next_at, at)
+                continue
+            if self.identity is None and queue.wants_identity:
+                wants_identity = True
+                continue
+            node = led_by(queue.topic, queue.partition, queue.suspect_since)
+            if node is None:
+                plan.unled.append(queue)
+            elif queue.under_way and queue.node != node:
+                continue  # what is at the old leader comes back first
+            elif in_flight(node) < self._max_in_flight:
+                plan.requests.setdefault(node, []).append(queue)
+        return plan._replace(wants_identity=wants_identity, next_at=next_at, deadline=deadline)
+
+    def next_at(self, groups: Iterable[Iterable[PartitionQueue]]) -> float:
+        """When more of the queues of a plan may go, once what it says has been taken."""
+        in_flight = self._max_in_flight if self._idempotent else 1
+        return min(
+            (queue.next_at(in_flight) for queues in groups for queue in queues), default=_NEVER
+        )
+
+    def take(self, queue: PartitionQueue, node: int) -> Batch:
+        """Let the next batch of a queue go to `node`."""
+        assert self.identity is not None or not queue.wants_identity
+        self._turn(queue.topic)
+        return queue.take(node, self.identity or queue.identity or NO_IDENTITY)
+
+    def _first_deadline(self, queue: PartitionQueue) -> float:
+        """When the oldest batch of a queue that is not settled has had its time."""
+        created = _NEVER
+        for batch in (*queue.under_way, *queue.returned):
+            if batch.created < created and not batch.future.done():
+                created = batch.created
+        if queue.waiting:
+            created = min(created, queue.waiting[0].created)
+        return created + self._limit_s
+
+    # And come back
+
+    def stored(self, batch: Batch) -> None:
+        """The broker has a batch."""
+        queue = self._back(batch)
+        queue.is_known = queue.is_known or batch.identity == queue.identity
+        queue.attempts.succeeded()
+        self.settle(batch, None)
+        self._leave(queue)
+
+    def came_back(self, batch: Batch, error: KprotoError, now: float) -> None:
+        """A batch was not stored, or nobody knows: it goes again, or its senders are told."""
+        queue = self._back(batch)
+        if batch.future.done():  # its time was over while it was under way
+            self._leave(queue)
+            return
+        code = error.code if isinstance(error, BrokerResponseError) else 0
+        refused = code == _OUT_OF_ORDER
+        if refused and batch.keeps_number:
+            self._give_up(queue, batch, error)
+        elif refused and self._idempotent and queue.starts_anew:
+            batch.forget_number()  # it is not stored
+            queue.returned.append(batch)
+        elif refused and self._idempotent and queue.is_behind_another(batch):
+            queue.returned.append(batch)
+        elif code == _TOO_LARGE and len(batch.records) > 1:
+            queue.returned += batch.split(self._new_future)
+        elif remedy_of(error) is Remedy.FAIL:
+            self._give_up(queue, batch, error)
+        else:
+            batch.is_doubtful = True
+            queue.returned.append(batch)
+            self._note_failure(queue, error, now)
+        self._leave(queue)
+
+    def failed(self, queue: PartitionQueue, error: KprotoError, now: float) -> None:
+        """Nothing of a queue can go, for want of a leader or a producer id."""
+        if remedy_of(error) is Remedy.FAIL:
+            while queue.waiting:
+                self._give_up(queue, queue.waiting.popleft(), error)
+        else:
+            self._note_failure(queue, error, now)
+        self._leave(queue)
+
+    def expire(self, now: float) -> None:
+        """Give up what is older than `delivery_timeout_ms`, under way or not."""
+        for queue in list(self.busy.values()):
+            if self._first_deadline(queue) > now:
+                continue
+            for batch in (*queue.under_way, *queue.returned, *queue.waiting):
+                if batch.created + self._limit_s > now or batch.future.done():
+                    continue
+                if batch not in queue.under_way:  # else it is dropped when it comes back
+                    (queue.returned if batch in queue.returned else queue.waiting).remove(batch)
+                error = queue.attempts.error or RequestTimeoutError(
+                    f"no broker acknowledged it within {self.settings.delivery_timeout_ms} ms "
+                    "(delivery_timeout_ms)"
+                )
+                self._give_up(queue, batch, error)
+            self._leave(queue)
+
+    def abandon(self, error: KprotoError) -> None:
+        """Give up everything."""
+        for queue in list(self.busy.values()):
+            for batch in (*queue.under_way, *queue.returned, *queue.waiting):
+                self.settle(batch, error)
+            queue.under_way.clear()
+            queue.returned.clear()
+            queue.waiting.clear()
+        self.busy.clear()
+
+    def settle(self, batch: Batch, error: KprotoError | None) -> None:
+        """Tell who waits for a batch what has become of it."""
+        if batch.future.done():
+            return
+        batch.future.set_result(error)
+        whole = batch.parent
+        if whole is not None:
+            outcomes = [part.future.result() for part in whole.parts if part.future.done()]
+            if len(outcomes) == len(whole.parts):
+                self.settle(whole, next((each for each in outcomes if each is not None), None))
+            return
+        self.unsettled.discard(batch.future)
+        self.buffered -= batch.size - BATCH_OVERHEAD_BYTES
+        if error is not None:
+            self.unseen = [each for each in (*self.unseen, *batch.deliveries) if not each.seen]
+        elif not batch.deliveries:
+            batch.forget_records()
+        batch.data = None
+        batch.deliveries = []
+
+    def unseen_failures(self) -> list[DeliveryError]:
+        """The failures of deliveries that nobody has awaited; each is told once."""
+        unseen, self.unseen = self.unseen, []
+        failures = (delivery.failure() for delivery in unseen if not delivery.seen)
+        return [failure for failure in failures if failure is not None]
+
+    @property
+    def unsettled_records(self) -> int:
+        """How many records are neither acknowledged nor given up."""
+        return sum(
+            len(batch.records)
+            for queue in self.busy.values()
+            for batch in (*queue.under_way, *queue.returned, *queue.waiting)
+            if not batch.future.done()
+        )
+
+    def _back(self, batch: Batch) -> PartitionQueue:
+        queue = self.queues[batch.topic, batch.partition]
+        if batch in queue.under_way:
+            queue.under_way.remove(batch)
+        return queue
+
+    def _note_failure(self, queue: PartitionQueue, error: KprotoError, now: float) -> None:
+        queue.attempts.failed(error, now)
+        if remedy_of(error) is Remedy.REFRESH:
+            queue.suspect_since = now
+
+    def _give_up(self, queue: PartitionQueue, batch: Batch, error: KprotoError) -> None:
+        if batch.is_numbered and self._idempotent:
+            # Which sequence number the broker has is unknown: under a new producer id it has none.
+            queue.starts_anew = True
+            if self.identity == queue.identity:
+                self.identity = None
+        self.settle(batch, error)
+
+    def _leave(self, queue: PartitionQueue) -> None:
+        queue.regroup()
+        if queue.is_empty:
+            self.busy.pop((queue.topic, queue.partition), None)

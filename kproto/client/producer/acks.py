@@ -1,0 +1,76 @@
+"""`Acks`: the acknowledgements of many records, each made when it is asked for."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import overload
+
+from ...wire.errors import KprotoError
+from .batch import Ack, Batch
+from .producer_record import ProducerRecord
+
+__all__ = ["Acks"]
+
+
+class Acks(Sequence[Ack]):
+    """The acknowledgements of many records, in the order in which the records were given.
+
+    A sequence of `Ack`, each made when it is asked for. Held as runs: from index `starts[i]` on
+    the records stand in `runs[i]`, a batch, from a position in it on.
+    """
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._runs: list[tuple[Batch, int]] = []
+        self._last: Batch | None = None
+        self._following = 0  # the position in `_last` that continues its run
+        self._count = 0
+
+    def add(self, batch: Batch, position: int) -> None:
+        """Take note of where the next record stands."""
+        if batch is not self._last or position != self._following:
+            self._starts.append(self._count)
+            self._runs.append((batch, position))
+            self._last = batch
+        self._following = position + 1
+        self._count += 1
+
+    def batches(self) -> list[Batch]:
+        """The batches that hold the records, each once."""
+        return list({id(batch): batch for batch, _ in self._runs}.values())
+
+    def failures(self) -> Iterator[tuple[Batch, int, KprotoError]]:
+        """The records that have failed, in order: where each stands, and why."""
+        bounds = pairwise([*self._starts, self._count])
+        for (batch, first), (start, end) in zip(self._runs, bounds, strict=True):
+            if batch.future.done() and batch.future.result() is not None:
+                for at in range(first, first + end - start):
+                    cause = batch.failure(at)
+                    if cause is not None:
+                        yield batch, at, cause
+
+    def undelivered(self) -> list[ProducerRecord]:
+        """The records that have failed, in order."""
+        return [batch.given(at) for batch, at, _ in self.failures()]
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> Ack: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Ack]: ...
+    def __getitem__(self, index: int | slice) -> Ack | list[Ack]:
+        if isinstance(index, slice):
+            return [self[at] for at in range(*index.indices(self._count))]
+        at = index + self._count if index < 0 else index
+        if not 0 <= at < self._count:
+            raise IndexError(f"there are {self._count} acknowledgements, and none at {index}")
+        run = bisect_right(self._starts, at) - 1
+        batch, first = self._runs[run]
+        return batch.ack(first + at - self._starts[run])
+
+    def __repr__(self) -> str:
+        return f"<{self._count} acknowledgements>"

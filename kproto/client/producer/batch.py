@@ -1,0 +1,229 @@
+"""`Batch`: records that travel together to one partition, and what has become of each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator
+from typing import Any, Final, NamedTuple
+
+from ...wire.errors import KprotoError
+from .errors import DeliveryError
+from .producer_record import Headers, ProducerRecord
+
+__all__ = [
+    "BATCH_OVERHEAD_BYTES",
+    "LAST_SEQUENCE",
+    "NO_IDENTITY",
+    "Ack",
+    "Batch",
+    "Delivery",
+    "Identity",
+]
+
+#: Behind the largest sequence number comes 0 (KIP-98).
+LAST_SEQUENCE: Final = 0x7FFFFFFF
+
+#: The header of a record batch, in bytes.
+BATCH_OVERHEAD_BYTES: Final = 61
+
+
+class Identity(NamedTuple):
+    """A producer id and epoch; -1 for a producer that is not idempotent."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+NO_IDENTITY: Final = Identity(-1, -1)
+
+
+class Ack(NamedTuple):
+    """Where a record was stored. `offset` is -1 when the broker had it already and did not say;
+    `timestamp` in ms, the broker's where the topic has log append time.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+
+
+class Batch:
+    """A record is held as (key, value, headers, timestamp in ms).
+
+    `size` is an estimate in bytes, before compression. `future` is done when the batch is
+    acknowledged, then with None, or has failed for good, then with the error that ended the
+    attempts. `created` and `due` (when it need not wait for more records) are in seconds of the
+    client's clock. `data` is the batch as it goes out: the same bytes through every attempt, with
+    `identity` and `sequence` in them as long as it `is_numbered`: the broker may know it by them.
+    `turn` counts the batches of a partition as they are sent first; -1 before that. One that was
+    too large for the broker has `parts`, which travel in its place.
+    """
+
+    __slots__ = (
+        "base_offset",
+        "created",
+        "data",
+        "deliveries",
+        "due",
+        "future",
+        "identity",
+        "is_doubtful",
+        "is_numbered",
+        "log_append_time",
+        "parent",
+        "partition",
+        "parts",
+        "records",
+        "sequence",
+        "size",
+        "timestamps",
+        "topic",
+        "turn",
+    )
+
+    def __init__(
+        self,
+        topic: str,
+        partition: int,
+        future: asyncio.Future[KprotoError | None],
+        created: float = 0.0,
+        due: float = 0.0,
+    ) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.records: list[tuple[bytes | None, bytes | None, Headers, int]] = []
+        self.size = BATCH_OVERHEAD_BYTES
+        self.future = future
+        self.created = created
+        self.due = due
+        self.base_offset = -1
+        self.log_append_time = -1
+        self.identity = NO_IDENTITY
+        self.sequence = -1
+        self.is_numbered = False
+        self.turn = -1
+        self.data: bytes | None = None
+        self.deliveries: list[Delivery] = []
+        self.timestamps: list[int] = []
+        self.is_doubtful = False  # an attempt may have stored it, for all that is known
+        self.parent: Batch | None = None
+        self.parts: list[Batch] = []
+
+    @property
+    def keeps_number(self) -> bool:
+        """True for a part of what may be stored whole: a new number could store it twice."""
+        return self.parent is not None and self.is_doubtful
+
+    def forget_number(self) -> None:
+        """Let it be numbered anew: no broker has stored it."""
+        self.is_numbered = False
+        self.is_doubtful = False
+        self.data = None
+
+    def forget_records(self) -> None:
+        """Keep no more of the records than their acknowledgements say: the timestamps."""
+        if not self.parts:
+            self.timestamps = [record[3] for record in self.records]
+            self.records = []
+
+    def split(self, new_future: Callable[[], asyncio.Future[KprotoError | None]]) -> list[Batch]:
+        """Two batches of half the records each, under the numbers that these had."""
+        half = (len(self.records) + 1) // 2
+        for first, records in ((0, self.records[:half]), (half, self.records[half:])):
+            part = Batch(self.topic, self.partition, new_future(), self.created, self.due)
+            part.parent = self
+            part.records = records
+            part.size = self.size * len(records) // len(self.records)
+            part.identity = self.identity
+            part.sequence = self.sequence
+            if self.sequence >= 0:
+                part.sequence = (self.sequence + first) & LAST_SEQUENCE
+            part.is_numbered = True
+            part.turn = self.turn
+            part.is_doubtful = self.is_doubtful
+            self.parts.append(part)
+        return self.parts
+
+    def _part(self, position: int) -> tuple[Batch, int]:
+        """The batch that a record travelled in, and its position there."""
+        batch = self
+        while batch.parts:
+            first = len(batch.parts[0].records)
+            if position < first:
+                batch = batch.parts[0]
+            else:
+                batch, position = batch.parts[1], position - first
+        return batch, position
+
+    def failure(self, position: int) -> KprotoError | None:
+        """Why a record was not acknowledged; None when it was. Asked once `future` is done."""
+        return self._part(position)[0].future.result()
+
+    def ack(self, position: int) -> Ack:
+        """The acknowledgement of one record of the batch."""
+        if self.parts:
+            part, within = self._part(position)
+            return part.ack(within)
+        offset = self.base_offset + position if self.base_offset >= 0 else -1
+        timestamp = self.log_append_time
+        if timestamp < 0:
+            held = self.timestamps
+            timestamp = held[position] if held else self.records[position][3]
+        return Ack(self.topic, self.partition, offset, timestamp)
+
+    def given(self, position: int) -> ProducerRecord:
+        """One record of the batch as a user can send it again."""
+        key, value, headers, timestamp = self.records[position]
+        return ProducerRecord(value, key, headers, timestamp, self.partition)
+
+
+class Delivery:
+    """The outcome of one record that was given to `Producer.enqueue`: `ack = await delivery`.
+
+    Raises DeliveryError, which holds the record. May be awaited more than once, and later.
+    """
+
+    __slots__ = ("_batch", "_position", "seen")
+
+    def __init__(self, batch: Batch, position: int) -> None:
+        self._batch = batch
+        self._position = position
+        self.seen = False  # when nobody looks, the next flush tells
+
+    @property
+    def done(self) -> bool:
+        """True when the outcome is known."""
+        return self._batch.future.done()
+
+    @property
+    def record(self) -> ProducerRecord:
+        """The record, as it can be sent again."""
+        return self._batch.given(self._position)
+
+    def __await__(self) -> Generator[Any, None, Ack]:
+        self.seen = True
+        return self._outcome().__await__()
+
+    async def _outcome(self) -> Ack:
+        try:
+            await asyncio.shield(self._batch.future)
+        except asyncio.CancelledError:
+            self.seen = False  # who was cancelled has not seen it
+            raise
+        failure = self.failure()
+        if failure is not None:
+            raise failure from failure.cause
+        return self._batch.ack(self._position)
+
+    def failure(self) -> DeliveryError | None:
+        """The error of a delivery that is done and has failed."""
+        batch = self._batch
+        cause = batch.failure(self._position)
+        if cause is None:
+            return None
+        return DeliveryError(batch.topic, batch.partition, [self.record], cause)
+
+    def __repr__(self) -> str:
+        state = "done" if self.done else "under way"
+        return f"<delivery to {self._batch.topic}[{self._batch.partition}], {state}>"

@@ -1,0 +1,34 @@
+"""`DeliveryError`: records that were not acknowledged, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...wire.errors import KprotoError
+from .producer_record import ProducerRecord
+
+__all__ = ["DeliveryError"]
+
+
+class DeliveryError(KprotoError):
+    """Records that were not acknowledged. Nothing is lost: those of this call are in `records`.
+
+    Each says its partition and its timestamp, so that it can be sent again as it is. `topic`,
+    `partition` (-1 where none was chosen) and `cause` say where the first of them was to go, and
+    why it is not there.
+    Whether the broker has stored them is unknown after a time-out or a lost connection.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        partition: int,
+        records: Sequence[ProducerRecord],
+        cause: KprotoError,
+    ) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.records = list(records)
+        self.cause = cause
+        place = topic if partition < 0 else f"{topic}[{partition}]"
+        super().__init__(f"{len(self.records)} records for {place} were not acknowledged: {cause}")

@@ -1,0 +1,72 @@
+"""Which partition a record goes to: by the hash of its key, as Kafka's own clients do.
+
+Records without a key go to one partition after the other, and only to those that have a leader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+
+from ..cluster.metadata import TopicInfo
+
+__all__ = ["chooser", "murmur2", "partition_of_key"]
+
+#: Keys whose hash is remembered: real keys repeat, and the hash costs a microsecond a byte pair.
+REMEMBERED_KEYS = 16_384
+
+#: Longer keys are not remembered: those that repeat are short, and large ones would fill memory.
+REMEMBERED_KEY_BYTES = 256
+
+_MASK = 0xFFFFFFFF
+_MULTIPLIER = 0x5BD1E995
+_SEED = 0x9747B28C
+
+
+def murmur2(data: bytes) -> int:
+    """The 32-bit MurmurHash2 of `data` with the seed of Kafka's Java client."""
+    size = len(data)
+    hashed = _SEED ^ size
+    whole = size & ~3
+    for at in range(0, whole, 4):
+        word = int.from_bytes(data[at : at + 4], "little") * _MULTIPLIER & _MASK
+        word = (word ^ word >> 24) * _MULTIPLIER & _MASK
+        hashed = hashed * _MULTIPLIER & _MASK ^ word
+    if size > whole:
+        hashed = (hashed ^ int.from_bytes(data[whole:], "little")) * _MULTIPLIER & _MASK
+    hashed = (hashed ^ hashed >> 13) * _MULTIPLIER & _MASK
+    return hashed ^ hashed >> 15
+
+
+@lru_cache(maxsize=REMEMBERED_KEYS)
+def _positive_hash(key: bytes) -> int:
+    return murmur2(key) & 0x7FFFFFFF
+
+
+def partition_of_key(key: bytes, partitions: Sequence[int]) -> int:
+    """The partition for `key` among all partitions of the topic, in ascending order."""
+    if len(partitions) == 1:
+        return partitions[0]
+    if len(key) > REMEMBERED_KEY_BYTES:
+        return partitions[(murmur2(key) & 0x7FFFFFFF) % len(partitions)]
+    return partitions[_positive_hash(bytes(key)) % len(partitions)]
+
+
+def chooser(info: TopicInfo, turns: Mapping[str, int]) -> Callable[[bytes | None], int]:
+    """The function from a key to a partition of a topic.
+
+    `turns` says for each topic how often records without a key have moved on (KIP-480).
+    """
+    partitions = list(info.partitions)
+    if len(partitions) == 1:
+        only = partitions[0]
+        return lambda key: only
+    led = [part.partition for part in info.partitions.values() if part.leader >= 0]
+    led = led or partitions
+
+    def choose(key: bytes | None) -> int:
+        if key is not None:
+            return partition_of_key(key, partitions)
+        return led[turns.get(info.name, 0) % len(led)]
+
+    return choose

@@ -1,0 +1,460 @@
+"""`Producer`: the face. Takes records, and tells what has become of them.
+
+What waits where is the accumulator's, sending the sender's. Calls of one topic go on in the order
+in which they were made, also where they had to wait for metadata or for room.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
+from itertools import islice
+from types import TracebackType
+from typing import Any, Final, Literal, NamedTuple, Self
+
+from ...records import codec_for_name
+from ...wire.checks import check_whole_number
+from ...wire.errors import ConfigurationError, EncodeError, KprotoError, RequestTimeoutError
+from ..cluster.metadata import TopicInfo
+from ..cluster.view import ClusterView
+from .accumulator import Accumulator
+from .acks import Acks
+from .batch import Ack, Batch, Delivery
+from .errors import DeliveryError
+from .partitioner import chooser
+from .producer_record import (
+    CompressionName,
+    Headers,
+    ProducerRecord,
+    SupportsKafkaRecord,
+    as_record,
+    checked_bytes,
+    checked_headers,
+    checked_timestamp,
+    record_of_event,
+)
+from .sender import Sender
+
+__all__ = ["Producer"]
+
+#: What a record takes besides its key, value and headers, in bytes, as batches are measured.
+RECORD_OVERHEAD_BYTES: Final = 16
+
+#: Batches that a broker remembers of a producer, so that it knows one that is sent again (KIP-98).
+REMEMBERED_BATCHES: Final = 5
+
+
+class Producer:
+    """Sends records and waits for their acknowledgement by all in-sync replicas.
+
+    Made by `Client.producer`, which says what its settings do. Raises ConfigurationError for a
+    setting that cannot work, MissingCodecError for a compression that needs a package.
+    """
+
+    def __init__(
+        self,
+        view: ClusterView,
+        *,
+        compression: CompressionName,
+        batch_bytes: int,
+        buffer_bytes: int,
+        linger_ms: int,
+        max_in_flight: int,
+        idempotent: bool,
+    ) -> None:
+        check_whole_number("batch_bytes", batch_bytes, 1)
+        check_whole_number("buffer_bytes", buffer_bytes, 1)
+        check_whole_number("linger_ms", linger_ms, 0)
+        check_whole_number("max_in_flight", max_in_flight, 1)
+        if idempotent and max_in_flight > REMEMBERED_BATCHES:
+            raise ConfigurationError(
+                f"max_in_flight is {max_in_flight}; with idempotence it is {REMEMBERED_BATCHES} at "
+                "the most, as brokers remember no more batches of a producer"
+            )
+        codec = codec_for_name(compression)
+        codec.compress(b"", codec.default_level)  # a missing package is told now, not by a send
+        self._view = view
+        self._now_ms = view.clock.now_ms
+        self._buffer_bytes = buffer_bytes
+        self._accumulator = Accumulator(
+            view.settings,
+            batch_bytes=batch_bytes,
+            linger_ms=linger_ms,
+            max_in_flight=max_in_flight,
+            idempotent=idempotent,
+            monotonic=view.clock.monotonic,
+            new_future=lambda: asyncio.get_running_loop().create_future(),
+        )
+        self._sender = Sender(view, self._accumulator, compression=compression)
+        self._gates: dict[str, deque[asyncio.Future[None]]] = {}  # who waits to give records
+        self._ways_in: dict[str, _WayIn] = {}
+        self._closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        timeout_ms = None if error is None else self._view.settings.error_flush_ms
+        try:
+            await self.close(timeout_ms=timeout_ms)
+        except DeliveryError as failure:
+            if error is None:
+                raise
+            error.add_note(f"besides: {failure}")
+
+    async def close(self, *, timeout_ms: int | None = None) -> None:
+        """Send what waits, then refuse more. Failures belong to the call that gave the record.
+
+        What is not acknowledged after `timeout_ms`, or when the close is cancelled, is given up:
+        its senders get a DeliveryError. Raises DeliveryError as `flush` does. A block of `async
+        with` that ends with an exception closes with `error_flush_ms`.
+        """
+        self._closed = True
+        try:
+            with suppress(RequestTimeoutError):  # what it is about is told to whoever sent it
+                await self._settled_by(timeout_ms)
+        finally:
+            await self._sender.close()
+        self._raise_unseen()
+
+    async def flush(self, *, timeout_ms: int | None = None) -> None:
+        """Wait until every record given so far is acknowledged or has failed.
+
+        Raises DeliveryError with the records of `enqueue` that failed and whose delivery nobody
+        has awaited; each is told once. Raises RequestTimeoutError after `timeout_ms`; what was
+        given stays under way.
+        """
+        await self._settled_by(timeout_ms)
+        self._raise_unseen()
+
+    async def _settled_by(self, timeout_ms: int | None) -> None:
+        """Wait for the outcome of all that was given. Raises RequestTimeoutError."""
+        if not self._accumulator.unsettled:
+            return
+        self._accumulator.hurry()
+        self._sender.wake()
+        waiting = asyncio.wait(set(self._accumulator.unsettled))
+        if timeout_ms is None:
+            await waiting
+            return
+        try:
+            async with self._view.clock.timeout(timeout_ms / 1000):
+                await waiting
+        except TimeoutError:
+            raise RequestTimeoutError(
+                f"{self._accumulator.unsettled_records} records were not acknowledged within "
+                f"{timeout_ms} ms"
+            ) from None
+
+    def _raise_unseen(self) -> None:
+        failed = self._accumulator.unseen_failures()
+        if failed:
+            first = failed[0]
+            records = [record for failure in failed for record in failure.records]
+            raise DeliveryError(first.topic, first.partition, records, first.cause) from first.cause
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        headers: Headers = (),
+        timestamp: int | None = None,
+        partition: int | None = None,
+    ) -> Ack:
+        """Send one record and wait until it is acknowledged.
+
+        `timestamp` in ms, now by default. Without `partition` the key decides, and without a key
+        the records of one batch go to a partition chosen in turn. Calls that run at the same time
+        share batches. When cancelled, the record may still be sent.
+
+        Raises DeliveryError, which holds the record, also for a topic that the cluster does not
+        have; EncodeError for a value that no record can hold, or a partition that the topic does
+        not have; ConfigurationError once the producer is closed.
+        """
+        record = ProducerRecord(value, key, headers, timestamp, partition)
+        batch, position = await self._give(topic, record)
+        cause = await asyncio.shield(batch.future) and batch.failure(position)
+        if cause is not None:
+            raise DeliveryError(topic, batch.partition, [batch.given(position)], cause) from cause
+        return batch.ack(position)
+
+    async def enqueue(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        headers: Headers = (),
+        timestamp: int | None = None,
+        partition: int | None = None,
+    ) -> Delivery:
+        """Give one record and wait for no more than room for it; `await delivery` gives the `Ack`.
+
+        A delivery that nobody awaits is told by the next `flush` or `close`, if it fails. Raises
+        what `send` raises, but for DeliveryError.
+        """
+        record = ProducerRecord(value, key, headers, timestamp, partition)
+        batch, position = await self._give(topic, record)
+        delivery = Delivery(batch, position)
+        batch.deliveries.append(delivery)
+        return delivery
+
+    async def send_event(
+        self,
+        topic: str,
+        event: SupportsKafkaRecord,
+        *,
+        mode: Literal["binary", "structured"] | None = None,
+        timestamp: int | None = None,
+        partition: int | None = None,
+        **options: Any,
+    ) -> Ack:
+        """Send an event as one record and wait until it is acknowledged.
+
+        The event says itself what record it is: `event.to_kafka_record(mode, **options)`. For
+        those of `kproto_cloudevents` the options are `to_kafka`'s: `key`, `key_mapper`,
+        `headers`, `event_format`, `repeat_attributes`, `message_format`. An event that was read
+        from a record goes out as the same record, with its key.
+
+        Raises what the event raises when it cannot be written, EncodeError for what is no event,
+        and else what `send` raises.
+        """
+        key, value, headers = record_of_event(event, mode, options)
+        return await self.send(
+            topic, value, key=key, headers=headers, timestamp=timestamp, partition=partition
+        )
+
+    async def send_events(
+        self,
+        topic: str,
+        events: Iterable[SupportsKafkaRecord],
+        *,
+        mode: Literal["binary", "structured"] | None = None,
+        timestamp: int | None = None,
+        partition: int | None = None,
+        **options: Any,
+    ) -> Acks:
+        """Send many events, each as `send_event` does; waits until all are acknowledged.
+
+        Of a list or another collection nothing is sent where one of them cannot be written. Of an
+        iterator, which is read as the records go out, what stands before that one is sent.
+
+        Raises what `send_event` raises for one that cannot be written, and else what `send_many`
+        raises.
+        """
+        records = (
+            ProducerRecord(value, key, headers, timestamp, partition)
+            for key, value, headers in (record_of_event(each, mode, options) for each in events)
+        )
+        return await self.send_many(
+            topic, list(records) if isinstance(events, Collection) else records
+        )
+
+    async def send_many(self, topic: str, values: Iterable[bytes | ProducerRecord | None]) -> Acks:
+        """Send many records; waits until all are acknowledged.
+
+        An element is a value, or a `ProducerRecord` with key, headers and the like. Records of
+        one partition keep their order. What stands before an element that no record can hold, or
+        before a failure of `values` itself, is sent and waited for; when cancelled, what was
+        given already may still be sent.
+
+        Raises DeliveryError, which holds every record that was taken and not acknowledged, and
+        else what `send` raises. Once some have failed, no more are taken: those of a list are in
+        the error, an iterator still has them.
+        """
+        way_in = self._at_hand(topic)
+        if way_in is None:
+            try:
+                way_in = await self._admitted(topic)
+            except KprotoError as cause:
+                given = list(map(as_record, values)) if isinstance(values, Collection) else []
+                raise self._not_given(topic, given, cause) from cause
+        acks = Acks()
+        try:
+            for value in values:
+                record = value if isinstance(value, ProducerRecord) else ProducerRecord(value)
+                try:
+                    place = self._put(way_in, record)
+                except _NoPartitionError:
+                    place = await self._give(topic, record)
+                    way_in = self._at_hand(topic) or way_in
+                except ConfigurationError as closed:
+                    raise DeliveryError(topic, -1, [record], closed) from closed
+                acks.add(*place)
+                if self._accumulator.buffered > self._buffer_bytes:
+                    await self._until_below(self._buffer_bytes // 2)
+                    self._stop_if_failed(topic, values, acks)
+        except Exception as error:
+            failure = await self._settled(topic, acks)
+            if failure is None:
+                raise
+            if isinstance(error, DeliveryError):
+                failure.records += error.records
+            raise failure from error
+        failure = await self._settled(topic, acks)
+        if failure is not None:
+            raise failure from failure.cause
+        return acks
+
+    @staticmethod
+    def _stop_if_failed(
+        topic: str, values: Iterable[bytes | ProducerRecord | None], acks: Acks
+    ) -> None:
+        """Raise DeliveryError, with those that were not taken, once records have failed."""
+        for batch, _, cause in acks.failures():
+            rest = islice(values, len(acks), None) if isinstance(values, Collection) else ()
+            raise DeliveryError(topic, batch.partition, list(map(as_record, rest)), cause)
+
+    async def _settled(self, topic: str, acks: Acks) -> DeliveryError | None:
+        """Wait for the outcome of all records; returns what went wrong with them, if anything."""
+        batches = acks.batches()
+        if batches:
+            await asyncio.wait([batch.future for batch in batches])
+        for batch, _, cause in acks.failures():
+            return DeliveryError(topic, batch.partition, acks.undelivered(), cause)
+        return None
+
+    # The way in
+
+    async def _give(self, topic: str, record: ProducerRecord) -> tuple[Batch, int]:
+        """Give a record to the accumulator; returns its batch and its position there.
+
+        Waits for metadata, for the partition if it is named and not known yet, and for room.
+        Raises DeliveryError when that does not come about.
+        """
+        way_in = self._at_hand(topic)
+        try:
+            if way_in is not None:
+                with suppress(_NoPartitionError):
+                    return self._put(way_in, record)
+            way_in = await self._admitted(topic, record.partition)
+        except EncodeError:
+            raise
+        except KprotoError as cause:
+            raise self._not_given(topic, [record], cause) from cause
+        return self._put(way_in, record)
+
+    def _not_given(
+        self, topic: str, records: Sequence[ProducerRecord], cause: KprotoError
+    ) -> KprotoError:
+        self._raise_if_closed()
+        partition = records[0].partition if records else None
+        return DeliveryError(topic, -1 if partition is None else partition, records, cause)
+
+    def _at_hand(self, topic: str) -> _WayIn | None:
+        """The way to a topic, if nothing has to be waited for and nobody waits."""
+        if (
+            topic in self._gates
+            or self._accumulator.buffered > self._buffer_bytes
+            or not self._view.is_fresh(topic)
+        ):
+            return None
+        return self._way_in(topic)
+
+    def _way_in(self, topic: str) -> _WayIn:
+        info = self._view.cluster.topics[topic]
+        known = self._ways_in.get(topic)
+        if known is None or known.info is not info:
+            known = _WayIn(info, chooser(info, self._accumulator.turns))
+            self._ways_in[topic] = known
+        return known
+
+    async def _admitted(self, topic: str, partition: int | None = None) -> _WayIn:
+        """The way to a topic, once it is known and there is room; in the order of the calls.
+
+        Raises RequestTimeoutError after `delivery_timeout_ms`.
+        """
+        if not isinstance(topic, str):
+            raise EncodeError(f"{topic!r} is no name of a topic")
+        limit_ms = self._view.settings.delivery_timeout_ms
+        try:
+            async with self._view.clock.timeout(limit_ms / 1000):
+                return await self._in_turn(topic, partition)
+        except TimeoutError as error:
+            if isinstance(error, KprotoError):
+                raise
+            raise RequestTimeoutError(
+                f"there was no room for it within {limit_ms} ms (delivery_timeout_ms, buffer_bytes)"
+            ) from None
+
+    async def _in_turn(self, topic: str, partition: int | None) -> _WayIn:
+        ticket: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        queue = self._gates.setdefault(topic, deque())
+        queue.append(ticket)
+        try:
+            self._raise_if_closed()
+            # A broker that is away for a moment is no reason to fail: it is none for a batch.
+            info = await self._view.retrying(lambda: self._view.topic(topic), responses=False)
+            if partition is not None and partition not in info.partitions:
+                # Partitions may have been added.
+                await self._view.retrying(lambda: self._view.refresh([topic]))
+            if queue[0] is not ticket:
+                await ticket
+            await self._until_below(self._buffer_bytes)
+            # What came in the meantime is as good, and a topic that is gone is told by its batch.
+            self._view.cluster.topics.setdefault(topic, info)
+            return self._way_in(topic)
+        finally:
+            queue.remove(ticket)
+            if not queue:
+                del self._gates[topic]
+            elif not queue[0].done():
+                queue[0].set_result(None)
+
+    async def _until_below(self, size: int) -> None:
+        """Wait until no more than `size` bytes are buffered; nothing lingers meanwhile."""
+        if self._accumulator.buffered > size:
+            self._accumulator.hurry()
+            self._sender.wake()
+        while self._accumulator.buffered > size:
+            self._sender.settled.clear()
+            await self._sender.settled.wait()
+
+    def _raise_if_closed(self) -> None:
+        if self._closed:
+            raise ConfigurationError("the producer is closed; records can no longer be sent")
+
+    def _put(self, way_in: _WayIn, record: ProducerRecord) -> tuple[Batch, int]:
+        """Put a record into the open batch of its partition; returns the batch and the position.
+
+        What could not be written is refused here, so that it does not spoil a batch of others.
+        """
+        if self._closed:
+            self._raise_if_closed()
+        value, key, headers, timestamp, partition = record
+        if value is not None and type(value) is not bytes:
+            value = checked_bytes("value", value)
+        if key is not None and type(key) is not bytes:
+            key = checked_bytes("key", key)
+        size = RECORD_OVERHEAD_BYTES + len(value or b"") + len(key or b"")
+        if headers:
+            headers, header_size = checked_headers(headers)
+            size += header_size
+        timestamp = self._now_ms() if timestamp is None else checked_timestamp(timestamp)
+        if partition is None:
+            partition = way_in.choose(key)
+        elif partition not in way_in.info.partitions:
+            raise _NoPartitionError(f"topic {way_in.info.name!r} has no partition {partition!r}")
+        return self._accumulator.add(
+            way_in.info.name, partition, (key, value, headers, timestamp), size
+        )
+
+
+class _WayIn(NamedTuple):
+    """A topic as it is known, and the partition of a key."""
+
+    info: TopicInfo
+    choose: Callable[[bytes | None], int]
+
+
+class _NoPartitionError(EncodeError):
+    """A record for a partition that the topic does not have, as far as it is known."""

@@ -1,0 +1,76 @@
+"""Produce requests and responses as plain data: what is asked, and what the answer says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from ...messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from ...messages.produce_response import PartitionProduceResponse, ProduceResponse
+from ...protocol.error_codes import code_of, error_of_code
+from ...wire.errors import BrokerResponseError
+from ...wire.uuid import ZERO_UUID, Uuid
+from .batch import Batch
+
+__all__ = [
+    "highest_produce_version",
+    "produce_error",
+    "produce_request",
+    "produced_partitions",
+]
+
+#: The isr must have it: the only setting with which an acknowledged record is safe.
+ACKS_ALL: Final = -1
+
+#: From this version on, Produce names topics by id alone (KIP-516).
+_BY_TOPIC_ID: Final = 13
+
+#: The broker has the records: now, or since an earlier attempt.
+_STORED: Final = frozenset({0, code_of("DUPLICATE_SEQUENCE_NUMBER")})
+
+
+def produce_request(
+    batches: Sequence[Batch], ids: dict[str, Uuid], timeout_ms: int
+) -> ProduceRequest:
+    """The request that appends `batches`, of which each is of another partition."""
+    topics: dict[str, list[PartitionProduceData]] = {}
+    for batch in batches:
+        data = PartitionProduceData(index=batch.partition, records=batch.data)
+        topics.setdefault(batch.topic, []).append(data)
+    return ProduceRequest(
+        acks=ACKS_ALL,
+        timeout_ms=timeout_ms,
+        topic_data=[
+            TopicProduceData(
+                name=name, topic_id=ids.get(name, ZERO_UUID), partition_data=partitions
+            )
+            for name, partitions in topics.items()
+        ],
+    )
+
+
+def highest_produce_version(ids: Iterable[Uuid]) -> int:
+    """The version not to exceed: from 13 on topics are named by id alone (KIP-516)."""
+    return _BY_TOPIC_ID - 1 if ZERO_UUID in ids else _BY_TOPIC_ID
+
+
+def produced_partitions(
+    response: ProduceResponse, ids: dict[str, Uuid]
+) -> dict[tuple[str, int], PartitionProduceResponse]:
+    """The answer for each partition, by topic name and number."""
+    names = {topic_id: name for name, topic_id in ids.items() if topic_id != ZERO_UUID}
+    return {
+        (topic.name or names.get(topic.topic_id, ""), data.index): data
+        for topic in response.responses
+        for data in topic.partition_responses
+    }
+
+
+def produce_error(answer: PartitionProduceResponse, batch: Batch) -> BrokerResponseError | None:
+    """What is wrong with a batch; None when the broker has it."""
+    if answer.error_code in _STORED:
+        return None
+    detail = f": {answer.error_message}" if answer.error_message else ""
+    return error_of_code(
+        answer.error_code, f"producing to {batch.topic}[{batch.partition}]{detail}"
+    )

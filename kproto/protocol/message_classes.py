@@ -1,0 +1,82 @@
+"""Which class a request or response has, by api key: Kafka's, and those of a user's own packages.
+
+A package is what kproto-codegen generates. Knows no bytes.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from types import ModuleType
+from typing import Any, Final
+
+from .. import messages
+from ..messages.base import Request, Response
+from ..wire.errors import ConfigurationError
+
+__all__ = ["KAFKA_MESSAGES", "MessageClasses", "response_of"]
+
+
+class MessageClasses:
+    """The requests and responses that one side of a connection knows, by api key.
+
+    They are Kafka's, then those of `packages`, then `requests` with their responses; of two for one
+    api key, the later. Raises ConfigurationError for what is no generated package.
+    """
+
+    def __init__(self, *packages: ModuleType, requests: Iterable[type[Request[Any]]] = ()) -> None:
+        self._packages: dict[int, ModuleType] = {}
+        for package in (messages, *packages):
+            keys = getattr(package, "API_KEYS", None)
+            if not isinstance(keys, dict):
+                raise ConfigurationError(
+                    f"{package!r} is no package of messages, as kproto-codegen generates them"
+                )
+            self._packages.update(dict.fromkeys(keys, package))
+        self._requests: dict[int, type[Request[Response]]] = {cls.API_KEY: cls for cls in requests}
+
+    def request(self, api_key: int) -> type[Request[Response]] | None:
+        """The request with that api key; None when there is none."""
+        return self._requests.get(api_key) or self._of_package(api_key, 0)
+
+    def response(self, api_key: int) -> type[Response] | None:
+        """The response with that api key; None when there is none."""
+        request = self._requests.get(api_key)
+        found: type[Response] | None = (
+            self._of_package(api_key, 1) if request is None else response_of(request)
+        )
+        return found
+
+    def _of_package(self, api_key: int, place: int) -> Any:
+        package = self._packages.get(api_key)
+        return package and getattr(package, package.API_KEYS[api_key][place])
+
+
+#: Those of `kproto.messages` alone.
+KAFKA_MESSAGES: Final = MessageClasses()
+
+
+def response_of(request: type[Request[Any]]) -> type[Response] | None:
+    """The response to a request, from the package that the request was generated in.
+
+    None where that has none of its api key.
+    """
+    try:
+        return _known[request]
+    except KeyError:
+        answer = _known[request] = _response_in_its_package(request)
+        return answer
+
+
+#: What `response_of` found, by request: it is asked for each that is sent.
+_known: Final[dict[Any, type[Response] | None]] = {}
+
+
+def _response_in_its_package(request: type[Request[Any]]) -> type[Response] | None:
+    made = request._generated()
+    package = sys.modules.get(made.__module__.rpartition(".")[0])
+    names = getattr(package, "API_KEYS", {}).get(made.API_KEY)
+    if names is None or names[0] != made.__name__:
+        return None
+    found: type[Response] = getattr(package, names[1])
+    return found

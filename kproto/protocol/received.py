@@ -1,0 +1,234 @@
+"""Requests and responses as they came: read from a frame, and written back to one.
+
+What is written back are the same bytes, unless somebody changed the message or a field here. Knows
+no connection, and not what was asked before.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, Final, NamedTuple
+
+from ..messages.api_versions_response import ApiVersionsResponse
+from ..messages.base import Message, Request, Response
+from ..messages.response_header import ResponseHeader
+from ..wire.errors import DecodeError
+from ..wire.tags import RawTaggedField
+from .framing import frame
+from .headers import (
+    API_VERSIONS,
+    parse_request_header,
+    request_class,
+    request_header,
+    request_header_version,
+    response_class,
+    response_header,
+    response_header_version,
+)
+from .message_classes import KAFKA_MESSAGES, MessageClasses
+from .negotiation import UNSUPPORTED_VERSION
+
+__all__ = [
+    "ReceivedRequest",
+    "ReceivedResponse",
+    "name_of",
+    "read_request",
+    "read_response",
+    "read_response_of",
+]
+
+#: What every response begins with, whatever the version of its header.
+_CORRELATION_ID: Final = struct.Struct(">i")
+
+_NO_TAGS: Final[tuple[RawTaggedField, ...]] = ()
+
+
+class ReceivedResponse(NamedTuple):
+    """A response; `version` is the one its bytes are in, `trailing` what stood behind its body.
+
+    `message` is None when no definition knows the api key or version of what was asked. `size` is
+    that of the frame, in bytes. `header_tags` are tagged fields of the header, which no definition
+    knows; `body` is the body as it came, or all behind the correlation id where `message` is None;
+    `cls` is the class that belongs to the api key.
+    """
+
+    api_key: int
+    version: int
+    correlation_id: int
+    message: Response | None
+    size: int
+    trailing: bytes
+    header_tags: tuple[RawTaggedField, ...] = _NO_TAGS
+    body: bytes | memoryview = b""
+    cls: type[Response] | None = None
+
+    @property
+    def name(self) -> str:
+        """The response's name, or its api key where it has none."""
+        return name_of(self.cls or response_class(self.api_key), self.api_key)
+
+    def to_frame(self) -> bytes:
+        """The response as a frame, its size in front, with what `message` holds now.
+
+        Raises EncodeError when the version cannot express the message.
+        """
+        if self.message is None:
+            header = _CORRELATION_ID.pack(self.correlation_id)
+        else:
+            header_version = response_header_version(type(self.message), self.version)
+            header = response_header(header_version, self.correlation_id, self.header_tags)
+        return frame(header, _body(self.message, self.version, self.body), self.trailing)
+
+
+class ReceivedRequest(NamedTuple):
+    """A request; `message` is None when no definition knows its api key or version.
+
+    `size` is that of the frame, in bytes; `trailing` what stood behind its body. `header_tags` are
+    tagged fields of the header, which no definition knows; `body` is the body as it came, or all
+    behind the header where `message` is None; `cls` is the class that belongs to the api key.
+    """
+
+    api_key: int
+    version: int
+    correlation_id: int
+    client_id: str | None
+    message: Request[Any] | None
+    size: int
+    trailing: bytes
+    header_tags: tuple[RawTaggedField, ...] = _NO_TAGS
+    body: bytes | memoryview = b""
+    cls: type[Request[Response]] | None = None
+
+    @property
+    def name(self) -> str:
+        """The request's name, or its api key where it has none."""
+        return name_of(self.cls or request_class(self.api_key), self.api_key)
+
+    def to_frame(self) -> bytes:
+        """The request as a frame, its size in front, with what `message` holds now.
+
+        Raises EncodeError when the version cannot express the message.
+        """
+        cls = self.cls or request_class(self.api_key)
+        header = request_header(
+            1 if cls is None else request_header_version(cls, self.version),
+            self.api_key,
+            self.version,
+            self.correlation_id,
+            self.client_id,
+            self.header_tags,
+        )
+        return frame(header, _body(self.message, self.version, self.body), self.trailing)
+
+
+def _body(message: Message | None, version: int, came: bytes | memoryview) -> bytes | memoryview:
+    """The bytes of `message`; those that came as long as they are what it says.
+
+    They may differ from ours: a length may take more bytes than it needs, a true be any but 0.
+    """
+    if message is None:
+        return came
+    data = message.encode(version)
+    if not came or data == came:
+        return data
+    try:
+        changed = type(message).decode(came, version) != message
+    except DecodeError:  # a refusal of which nothing but the error code can be read
+        changed = False
+    return data if changed else came
+
+
+def name_of(cls: type[Message] | None, api_key: int) -> str:
+    """What a request or response of class `cls` is called, in logs and errors."""
+    return f"api key {api_key}" if cls is None else cls.__name__
+
+
+def read_request(data: bytes, classes: MessageClasses = KAFKA_MESSAGES) -> ReceivedRequest:
+    """Read a request from a frame without its size. Raises DecodeError."""
+    header = parse_request_header(data, classes)
+    cls = classes.request(header.api_key)
+    message: Request[Response] | None = None
+    end = len(data)
+    if cls is not None and header.api_version in cls.VALID_VERSIONS:
+        message, end = cls.decode_from(data, header.body, header.api_version)
+    return ReceivedRequest(
+        header.api_key,
+        header.api_version,
+        header.correlation_id,
+        header.client_id,
+        message,
+        len(data),
+        data[end:],
+        header.unknown_tagged_fields,
+        memoryview(data)[header.body : end],
+        cls,
+    )
+
+
+def read_response(
+    data: bytes, api_key: int, version: int, classes: MessageClasses = KAFKA_MESSAGES
+) -> ReceivedResponse:
+    """Read a response from a frame without its size, to a request of that api key and version.
+
+    Bytes do not say what they answer. Raises DecodeError.
+    """
+    return read_response_of(classes.response(api_key), data, api_key, version)
+
+
+def read_response_of(
+    cls: type[Response] | None, data: bytes, api_key: int, version: int
+) -> ReceivedResponse:
+    """`read_response` where the class is known."""
+    if len(data) < _CORRELATION_ID.size:
+        raise DecodeError(
+            f"{len(data)} bytes are too few for a correlation id", message=name_of(cls, api_key)
+        )
+    (correlation_id,) = _CORRELATION_ID.unpack_from(data)
+    size = len(data)
+    if cls is None or not _can_be_read(cls, version, data):
+        body = memoryview(data)[_CORRELATION_ID.size :]
+        return ReceivedResponse(
+            api_key, version, correlation_id, None, size, b"", body=body, cls=cls
+        )
+    header, start = ResponseHeader.decode_from(data, 0, response_header_version(cls, version))
+    if api_key == API_VERSIONS and version > 0 and _is_unsupported(data, start):
+        return _unsupported_api_versions(correlation_id, data, start)
+    message, end = cls.decode_from(data, start, version)
+    tags = tuple(header.unknown_tagged_fields)
+    body = memoryview(data)[start:end]
+    return ReceivedResponse(
+        api_key, version, correlation_id, message, size, data[end:], tags, body, cls
+    )
+
+
+def _can_be_read(cls: type[Response], version: int, data: bytes) -> bool:
+    """Whether the definitions know the form of the answer.
+
+    Error 35 to an ApiVersions of the future comes in the form of v0, which they do.
+    """
+    if version in cls.VALID_VERSIONS:
+        return True
+    return cls.API_KEY == API_VERSIONS and _is_unsupported(data, _CORRELATION_ID.size)
+
+
+def _is_unsupported(data: bytes, start: int) -> bool:
+    return data[start : start + 2] == UNSUPPORTED_VERSION.to_bytes(2, "big")
+
+
+def _unsupported_api_versions(correlation_id: int, data: bytes, start: int) -> ReceivedResponse:
+    """Error 35 comes in the form of v0, or in none (see `negotiation.fallback_version`)."""
+    body = data[start:]
+    try:
+        message, end = ApiVersionsResponse.decode_from(body, 0, 0)
+    except DecodeError:
+        message, end = ApiVersionsResponse(error_code=UNSUPPORTED_VERSION), 2
+    return ReceivedResponse(
+        API_VERSIONS,
+        0,
+        correlation_id,
+        message,
+        len(data),
+        body[end:],
+        body=body[:end],
+        cls=ApiVersionsResponse,
+    )

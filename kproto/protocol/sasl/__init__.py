@@ -1,0 +1,46 @@
+"""SASL for both sides of a connection: PLAIN (RFC 4616), SCRAM (RFC 5802), and the table of both.
+
+An exchange object turns the peer's tokens into ours; what carries them (SaslAuthenticate, or bare
+frames behind SaslHandshake v0) is for others to know. A client's shell is the same for all:
+
+    exchange = client_exchange("SCRAM-SHA-256", Credentials("alice", "secret"))
+    token = exchange.first()
+    while not exchange.done:
+        token = exchange.next(await send(token))
+
+No socket, no clock. Randomness is drawn where none is handed in.
+"""
+
+from .credentials import MIN_ITERATIONS, CredentialLookup, Credentials, SaltedCredential
+from .exchange import ClientExchange, ServerExchange
+from .mechanisms import MECHANISMS, Mechanism, client_exchange, server_exchange
+from .plain import PlainClient, PlainServer
+from .scram import (
+    MAX_ITERATIONS,
+    ScramSha256Client,
+    ScramSha256Server,
+    ScramSha512Client,
+    ScramSha512Server,
+)
+from .text import MAX_TOKEN_BYTES
+
+__all__ = [
+    "MAX_ITERATIONS",
+    "MAX_TOKEN_BYTES",
+    "MECHANISMS",
+    "MIN_ITERATIONS",
+    "ClientExchange",
+    "CredentialLookup",
+    "Credentials",
+    "Mechanism",
+    "PlainClient",
+    "PlainServer",
+    "SaltedCredential",
+    "ScramSha256Client",
+    "ScramSha256Server",
+    "ScramSha512Client",
+    "ScramSha512Server",
+    "ServerExchange",
+    "client_exchange",
+    "server_exchange",
+]

@@ -1,0 +1,171 @@
+"""What each side of a SASL exchange knows of a user.
+
+A client holds `Credentials`: name and password. A server needs only a `SaltedCredential`, from
+which the password cannot be read back. Both hide what is secret from their repr. Knows the key
+derivation of SCRAM (RFC 5802, 3), and no message of any mechanism.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from ...wire.checks import check_whole_number
+from ...wire.errors import ConfigurationError
+from .text import encode_text, saslprep
+
+__all__ = ["MIN_ITERATIONS", "CredentialLookup", "Credentials", "SaltedCredential"]
+
+#: Fewest PBKDF2 rounds: what RFC 7677, 4 asks for, and what Kafka's client and broker insist on.
+MIN_ITERATIONS: Final = 4096
+
+#: One answer to all that may be wrong with a user, so that it does not tell which it was.
+INVALID_CREDENTIALS: Final = "invalid user name or password"
+
+#: Bytes of a new random salt.
+SALT_BYTES: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """A user name and password, or a delegation token's id and HMAC (KIP-48), for a client.
+
+    With `prepare_strings` SCRAM puts both through SASLprep (RFC 4013) first, as RFC 5802 wants
+    it. Kafka's own classes do not, they take the UTF-8 as it is; the two differ only for text
+    that SASLprep changes or refuses, such as compatibility characters. Such a password needs
+    `prepare_strings=False` on a broker that salted it as it is.
+
+    Raises `ConfigurationError` for an empty name or password, or one with a NUL.
+    """
+
+    username: str
+    password: str = field(repr=False)
+    delegation_token: bool = False
+    prepare_strings: bool = True
+
+    def __post_init__(self) -> None:
+        for what, text in (("user name", self.username), ("password", self.password)):
+            if not text:
+                raise ConfigurationError(f"the SASL {what} is empty: set it")
+            if "\0" in text:
+                raise ConfigurationError(f"the SASL {what} holds a NUL, which SASL cannot carry")
+
+
+@dataclass(frozen=True, slots=True)
+class SaltedCredential:
+    """What a server keeps of a password (RFC 5802, 3): salt, StoredKey and ServerKey.
+
+    `hash_name` is that of `hashlib`, such as `sha256`; both keys have the length of its digest.
+
+    Raises `ConfigurationError` for what no client would accept: too few iterations, no salt,
+    keys of a wrong length, an unknown hash.
+    """
+
+    hash_name: str
+    iterations: int
+    salt: bytes = field(repr=False)
+    stored_key: bytes = field(repr=False)
+    server_key: bytes = field(repr=False)
+
+    def __post_init__(self) -> None:
+        _check_salting(self.hash_name, self.iterations, self.salt)
+        size = _digest_size(self.hash_name)
+        if len(self.stored_key) != size or len(self.server_key) != size:
+            raise ConfigurationError(
+                f"stored key and server key of {self.hash_name} have {size} bytes,"
+                f" not {len(self.stored_key)} and {len(self.server_key)}"
+            )
+
+    @classmethod
+    def derive(
+        cls,
+        password: str,
+        *,
+        hash_name: str = "sha256",
+        iterations: int = MIN_ITERATIONS,
+        salt: bytes | None = None,
+        prepare_strings: bool = True,
+    ) -> SaltedCredential:
+        """Salt a password; without `salt` a random one is drawn.
+
+        Raises `AuthenticationError` for a password that SASLprep does not allow to be stored,
+        `ConfigurationError` for settings that no client would accept.
+        """
+        if salt is None:
+            salt = secrets.token_bytes(SALT_BYTES)
+        _check_salting(hash_name, iterations, salt)
+        prepared = saslprep(password, "password", stored=True) if prepare_strings else password
+        salted = salted_password(hash_name, encode_text(prepared, "password"), salt, iterations)
+        return cls.from_salted_password(
+            salted, hash_name=hash_name, iterations=iterations, salt=salt
+        )
+
+    @classmethod
+    def from_salted_password(
+        cls, salted: bytes, *, hash_name: str, iterations: int, salt: bytes
+    ) -> SaltedCredential:
+        """From a SaltedPassword, as AlterUserScramCredentials carries it (KIP-554)."""
+        return cls(
+            hash_name=hash_name,
+            iterations=iterations,
+            salt=salt,
+            stored_key=stored_key(hash_name, client_key(hash_name, salted)),
+            server_key=server_key(hash_name, salted),
+        )
+
+    def matches(self, password: str, *, prepare_strings: bool = True) -> bool:
+        """Whether this is the password; compared in constant time.
+
+        Raises `AuthenticationError` for a password that SASLprep does not allow.
+        """
+        prepared = saslprep(password, "password") if prepare_strings else password
+        salted = salted_password(
+            self.hash_name, encode_text(prepared, "password"), self.salt, self.iterations
+        )
+        offered = stored_key(self.hash_name, client_key(self.hash_name, salted))
+        return hmac.compare_digest(offered, self.stored_key)
+
+
+#: What a server asks for a user: the prepared name in; None for a user that does not exist.
+CredentialLookup: TypeAlias = Callable[[str], SaltedCredential | None]
+
+
+def _check_salting(hash_name: str, iterations: int, salt: bytes) -> None:
+    """Refuse what no client would accept."""
+    if _digest_size(hash_name) == 0:
+        raise ConfigurationError(f"{hash_name!r} is no hash for SCRAM: take sha256 or sha512")
+    check_whole_number("iterations", iterations, MIN_ITERATIONS)
+    if not salt:
+        raise ConfigurationError("a credential without a salt: draw some random bytes")
+
+
+def _digest_size(hash_name: str) -> int:
+    """Bytes of a digest; 0 for a hash of variable length, which HMAC cannot take, or unknown."""
+    try:
+        return hashlib.new(hash_name).digest_size
+    except ValueError:
+        return 0
+
+
+def salted_password(hash_name: str, password: bytes, salt: bytes, iterations: int) -> bytes:
+    """SaltedPassword := Hi(password, salt, i), which is PBKDF2."""
+    return hashlib.pbkdf2_hmac(hash_name, password, salt, iterations)
+
+
+def client_key(hash_name: str, salted: bytes) -> bytes:
+    """ClientKey := HMAC(SaltedPassword, "Client Key")."""
+    return hmac.digest(salted, b"Client Key", hash_name)
+
+
+def stored_key(hash_name: str, client: bytes) -> bytes:
+    """StoredKey := H(ClientKey)."""
+    return hashlib.new(hash_name, client).digest()
+
+
+def server_key(hash_name: str, salted: bytes) -> bytes:
+    """ServerKey := HMAC(SaltedPassword, "Server Key")."""
+    return hmac.digest(salted, b"Server Key", hash_name)

@@ -1,0 +1,109 @@
+"""PLAIN (RFC 4616) for both sides: name and password in one token.
+
+Knows that token and no other mechanism. Moves no bytes, reads no clock.
+"""
+
+from __future__ import annotations
+
+from ...wire.errors import AuthenticationError, ConfigurationError
+from .credentials import INVALID_CREDENTIALS, CredentialLookup, Credentials
+from .text import decode_text, encode_text, saslprep
+
+__all__ = ["PlainClient", "PlainServer"]
+
+
+class PlainClient:
+    """A client of PLAIN: name and password in one token, readable by all who see it: use TLS.
+
+    Raises `ConfigurationError` for a delegation token, which Kafka takes over SCRAM alone.
+    """
+
+    mechanism = "PLAIN"
+
+    def __init__(self, credentials: Credentials) -> None:
+        if credentials.delegation_token:
+            raise ConfigurationError(
+                "PLAIN cannot carry a delegation token: use SCRAM-SHA-256 or SCRAM-SHA-512"
+            )
+        self._credentials = credentials
+        self._begun = False
+        self._done = False
+
+    @property
+    def done(self) -> bool:
+        """Whether the server has accepted the token."""
+        return self._done
+
+    def first(self) -> bytes:
+        """`NUL name NUL password` (RFC 4616, 2). String preparation is for the server to do."""
+        if self._begun:
+            raise AuthenticationError("PLAIN: this exchange has already begun")
+        self._begun = True
+        name = encode_text(self._credentials.username, "user name")
+        password = encode_text(self._credentials.password, "password")
+        return b"\0" + name + b"\0" + password
+
+    def next(self, challenge: bytes) -> bytes:
+        """Take the server's answer, whose content means nothing here; Kafka's is empty."""
+        if not self._begun or self._done:
+            raise AuthenticationError("PLAIN: no message of the server is due here")
+        self._done = True
+        return b""
+
+
+class PlainServer:
+    """A server of PLAIN, which checks the password against a salted credential of any hash.
+
+    With `prepare_strings` name and password go through SASLprep first, as RFC 4616 wants it.
+    """
+
+    mechanism = "PLAIN"
+
+    def __init__(self, lookup: CredentialLookup, *, prepare_strings: bool = True) -> None:
+        self._lookup = lookup
+        self._prepare_strings = prepare_strings
+        self._begun = False
+        self._username: str | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether the password was right."""
+        return self._username is not None
+
+    @property
+    def username(self) -> str | None:
+        """The user; None until the password was right."""
+        return self._username
+
+    def next(self, response: bytes) -> bytes:
+        """Check the client's one token; the answer to a right one is empty."""
+        if self._begun:
+            raise AuthenticationError("PLAIN: no message of the client is due here")
+        self._begun = True
+        authorization_id, name, password = _parse_plain(response)
+        if self._prepare_strings:
+            name = saslprep(name, "user name")
+            if authorization_id:
+                authorization_id = saslprep(authorization_id, "authorization id")
+        if authorization_id not in ("", name):
+            raise AuthenticationError("PLAIN: a user may act for itself alone")
+        credential = self._lookup(name)
+        if credential is None or not credential.matches(
+            password, prepare_strings=self._prepare_strings
+        ):
+            raise AuthenticationError(f"PLAIN: {INVALID_CREDENTIALS}")
+        self._username = name
+        return b""
+
+
+def _parse_plain(token: bytes) -> tuple[str, str, str]:
+    """Authorization id (may be empty), user name and password (RFC 4616, 2)."""
+    parts = decode_text(token, "the client's PLAIN message").split("\0")
+    if len(parts) != 3:
+        raise AuthenticationError(
+            "the client's PLAIN message is not three texts with a NUL between them"
+        )
+    authorization_id, name, password = parts
+    if not name or not password:
+        raise AuthenticationError("the client's PLAIN message has an empty user name or password")
+    return authorization_id, name, password

@@ -1,0 +1,327 @@
+"""SCRAM (RFC 5802, RFC 7677) for both sides: which message comes when, and who has proved what.
+
+Knows keys and the order of messages; the text of them is `scram_messages`. Moves no bytes, reads
+no clock. Deriving the key takes milliseconds at usual iteration counts and is bounded by
+`MAX_ITERATIONS`; a shell that must not wait so long may call `next` in a thread.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from enum import Enum, auto
+from typing import ClassVar, Final
+
+from ...wire.checks import check_whole_number
+from ...wire.errors import AuthenticationError, ConfigurationError
+from .credentials import (
+    INVALID_CREDENTIALS,
+    MIN_ITERATIONS,
+    CredentialLookup,
+    Credentials,
+    SaltedCredential,
+    client_key,
+    salted_password,
+    server_key,
+    stored_key,
+)
+from .scram_messages import ClientFinal, ClientFirst, ServerFinal, ServerFirst, is_nonce
+from .text import encode_text, saslprep
+
+__all__ = [
+    "MAX_ITERATIONS",
+    "ScramClient",
+    "ScramServer",
+    "ScramSha256Client",
+    "ScramSha256Server",
+    "ScramSha512Client",
+    "ScramSha512Server",
+]
+
+#: Most PBKDF2 rounds that a client does for a server, which may be a hostile one: sixteen times
+#: what Kafka stores at most (16384), and about a quarter of a second with SHA-512.
+MAX_ITERATIONS: Final = 262_144
+
+#: Random bytes of a nonce; 18 make 24 characters without padding.
+NONCE_BYTES: Final = 18
+
+
+class _Step(Enum):
+    """Where an exchange stands. One that failed stays so: a new connection needs a new one."""
+
+    FIRST = auto()
+    FINAL = auto()
+    VERIFY = auto()
+    DONE = auto()
+    FAILED = auto()
+
+
+class ScramClient:
+    """The client's side: `first()`, then `next()` for each answer of the server until `done`.
+
+    The hash is the subclass's. `nonce` is for tests; without it a random one is drawn.
+    `max_iterations` bounds the work that a server can ask for.
+
+    Raises `AuthenticationError` from `first` for credentials that SASLprep refuses, and from
+    `next` for a refusal, a broken message, an iteration count outside the bounds, and a server
+    that does not prove that it knows the user's keys.
+    """
+
+    mechanism: ClassVar[str]
+    hash_name: ClassVar[str]
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        *,
+        nonce: str | None = None,
+        max_iterations: int = MAX_ITERATIONS,
+    ) -> None:
+        check_whole_number("max_iterations", max_iterations, MIN_ITERATIONS)
+        self._credentials = credentials
+        self._nonce = _own_nonce(nonce)
+        self._max_iterations = max_iterations
+        self._password = b""
+        self._client_first: ClientFirst | None = None
+        self._server_signature = b""
+        self._step = _Step.FIRST
+
+    @property
+    def done(self) -> bool:
+        """Whether both sides have proved themselves."""
+        return self._step is _Step.DONE
+
+    def first(self) -> bytes:
+        """The message that opens the exchange."""
+        if self._step is not _Step.FIRST:
+            raise AuthenticationError(f"{self.mechanism}: this exchange has already begun")
+        self._step = _Step.FAILED
+        name, password = self._credentials.username, self._credentials.password
+        if self._credentials.prepare_strings:
+            name, password = saslprep(name, "user name"), saslprep(password, "password")
+        self._password = encode_text(password, "password")
+        opening = ClientFirst.build(
+            name, self._nonce, token_auth=self._credentials.delegation_token
+        )
+        token = opening.encode()
+        self._client_first = opening
+        self._step = _Step.FINAL
+        return token
+
+    def next(self, challenge: bytes) -> bytes:
+        """Answer the server: the proof to its first message, nothing to its final one."""
+        step, self._step = self._step, _Step.FAILED
+        if step is _Step.FINAL:
+            response = self._prove(ServerFirst.parse(challenge))
+            self._step = _Step.VERIFY
+            return response
+        if step is _Step.VERIFY:
+            self._verify(ServerFinal.parse(challenge))
+            self._step = _Step.DONE
+            return b""
+        raise AuthenticationError(f"{self.mechanism}: no message of the server is due here")
+
+    def _prove(self, server_first: ServerFirst) -> bytes:
+        """The final message: that we know the password, without showing it (RFC 5802, 3)."""
+        self._check(server_first)
+        salted = salted_password(
+            self.hash_name, self._password, server_first.salt, server_first.iterations
+        )
+        assert self._client_first is not None
+        gs2_header = self._client_first.gs2_header
+        without_proof = ClientFinal.text_to_sign(gs2_header, server_first.nonce)
+        signed = _auth_message(self._client_first, server_first, without_proof)
+        key = client_key(self.hash_name, salted)
+        signature = hmac.digest(stored_key(self.hash_name, key), signed, self.hash_name)
+        self._server_signature = hmac.digest(
+            server_key(self.hash_name, salted), signed, self.hash_name
+        )
+        return ClientFinal.encode(without_proof, _xor(key, signature))
+
+    def _check(self, server_first: ServerFirst) -> None:
+        """Refuse a replayed nonce, a weak salting, and one that would keep us busy."""
+        nonce, iterations = server_first.nonce, server_first.iterations
+        if not nonce.startswith(self._nonce) or len(nonce) == len(self._nonce):
+            raise AuthenticationError(
+                f"{self.mechanism}: the server's nonce does not continue ours: its message is not"
+                " an answer to this exchange"
+            )
+        if iterations < MIN_ITERATIONS:
+            raise AuthenticationError(
+                f"{self.mechanism}: the server asks for {iterations} iterations, fewer than the"
+                f" {MIN_ITERATIONS} that are safe: raise the user's iteration count on the broker"
+            )
+        if iterations > self._max_iterations:
+            raise AuthenticationError(
+                f"{self.mechanism}: the server asks for {iterations} iterations, more than the"
+                f" {self._max_iterations} that are done for it: raise max_iterations if you"
+                " trust it"
+            )
+
+    def _verify(self, server_final: ServerFinal) -> None:
+        if not hmac.compare_digest(server_final.signature, self._server_signature):
+            raise AuthenticationError(
+                f"{self.mechanism}: the server's signature is wrong: it does not know this user's"
+                " keys, do not trust it"
+            )
+
+
+class ScramServer:
+    """The server's side: `next()` for each message of the client until `done`.
+
+    `lookup` finds a user's credential for this very mechanism, `token_lookup` that of a
+    delegation token by its id (a client says with `tokenauth=true` which it means); without it
+    no token is known. `nonce` is for tests. With `prepare_strings` names go through SASLprep
+    before they are looked up.
+
+    `next` raises `AuthenticationError` for a broken message, an unknown user (at once, as
+    Kafka's broker does) and a wrong password; SaslAuthenticate carries that as error code 58.
+    """
+
+    mechanism: ClassVar[str]
+    hash_name: ClassVar[str]
+
+    def __init__(
+        self,
+        lookup: CredentialLookup,
+        *,
+        token_lookup: CredentialLookup | None = None,
+        nonce: str | None = None,
+        prepare_strings: bool = True,
+    ) -> None:
+        self._lookup = lookup
+        self._token_lookup = token_lookup
+        self._nonce = _own_nonce(nonce)
+        self._prepare_strings = prepare_strings
+        self._client_first: ClientFirst | None = None
+        self._server_first: ServerFirst | None = None
+        self._credential: SaltedCredential | None = None
+        self._username = ""
+        self._step = _Step.FIRST
+
+    @property
+    def done(self) -> bool:
+        """Whether the client has proved who it is."""
+        return self._step is _Step.DONE
+
+    @property
+    def username(self) -> str | None:
+        """The user, or the id of the delegation token; None until it is proved."""
+        return self._username if self.done else None
+
+    @property
+    def token_auth(self) -> bool:
+        """Whether `username` is the id of a delegation token; False until it is proved."""
+        return self.done and self._client_first is not None and self._client_first.token_auth
+
+    def next(self, response: bytes) -> bytes:
+        """Answer the client: how to salt, then the server's own proof."""
+        step, self._step = self._step, _Step.FAILED
+        if step is _Step.FIRST:
+            challenge = self._ask(ClientFirst.parse(response))
+            self._step = _Step.FINAL
+            return challenge
+        if step is _Step.FINAL:
+            challenge = self._verify(ClientFinal.parse(response))
+            self._step = _Step.DONE
+            return challenge
+        raise AuthenticationError(f"{self.mechanism}: no message of the client is due here")
+
+    def _ask(self, client_first: ClientFirst) -> bytes:
+        """The first message: the nonce to sign, and how the password was salted."""
+        name, other = client_first.username, client_first.authorization_id
+        if self._prepare_strings:
+            name = saslprep(name, "user name")
+            other = saslprep(other, "authorization id") if other else ""
+        if other not in ("", name):
+            raise AuthenticationError(f"{self.mechanism}: a user may act for itself alone")
+        lookup = self._token_lookup if client_first.token_auth else self._lookup
+        credential = lookup(name) if lookup is not None else None
+        if credential is None:
+            raise AuthenticationError(f"{self.mechanism}: {INVALID_CREDENTIALS}")
+        if credential.hash_name != self.hash_name:
+            raise ConfigurationError(
+                f"{self.mechanism}: the user's credential is for {credential.hash_name}: derive"
+                f" one for {self.hash_name}"
+            )
+        self._username = name
+        self._credential = credential
+        self._client_first = client_first
+        self._server_first = ServerFirst.build(
+            client_first.nonce + self._nonce, credential.salt, credential.iterations
+        )
+        return self._server_first.encode()
+
+    def _verify(self, client_final: ClientFinal) -> bytes:
+        """The final message, for a client whose proof holds (RFC 5802, 3)."""
+        assert self._client_first is not None
+        assert self._server_first is not None
+        assert self._credential is not None
+        if client_final.channel_binding != self._client_first.gs2_header.encode():
+            raise AuthenticationError(
+                f"{self.mechanism}: the client's channel binding is not what it began with"
+            )
+        if client_final.nonce != self._server_first.nonce:
+            raise AuthenticationError(f"{self.mechanism}: the client's nonce is not ours")
+        signed = _auth_message(self._client_first, self._server_first, client_final.without_proof)
+        signature = hmac.digest(self._credential.stored_key, signed, self.hash_name)
+        if not self._is_proof(client_final.proof, signature):
+            raise AuthenticationError(f"{self.mechanism}: {INVALID_CREDENTIALS}")
+        return ServerFinal(
+            hmac.digest(self._credential.server_key, signed, self.hash_name)
+        ).encode()
+
+    def _is_proof(self, proof: bytes, signature: bytes) -> bool:
+        """ClientProof := ClientKey XOR ClientSignature; StoredKey is the hash of ClientKey."""
+        assert self._credential is not None
+        if len(proof) != len(signature):
+            return False
+        offered = stored_key(self.hash_name, _xor(proof, signature))
+        return hmac.compare_digest(offered, self._credential.stored_key)
+
+
+class ScramSha256Client(ScramClient):
+    """A client of SCRAM-SHA-256 (RFC 7677)."""
+
+    mechanism = "SCRAM-SHA-256"
+    hash_name = "sha256"
+
+
+class ScramSha512Client(ScramClient):
+    """A client of SCRAM-SHA-512 (RFC 5802 with SHA-512, as Kafka names it)."""
+
+    mechanism = "SCRAM-SHA-512"
+    hash_name = "sha512"
+
+
+class ScramSha256Server(ScramServer):
+    """A server of SCRAM-SHA-256 (RFC 7677)."""
+
+    mechanism = "SCRAM-SHA-256"
+    hash_name = "sha256"
+
+
+class ScramSha512Server(ScramServer):
+    """A server of SCRAM-SHA-512 (RFC 5802 with SHA-512, as Kafka names it)."""
+
+    mechanism = "SCRAM-SHA-512"
+    hash_name = "sha512"
+
+
+def _own_nonce(nonce: str | None) -> str:
+    if nonce is None:
+        return secrets.token_urlsafe(NONCE_BYTES)
+    if not is_nonce(nonce):
+        raise ConfigurationError("a SCRAM nonce is printable ASCII without a comma, and not empty")
+    return nonce
+
+
+def _auth_message(
+    client_first: ClientFirst, server_first: ServerFirst, without_proof: str
+) -> bytes:
+    """AuthMessage (RFC 5802, 3): what both sides sign, all that was said so far."""
+    return f"{client_first.bare},{server_first.text},{without_proof}".encode()
+
+
+def _xor(left: bytes, right: bytes) -> bytes:
+    return bytes(a ^ b for a, b in zip(left, right, strict=True))

@@ -1,0 +1,269 @@
+"""The four messages of SCRAM (RFC 5802, 5 and 7): text in, fields out, and back.
+
+Knows the grammar and nothing of keys, users or the order of messages. A message that was read
+keeps its text, since both sides sign the very characters that were sent. Unknown extensions are
+skipped, as the RFC says, except behind `m=`, which stands for one that must be understood.
+Errors name the attribute and quote nothing of it but the server's own error value.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from ...wire.errors import AuthenticationError
+from .text import decode_text, encode_text
+
+__all__ = ["ClientFinal", "ClientFirst", "ServerFinal", "ServerFirst", "is_nonce"]
+
+#: Extension by which Kafka's client says that name and password are a delegation token (KIP-48).
+DELEGATION_EXTENSION: Final = "tokenauth"
+
+#: How much of a server's error value goes into our message.
+MAX_ERROR_VALUE_CHARACTERS: Final = 100
+
+#: Channel binding: not offered by the client, or by the server as far as the client knows.
+#: The third form, `p=…`, asks for one, which only the -PLUS mechanisms have.
+_NO_CHANNEL_BINDING: Final = ("n", "y")
+
+# RFC 5802, 7: printable = %x21-2B / %x2D-7E, all of ASCII that shows but the comma.
+_NONCE: Final = re.compile(r"[\x21-\x2b\x2d-\x7e]+")
+# The RFC gives attributes one letter; Kafka's extensions have names of several.
+_ATTRIBUTE: Final = re.compile(r"([A-Za-z]+)=([^\0]+)")
+# posit-number, as far as an int32 can hold it.
+_ITERATIONS: Final = re.compile(r"[1-9][0-9]{0,9}")
+_ESCAPE: Final = re.compile(r"=(2C|3D)?")
+
+_Attributes: TypeAlias = list[tuple[str, str]]
+
+
+def is_nonce(text: str) -> bool:
+    """Whether SCRAM can carry this as a nonce."""
+    return _NONCE.fullmatch(text) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class ClientFirst:
+    """`n,,n=user,r=nonce`: who wants in, and the client's nonce.
+
+    `gs2_header` and `bare` are the two halves of the text, `authorization_id` is empty where the
+    client named none, `token_auth` says that the name is the id of a delegation token.
+    """
+
+    username: str
+    nonce: str
+    gs2_header: str
+    bare: str
+    authorization_id: str = ""
+    token_auth: bool = False
+
+    @classmethod
+    def build(cls, username: str, nonce: str, *, token_auth: bool) -> ClientFirst:
+        """The message of a client that asks for no channel binding and no other identity."""
+        bare = f"n={_escape(username)},r={nonce}"
+        if token_auth:
+            bare += f",{DELEGATION_EXTENSION}=true"
+        return cls(username, nonce, "n,,", bare, token_auth=token_auth)
+
+    @classmethod
+    def parse(cls, token: bytes) -> ClientFirst:
+        """Read it. Raises `AuthenticationError`."""
+        where = "the client's first SCRAM message"
+        flag, acting_for, bare = _split_gs2_header(decode_text(token, where), where)
+        attributes = _attributes(bare, where)
+        extensions = dict(_behind(attributes, ("n", "r"), where))
+        (_, name), (_, nonce) = attributes[:2]
+        return cls(
+            username=_unescape(name, where),
+            nonce=_nonce(nonce, where),
+            gs2_header=f"{flag},{acting_for},",
+            bare=bare,
+            authorization_id=_authorization_id(acting_for, where),
+            token_auth=extensions.get(DELEGATION_EXTENSION, "").lower() == "true",
+        )
+
+    def encode(self) -> bytes:
+        """The message as sent."""
+        return encode_text(self.gs2_header + self.bare, "user name")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFirst:
+    """`r=nonce,s=salt,i=iterations`: both nonces in one, and how the password was salted."""
+
+    nonce: str
+    salt: bytes = field(repr=False)
+    iterations: int
+    text: str = field(repr=False)
+
+    @classmethod
+    def build(cls, nonce: str, salt: bytes, iterations: int) -> ServerFirst:
+        """The message without extensions."""
+        text = f"r={nonce},s={_to_base64(salt)},i={iterations}"
+        return cls(nonce, salt, iterations, text)
+
+    @classmethod
+    def parse(cls, token: bytes) -> ServerFirst:
+        """Read it. Raises `AuthenticationError`, also for an `e=` in its place."""
+        where = "the server's first SCRAM message"
+        text = decode_text(token, where)
+        attributes = _attributes(text, where)
+        _refuse_error(attributes)
+        _behind(attributes, ("r", "s", "i"), where)
+        (_, nonce), (_, salt), (_, iterations) = attributes[:3]
+        if not _ITERATIONS.fullmatch(iterations):
+            raise AuthenticationError(f"{where} has an iteration count that is no number: i=")
+        return cls(_nonce(nonce, where), _from_base64(salt, "s", where), int(iterations), text)
+
+    def encode(self) -> bytes:
+        """The message as sent."""
+        return self.text.encode()
+
+
+@dataclass(frozen=True, slots=True)
+class ClientFinal:
+    """`c=binding,r=nonce,p=proof`: that the client knows the password.
+
+    `channel_binding` repeats the GS2 header, `without_proof` is the text that the proof covers.
+    """
+
+    channel_binding: bytes
+    nonce: str
+    without_proof: str
+    proof: bytes = field(repr=False)
+
+    @staticmethod
+    def text_to_sign(gs2_header: str, nonce: str) -> str:
+        """All of the message that stands before the proof."""
+        return f"c={_to_base64(gs2_header.encode())},r={nonce}"
+
+    @classmethod
+    def parse(cls, token: bytes) -> ClientFinal:
+        """Read it. Raises `AuthenticationError`."""
+        where = "the client's final SCRAM message"
+        without_proof, comma, proof = decode_text(token, where).rpartition(",p=")
+        if not comma:
+            raise AuthenticationError(f"{where} does not end with a proof, p=")
+        attributes = _attributes(without_proof, where)
+        _behind(attributes, ("c", "r"), where)
+        (_, binding), (_, nonce) = attributes[:2]
+        return cls(
+            channel_binding=_from_base64(binding, "c", where),
+            nonce=_nonce(nonce, where),
+            without_proof=without_proof,
+            proof=_from_base64(proof, "p", where),
+        )
+
+    @staticmethod
+    def encode(without_proof: str, proof: bytes) -> bytes:
+        """The message as sent."""
+        return f"{without_proof},p={_to_base64(proof)}".encode()
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFinal:
+    """`v=signature`: that the server knows the user's keys too."""
+
+    signature: bytes = field(repr=False)
+
+    @classmethod
+    def parse(cls, token: bytes) -> ServerFinal:
+        """Read it. Raises `AuthenticationError`, also for an `e=`, the server's refusal."""
+        where = "the server's final SCRAM message"
+        attributes = _attributes(decode_text(token, where), where)
+        _refuse_error(attributes)
+        _behind(attributes, ("v",), where)
+        return cls(_from_base64(attributes[0][1], "v", where))
+
+    def encode(self) -> bytes:
+        """The message as sent."""
+        return f"v={_to_base64(self.signature)}".encode()
+
+
+def _split_gs2_header(text: str, where: str) -> tuple[str, str, str]:
+    """Channel binding flag, `a=…` or nothing, and the rest (RFC 5802, 7: gs2-header)."""
+    parts = text.split(",", 2)
+    if len(parts) < 3:
+        raise AuthenticationError(f"{where} lacks its GS2 header, such as n,,")
+    flag, acting_for, bare = parts
+    if flag.startswith("p="):
+        raise AuthenticationError(
+            f"{where} asks for channel binding, which only the -PLUS mechanisms have"
+        )
+    if flag not in _NO_CHANNEL_BINDING:
+        raise AuthenticationError(f"{where} has no channel binding flag: it must begin with n or y")
+    return flag, acting_for, bare
+
+
+def _authorization_id(acting_for: str, where: str) -> str:
+    """Whom the client wants to act for: `a=saslname`, or nothing for itself."""
+    if not acting_for:
+        return ""
+    ((name, value),) = _attributes(acting_for, where)
+    if name != "a":
+        raise AuthenticationError(f"{where} has something else where a= may stand")
+    return _unescape(value, where)
+
+
+def _attributes(text: str, where: str) -> _Attributes:
+    """`a=x,b=y` as pairs."""
+    matches = [_ATTRIBUTE.fullmatch(part) for part in text.split(",")]
+    pairs = [(match[1], match[2]) for match in matches if match]
+    if len(pairs) != len(matches):
+        raise AuthenticationError(f"{where} is not a list of attributes, name=value")
+    return pairs
+
+
+def _behind(attributes: _Attributes, names: tuple[str, ...], where: str) -> _Attributes:
+    """The attributes behind the ones with these names, which must come first and in order."""
+    if attributes[0][0] == "m":
+        raise AuthenticationError(f"{where} demands an extension that is not known here, m=")
+    if tuple(name for name, _ in attributes[: len(names)]) != names:
+        due = ", ".join(f"{name}=" for name in names)
+        raise AuthenticationError(f"{where} does not begin with {due}")
+    return attributes[len(names) :]
+
+
+def _refuse_error(attributes: _Attributes) -> None:
+    """Raise what the server says with `e=` (RFC 5802, 7: server-error)."""
+    name, value = attributes[0]
+    if name == "e":
+        raise AuthenticationError(
+            "the server refused the SCRAM exchange with"
+            f" {value[:MAX_ERROR_VALUE_CHARACTERS]!r}: check user name, password and mechanism"
+        )
+
+
+def _nonce(text: str, where: str) -> str:
+    if not is_nonce(text):
+        raise AuthenticationError(f"{where} has a nonce of other than printable ASCII, r=")
+    return text
+
+
+def _to_base64(data: bytes) -> str:
+    return binascii.b2a_base64(data, newline=False).decode("ascii")
+
+
+def _from_base64(text: str, name: str, where: str) -> bytes:
+    try:
+        return binascii.a2b_base64(text, strict_mode=True)
+    except ValueError:
+        raise AuthenticationError(f"{where} has something other than base64 in {name}=") from None
+
+
+def _escape(name: str) -> str:
+    """A saslname (RFC 5802, 5.1): the equals sign first, or it would be escaped twice."""
+    return name.replace("=", "=3D").replace(",", "=2C")
+
+
+def _unescape(name: str, where: str) -> str:
+    """The name in a saslname. An equals sign that begins no escape is an error."""
+
+    def character(match: re.Match[str]) -> str:
+        if match[1] is None:
+            raise AuthenticationError(f"{where} has a name with = other than in =2C and =3D")
+        return "," if match[1] == "2C" else "="
+
+    return _ESCAPE.sub(character, name)

@@ -1,0 +1,107 @@
+"""Text in SASL: UTF-8 in and out, and SASLprep (RFC 4013).
+
+Knows characters, and neither a mechanism nor a message. What passes through here may be a
+password, so no error shows any of it: not in its text, and not in an exception chained to it,
+for Python's Unicode errors carry the whole string along.
+"""
+
+from __future__ import annotations
+
+import stringprep
+from contextlib import suppress
+from typing import Final
+
+# The tables of stringprep are those of Unicode 3.2, and so must its normal form be.
+from unicodedata import ucd_3_2_0 as unicode_3_2
+
+from ...wire.buffers import octets
+from ...wire.errors import AuthenticationError
+
+__all__ = ["MAX_TOKEN_BYTES", "decode_text", "encode_text", "saslprep"]
+
+#: Longest SASL token read, in bytes; the default of Kafka's `sasl.server.max.receive.size`.
+#: Real tokens have a few hundred bytes, so this only keeps a hostile peer from costing much.
+MAX_TOKEN_BYTES: Final = 524_288
+
+#: What RFC 4013, 2.3 prohibits in the output: table of RFC 3454 and what its characters are.
+_PROHIBITED: Final = (
+    (stringprep.in_table_c12, "a space other than U+0020"),
+    (stringprep.in_table_c21_c22, "a control character"),
+    (stringprep.in_table_c3, "a private-use character"),
+    (stringprep.in_table_c4, "a non-character code point"),
+    (stringprep.in_table_c5, "a surrogate"),
+    (stringprep.in_table_c6, "a character inappropriate for plain text"),
+    (stringprep.in_table_c7, "a character inappropriate for canonical representation"),
+    (stringprep.in_table_c8, "a character that changes display properties"),
+    (stringprep.in_table_c9, "a tagging character"),
+)
+
+
+def saslprep(text: str, what: str, *, stored: bool = False) -> str:
+    """Prepare a user name or password for comparison, as RFC 4013 says.
+
+    `what` names the text in errors. `stored` is for text that is kept (a "stored string"):
+    code points that Unicode 3.2 had not assigned are then refused; in a "query" they pass.
+
+    Raises `AuthenticationError` for text that is prohibited, or of which nothing is left.
+    """
+    mapped = "".join(
+        " " if stringprep.in_table_c12(character) else character
+        for character in text
+        if not stringprep.in_table_b1(character)
+    )
+    prepared = unicode_3_2.normalize("NFKC", mapped)
+    fault = _fault(prepared, stored=stored)
+    if fault is not None:
+        raise AuthenticationError(
+            f"the {what} {fault}: choose another, or switch string preparation off on both sides"
+        )
+    return prepared
+
+
+def encode_text(text: str, what: str) -> bytes:
+    """`text` in UTF-8; `what` names it in errors.
+
+    Raises `AuthenticationError` for a lone surrogate, which UTF-8 cannot hold.
+    """
+    # Raised behind the block, not inside, so that the Unicode error is not chained to ours.
+    with suppress(UnicodeEncodeError):
+        return text.encode("utf-8")
+    raise AuthenticationError(f"the {what} holds a lone surrogate, which has no UTF-8 form")
+
+
+def decode_text(token: bytes, what: str) -> str:
+    """The text of a SASL token; `what` names it in errors.
+
+    Raises `AuthenticationError` for more than `MAX_TOKEN_BYTES` and for what is not UTF-8.
+    """
+    if len(token) > MAX_TOKEN_BYTES:
+        raise AuthenticationError(
+            f"{what} has {len(token)} bytes, more than the {MAX_TOKEN_BYTES} that are read"
+        )
+    with suppress(UnicodeDecodeError):
+        return octets(token).decode("utf-8")
+    raise AuthenticationError(f"{what} is not UTF-8")
+
+
+def _fault(prepared: str, *, stored: bool) -> str | None:
+    """What is wrong with prepared text, or None."""
+    if not prepared:
+        return "is empty once prepared by SASLprep"
+    for in_table, characters in _PROHIBITED:
+        if any(map(in_table, prepared)):
+            return f"holds {characters}, which SASLprep prohibits (RFC 4013, 2.3)"
+    if stored and any(map(stringprep.in_table_a1, prepared)):
+        return "holds a code point that Unicode 3.2 does not assign (RFC 4013, 2.5)"
+    if not _bidirectional_text_is_whole(prepared):
+        return "mixes directions of writing in a way that SASLprep prohibits (RFC 4013, 2.4)"
+    return None
+
+
+def _bidirectional_text_is_whole(prepared: str) -> bool:
+    """RFC 3454, 6: with right-to-left text no left-to-right, and right-to-left at both ends."""
+    if not any(map(stringprep.in_table_d1, prepared)):
+        return True
+    if any(map(stringprep.in_table_d2, prepared)):
+        return False
+    return stringprep.in_table_d1(prepared[0]) and stringprep.in_table_d1(prepared[-1])

@@ -1,0 +1,87 @@
+"""snappy with the framing of snappy-java, as Kafka's producers write it; raw is read too.
+
+What `compress`, `decompress` and `decompress_into` do, `compression.Codec` says.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .bounded import cramjam_for, too_large
+
+__all__ = ["compress", "decompress", "decompress_into"]
+
+_XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
+_XERIAL_HEADER: Final = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
+#: What decompresses to most is a copy: three bytes for at most 64.
+_MOST_PER_BYTE: Final = 22
+_XERIAL_BLOCK_BYTES: Final = 32768  # what snappy-java writes, and so every Kafka producer
+
+
+def compress(data: bytes, level: int) -> bytes:
+    compress_raw = cramjam_for("snappy").snappy.compress_raw
+    pieces = [_XERIAL_HEADER]
+    for start in range(0, len(data), _XERIAL_BLOCK_BYTES):
+        block = bytes(compress_raw(data[start : start + _XERIAL_BLOCK_BYTES]))
+        pieces += len(block).to_bytes(4, "big"), block
+    return b"".join(pieces)
+
+
+def decompress(data: bytes, limit: int) -> bytes:
+    if not data.startswith(_XERIAL_MAGIC):
+        return _decompress_block(data, limit, limit)
+    pos = len(_XERIAL_HEADER)
+    if len(data) < pos:
+        raise ValueError("snappy: the data ends inside the header")
+    pieces = []
+    room = limit
+    while pos < len(data):
+        if data.startswith(_XERIAL_MAGIC, pos):  # streams may be joined; each has a header
+            pos += len(_XERIAL_HEADER)
+            if pos > len(data):
+                raise ValueError("snappy: the data ends inside the header")
+            continue
+        end = pos + 4 + int.from_bytes(data[pos : pos + 4], "big")
+        if end > len(data) or end < pos + 5:
+            raise ValueError("snappy: a block's length does not fit the data")
+        piece = _decompress_block(data[pos + 4 : end], room, limit)
+        room -= len(piece)
+        pieces.append(piece)
+        pos = end
+    return b"".join(pieces)
+
+
+def _decompress_block(block: bytes, room: int, limit: int) -> bytes:
+    cramjam = cramjam_for("snappy")
+    size = 0  # the block starts with its decompressed length, an unsigned varint
+    for index, byte in enumerate(block[:5]):
+        size |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:
+            break
+    if size > room:
+        raise too_large(limit)
+    if size > _MOST_PER_BYTE * len(block):
+        raise ValueError(f"snappy: a block of {len(block)} bytes cannot stand for {size}")
+    try:
+        return bytes(cramjam.snappy.decompress_raw(block))
+    except cramjam.DecompressionError as error:
+        raise ValueError(f"snappy: {error}") from None
+
+
+def decompress_into(data: bytes, room: memoryview) -> int | None:
+    """snappy-java's framing alone, of one stream, as producers write it."""
+    cramjam = cramjam_for("snappy")
+    if len(data) < len(_XERIAL_HEADER) or not data.startswith(_XERIAL_MAGIC):
+        return None
+    pos = len(_XERIAL_HEADER)
+    written = 0
+    while pos < len(data):
+        end = pos + 4 + int.from_bytes(data[pos : pos + 4], "big")
+        if end > len(data) or end < pos + 5:  # such a length has another stream's magic, too
+            return None
+        try:
+            written += cramjam.snappy.decompress_raw_into(data[pos + 4 : end], room[written:])
+        except cramjam.DecompressionError:
+            return None
+        pos = end
+    return written

@@ -1,0 +1,119 @@
+"""zstd frames in data: where each begins and ends, and how much it can stand for at most.
+
+Owns what the headers of frames and blocks say, which bounds the memory for a result before anything
+is decompressed; broken data announces nothing that it cannot hold. Knows no library. Source: RFC
+8878, section 3.1.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+__all__ = ["Frame", "frames_in"]
+
+_MAGIC: Final = b"\x28\xb5\x2f\xfd"
+_MAGIC_BYTES: Final = 4
+#: The magic of a skippable frame, but for its lowest four bits, as the first byte and the rest.
+_SKIPPABLE_FIRST: Final = 0x50
+_SKIPPABLE_REST: Final = b"\x2a\x4d\x18"
+_SKIPPABLE_HEADER_BYTES: Final = 8
+
+_SINGLE_SEGMENT_FLAG: Final = 0x20
+_CHECKSUM_FLAG: Final = 0x04
+_CHECKSUM_BYTES: Final = 4
+#: By the lowest two bits of the descriptor, and by its highest two.
+_DICTIONARY_ID_BYTES: Final = (0, 1, 2, 4)
+_CONTENT_SIZE_BYTES: Final = (0, 2, 4, 8)
+#: A size of two bytes begins to count here: smaller ones take one byte.
+_TWO_BYTES_FROM: Final = 256
+
+_BLOCK_HEADER_BYTES: Final = 3
+_RAW: Final = 0
+_REPEATED_BYTE: Final = 1
+_COMPRESSED: Final = 2
+_MAX_BLOCK_BYTES: Final = 131_072
+
+
+Frame: TypeAlias = "tuple[int, int, int | None, int]"
+"""Where a frame begins and ends, in bytes, the size that its header declares, None if it does not,
+and the most bytes that it can decompress to. A plain tuple: one is made for each batch."""
+
+
+def frames_in(data: bytes) -> list[Frame]:
+    """The frames that `data` consists of, without those to be skipped.
+
+    Raises ValueError, without a look into any block, where something else stands in `data`, where
+    it ends too early, or where a frame declares more than its blocks can stand for.
+    """
+    if not data:
+        raise ValueError("zstd: no data")
+    frames: list[Frame] = []
+    pos = 0
+    while pos < len(data):
+        if data.startswith(_MAGIC, pos):
+            frame = _frame_at(data, pos)
+            frames.append(frame)
+            pos = frame[1]
+        elif data[pos] & 0xF0 == _SKIPPABLE_FIRST and data.startswith(_SKIPPABLE_REST, pos + 1):
+            size = int.from_bytes(data[pos + 4 : pos + 8], "little")
+            pos += _SKIPPABLE_HEADER_BYTES + size
+        else:
+            raise ValueError(f"zstd: no frame begins at byte {pos}")
+        if pos > len(data):
+            raise _ends_too_early()
+    return frames
+
+
+def _frame_at(data: bytes, start: int) -> Frame:
+    pos = start + _MAGIC_BYTES
+    if pos >= len(data):
+        raise _ends_too_early()
+    descriptor = data[pos]
+    pos += 1
+    single = descriptor & _SINGLE_SEGMENT_FLAG
+    if not single:
+        pos += 1  # how large a window the decompressor needs
+    pos += _DICTIONARY_ID_BYTES[descriptor & 3]
+    size_bytes = _CONTENT_SIZE_BYTES[descriptor >> 6]
+    if single and not size_bytes:
+        size_bytes = 1
+    content_size: int | None = None
+    if size_bytes:
+        content_size = int.from_bytes(data[pos : pos + size_bytes], "little")
+        if size_bytes == 2:
+            content_size += _TWO_BYTES_FROM
+        pos += size_bytes
+    most = 0
+    is_last = False
+    while not is_last:
+        if pos + _BLOCK_HEADER_BYTES > len(data):
+            raise _ends_too_early()
+        header = data[pos] | data[pos + 1] << 8 | data[pos + 2] << 16
+        pos += _BLOCK_HEADER_BYTES
+        is_last = bool(header & 1)
+        kind = header >> 1 & 3
+        size = header >> 3
+        if kind == _COMPRESSED:
+            most += _MAX_BLOCK_BYTES
+            pos += size
+        elif kind == _RAW:
+            most += size
+            pos += size
+        elif kind == _REPEATED_BYTE:
+            most += size
+            pos += 1
+        else:
+            raise ValueError(f"zstd: a block of a reserved type at byte {pos - 3}")
+    if descriptor & _CHECKSUM_FLAG:
+        pos += _CHECKSUM_BYTES
+    if content_size is not None:
+        if content_size > most:
+            raise ValueError(
+                f"zstd: a frame declares {content_size} bytes and holds {most} at most"
+            )
+        most = content_size
+    return start, pos, content_size, most
+
+
+def _ends_too_early() -> ValueError:
+    return ValueError("zstd: the data ends before the stream does")

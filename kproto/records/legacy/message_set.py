@@ -1,0 +1,299 @@
+"""Stored message sets (magic 0 and 1): the format before record batches.
+
+Owns the layout of a message and of the wrapper message that holds compressed ones. Source:
+Kafka's documentation, "Old Message Format"; KIP-31 (relative offsets), KIP-32 (timestamps). What
+is read is what Kafka's own classes read, but for what no broker stores and is an error here: a
+length below -1 (there null); bytes behind the value, or a cut message at the end of a wrapper
+(there left out); a message of another magic than its wrapper; a wrong checksum inside a wrapper
+(there a client's choice).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+from zlib import crc32
+
+from ...wire.errors import CorruptBatchError, MissingCodecError
+from .. import any_magic
+from ..any_magic import as_buffer, base_offset_at, bytes_left
+from ..codecs.compression import MAX_DECOMPRESSED_BYTES, codec_for_id
+from ..codecs.lz4_frame import with_right_checksum
+from ..magic2.record_batch import RecordBatch
+from ..record import NO_HEADERS, Record
+from ..varints import int64
+from .message_header import (
+    MESSAGE,
+    MESSAGE_BYTES,
+    MESSAGE_CRC_FROM,
+    MESSAGE_FIELD_LENGTH,
+    MESSAGE_FIELD_LENGTH_BYTES,
+    MESSAGE_TIMESTAMP,
+    MESSAGE_TIMESTAMP_BYTES,
+)
+
+if TYPE_CHECKING:
+    from ..codecs.compression import Codec
+
+__all__ = ["LegacyBatch", "message_codec"]
+
+_LZ4: Final = 3
+_ZSTD: Final = 4
+_UNKNOWN_COUNT: Final = -1
+
+
+class LegacyBatch(RecordBatch):
+    """A view of one entry of a message set: a message, or a wrapper of compressed messages.
+
+    Has what `RecordBatch` has. What the format lacks is -1 or false. `base_offset` is the offset
+    that the entry carries: the message's, or in a wrapper that of the last message, since the
+    first is known only after decompression. `record_count` is 1, or in a wrapper -1: unknown.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, data: bytes | bytearray | memoryview, position: int = 0) -> None:
+        """Read the header of the message at `position`; `check` and `records` do the rest.
+
+        Raises CorruptBatchError if no whole message of magic 0 or 1 stands there.
+        """
+        data = self._data = as_buffer(data)
+        self.position = position
+        left = bytes_left(data, position)
+        if left < any_magic.LOG_OVERHEAD_BYTES + any_magic.MIN_MESSAGE_BYTES:
+            raise CorruptBatchError(
+                f"{left} bytes are too few for a message",
+                offset=position,
+                base_offset=base_offset_at(data, position),
+            )
+        (
+            self.base_offset,
+            length,
+            self.crc,
+            self.magic,
+            self.attributes,
+        ) = MESSAGE.unpack_from(data, position)
+        self.size_in_bytes = any_magic.LOG_OVERHEAD_BYTES + length
+        self.partition_leader_epoch = any_magic.NO_PARTITION_LEADER_EPOCH
+        self.last_offset_delta = 0
+        self.base_timestamp = self.max_timestamp = any_magic.NO_TIMESTAMP
+        self.producer_id = any_magic.NO_PRODUCER_ID
+        self.producer_epoch = any_magic.NO_PRODUCER_EPOCH
+        self.base_sequence = any_magic.NO_SEQUENCE
+        self.record_count = _UNKNOWN_COUNT if self.is_wrapper else 1
+        if self.magic not in (0, 1):
+            raise self._corrupt(f"magic {self.magic} is not that of a message")
+        if length < any_magic.MIN_MESSAGE_BYTES + self.magic * MESSAGE_TIMESTAMP_BYTES:
+            raise self._corrupt(f"message size {length} is too short for magic {self.magic}")
+        if self.size_in_bytes > left:
+            raise self._corrupt(
+                f"message of {self.size_in_bytes} bytes goes beyond the {left} that are left"
+            )
+        if self.magic == 1:
+            (timestamp,) = MESSAGE_TIMESTAMP.unpack_from(data, position + MESSAGE_BYTES)
+            self.base_timestamp = self.max_timestamp = timestamp
+
+    @property
+    def is_wrapper(self) -> bool:
+        """Whether the value holds further messages, compressed."""
+        return bool(self.attributes & any_magic.CODEC_MASK)
+
+    @property
+    def compression(self) -> str:
+        """none, gzip, snappy or lz4. Raises CorruptBatchError for any other."""
+        return self._codec().name
+
+    @property
+    def timestamp_type(self) -> int:
+        """0 for create time, 1 for log append time, -1 for magic 0, which has no timestamps."""
+        if self.magic == 0:
+            return any_magic.NO_TIMESTAMP_TYPE
+        if self.attributes & any_magic.LOG_APPEND_TIME_FLAG:
+            return any_magic.LOG_APPEND_TIME
+        return any_magic.CREATE_TIME
+
+    @property
+    def is_transactional(self) -> bool:
+        """False: transactions came with magic 2."""
+        return False
+
+    @property
+    def is_control(self) -> bool:
+        """False: control records came with magic 2."""
+        return False
+
+    @property
+    def delete_horizon(self) -> int | None:
+        """None: delete horizons came with magic 2."""
+        return None
+
+    def check(self) -> None:
+        """Verify the checksum of this message, and that its codec is one of message sets.
+
+        Raises CorruptBatchError. The checksums inside a wrapper are verified by `records`.
+        """
+        end = self.position + self.size_in_bytes
+        actual = crc32(self._data[self.position + MESSAGE_CRC_FROM : end])
+        if actual != self.crc:
+            raise self._corrupt(f"CRC is {actual:#010x}, the message says {self.crc:#010x}")
+        self._codec()
+
+    def records(
+        self,
+        *,
+        from_offset: int | None = None,
+        eager_headers: bool = False,
+        own_timestamps: bool = False,
+        max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
+        topic: str = "",
+        partition: int = -1,
+    ) -> list[Record]:
+        """The message, or those inside the wrapper, as `RecordBatch.records` gives records.
+
+        Messages have no headers. Raises CorruptBatchError, MissingCodecError.
+        """
+        codec = self._codec()
+        end = self.position + self.size_in_bytes
+        try:
+            record = _message(self._data, self.position, end, topic, partition)
+            records = [record]
+            if codec.id:
+                records = _unwrapped(
+                    self.magic, codec, record.value, max_decompressed_bytes, topic, partition
+                )
+                self._adopt(records, own_timestamps)
+        except MissingCodecError:
+            raise
+        except ValueError as error:
+            raise self._corrupt(str(error)) from None
+        if from_offset is not None:
+            records = [record for record in records if record.offset >= from_offset]
+        return records
+
+    def _adopt(self, records: list[Record], own_timestamps: bool) -> None:
+        """Give the messages of this wrapper their offsets and the wrapper's timestamp type."""
+        base = 0  # magic 0 has absolute offsets; some versions of librdkafka send wrappers with 0
+        if self.magic == 1 and self.base_offset:
+            last = records[-1].offset
+            if self.base_offset < last:
+                raise ValueError(
+                    f"wrapper offset {self.base_offset} lies before {last}, the last message's"
+                )
+            base = self.base_offset - last
+        log_append_time = self.timestamp_type == any_magic.LOG_APPEND_TIME
+        for record in records:
+            record.offset = int64(base + record.offset)
+            if own_timestamps:
+                continue
+            record.timestamp_type = self.timestamp_type
+            if log_append_time:
+                record.timestamp = self.max_timestamp
+
+    def _codec(self) -> Codec:
+        try:
+            return message_codec(self.attributes & any_magic.CODEC_MASK)
+        except ValueError as error:
+            raise self._corrupt(str(error)) from None
+
+    def __repr__(self) -> str:
+        return (
+            f"LegacyBatch(magic={self.magic}, base_offset={self.base_offset}, "
+            f"record_count={self.record_count}, size_in_bytes={self.size_in_bytes}, "
+            f"attributes={self.attributes:#x}, max_timestamp={self.max_timestamp})"
+        )
+
+
+def message_codec(codec_id: int) -> Codec:
+    """The codec of a wrapper message. Raises ValueError for zstd and for numbers without one."""
+    codec = codec_for_id(codec_id)
+    if codec.id == _ZSTD:
+        raise ValueError("zstd, which came with magic 2, cannot stand in a message set")
+    return codec
+
+
+def _unwrapped(
+    magic: int, codec: Codec, value: bytes | None, limit: int, topic: str, partition: int
+) -> list[Record]:
+    """The messages in the value of a wrapper, with their own offsets. Raises ValueError."""
+    if value is None:
+        raise ValueError("the compressed value is null")
+    if magic == 0 and codec.id == _LZ4:
+        value = with_right_checksum(value)
+    data = codec.decompress(value, limit)
+    size = len(data)
+    records: list[Record] = []
+    pos = 0
+    while pos < size:
+        try:
+            end = _end_of_message(data, pos, magic)
+            records.append(_message(data, pos, end, topic, partition))
+        except ValueError as error:
+            raise ValueError(f"message {len(records)} of the wrapper: {error}") from None
+        pos = end
+    if not records:
+        raise ValueError("the wrapper holds no messages")
+    return records
+
+
+def _end_of_message(data: bytes, pos: int, wrapper_magic: int) -> int:
+    """Where the message at `pos` ends, after its size, magic, codec and checksum were checked."""
+    left = len(data) - pos
+    if left < any_magic.LOG_OVERHEAD_BYTES + any_magic.MIN_MESSAGE_BYTES:
+        raise ValueError(f"{left} bytes are too few for it")
+    _, size, crc, magic, attributes = MESSAGE.unpack_from(data, pos)
+    end: int = pos + any_magic.LOG_OVERHEAD_BYTES + size
+    if magic != wrapper_magic:
+        raise ValueError(f"magic {magic} is not {wrapper_magic}, the wrapper's")
+    if size < any_magic.MIN_MESSAGE_BYTES + magic * MESSAGE_TIMESTAMP_BYTES:
+        raise ValueError(f"size {size} is too short for magic {magic}")
+    if end > len(data):
+        raise ValueError(f"size {size}, but {left - any_magic.LOG_OVERHEAD_BYTES} bytes are left")
+    if attributes & any_magic.CODEC_MASK:
+        raise ValueError("it is compressed again")
+    actual = crc32(data[pos + MESSAGE_CRC_FROM : end])
+    if actual != crc:
+        raise ValueError(f"CRC is {actual:#010x}, it says {crc:#010x}")
+    return end
+
+
+def _message(data: bytes, pos: int, end: int, topic: str, partition: int) -> Record:
+    """The message in `data[pos:end]`, whose header was checked. Raises ValueError."""
+    offset, _, _, magic, attributes = MESSAGE.unpack_from(data, pos)
+    pos += MESSAGE_BYTES
+    record = Record.__new__(Record)
+    record.topic = topic
+    record.partition = partition
+    record.offset = offset
+    record.timestamp = any_magic.NO_TIMESTAMP
+    record.timestamp_type = any_magic.NO_TIMESTAMP_TYPE
+    if magic == 1:
+        (record.timestamp,) = MESSAGE_TIMESTAMP.unpack_from(data, pos)
+        record.timestamp_type = (
+            any_magic.LOG_APPEND_TIME
+            if attributes & any_magic.LOG_APPEND_TIME_FLAG
+            else any_magic.CREATE_TIME
+        )
+        pos += MESSAGE_TIMESTAMP_BYTES
+    record.key, pos = _field(data, pos, end, "key")
+    record.value, pos = _field(data, pos, end, "value")
+    if pos != end:
+        raise ValueError(f"{end - pos} bytes behind the value")
+    record._headers = NO_HEADERS
+    record._batch = None
+    return record
+
+
+def _field(data: bytes, pos: int, end: int, name: str) -> tuple[bytes | None, int]:
+    """The key or value at `pos`, and where it ends. Raises ValueError."""
+    start = pos + MESSAGE_FIELD_LENGTH_BYTES
+    if start > end:
+        raise ValueError(f"{name}: no room is left for its length")
+    (length,) = MESSAGE_FIELD_LENGTH.unpack_from(data, pos)
+    if length == -1:
+        return None, start
+    if length < 0:
+        raise ValueError(f"{name}: negative length {length}")
+    if start + length > end:
+        raise ValueError(
+            f"{name}: length {length} goes {start + length - end} bytes past the message"
+        )
+    return data[start : start + length], start + length

@@ -1,0 +1,343 @@
+"""Building message sets (magic 0 and 1), from new records and from record batches.
+
+Owns the writing of messages and of the wrapper around compressed ones. Source: Kafka's
+documentation, "Old Message Format"; KIP-31, KIP-32. A message has no headers, and one of magic 0
+no timestamp.
+"""
+
+from __future__ import annotations
+
+import struct
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Final
+from zlib import crc32
+
+from ...wire.buffers import octets_of_record
+from ...wire.errors import ConfigurationError, EncodeError
+from .. import any_magic
+from ..codecs.compression import MAX_DECOMPRESSED_BYTES, codec_for_name, level_for
+from ..codecs.lz4_frame import with_checksum_of_magic_0
+from ..magic2.record_batch import check_batch
+from ..new_record import (
+    MAX_BATCH_BYTES,
+    MAX_INT32,
+    MAX_INT64,
+    REFUSALS,
+    check_max_bytes,
+    explain_refusal,
+)
+from .message_header import MESSAGE_OVERHEAD_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import SupportsIndex
+
+    from ...wire.buffers import BytesLike
+    from ..codecs.compression import Codec
+    from ..magic2.record_batch import RecordBatch
+    from ..new_record import NewRecord
+    from ..record import Header
+
+__all__ = ["MessageSetBuilder", "down_convert", "encode_message_set"]
+
+_OFFSET: Final = Struct(">q")
+_SIZE_AND_CRC: Final = Struct(">iI")
+_MAGIC_0: Final = Struct(">bb")  # magic, attributes
+_MAGIC_1: Final = Struct(">bbq")  # and timestamp
+_LENGTH: Final = Struct(">i")
+_NULL: Final = b"\xff\xff\xff\xff"
+_CRC_BYTES: Final = 4
+
+_LZ4: Final = "lz4"
+_ZSTD: Final = "zstd"
+_NO_RECORD: Final = object()
+
+
+def encode_message_set(
+    records: Iterable[NewRecord],
+    *,
+    magic: int = 1,
+    compression: str = "none",
+    compression_level: int | None = None,
+    log_append_time: int | None = None,
+    base_offset: int = 0,
+) -> bytes:
+    """One message set of all `records`, each (key, value, no headers, timestamp in ms).
+
+    Compressed, they stand in one wrapper message. Magic 0 has no place for the timestamp, and
+    leaves it out. With `log_append_time` (ms) they carry that instead, as from a broker. Raises
+    EncodeError for a record with headers, and as `encode_batch` does.
+    """
+    builder = MessageSetBuilder(
+        magic=magic,
+        compression=compression,
+        compression_level=compression_level,
+        log_append_time=log_append_time,
+        max_bytes=MAX_INT32,
+    )
+    if builder.extend(records) is not None:
+        raise EncodeError("the records come to more than 2 GiB, the largest set there can be")
+    return builder.build(base_offset=base_offset)
+
+
+class MessageSetBuilder:
+    """A message set that grows record by record, up to `max_bytes` before compression.
+
+    `len(builder)` is the number of records, `size_in_bytes` the exact size that `build` would
+    give uncompressed.
+    """
+
+    __slots__ = (
+        "_codec",
+        "_level",
+        "_log_append_time",
+        "_max_timestamp",
+        "_messages",
+        "magic",
+        "max_bytes",
+        "size_in_bytes",
+    )
+
+    _codec: Codec
+    _level: int
+    _log_append_time: int | None
+    _max_timestamp: int
+    _messages: list[bytes]
+    magic: int
+    max_bytes: int
+    size_in_bytes: int
+
+    def __init__(
+        self,
+        *,
+        magic: int = 1,
+        compression: str = "none",
+        compression_level: int | None = None,
+        log_append_time: int | None = None,
+        max_bytes: int = MAX_BATCH_BYTES,
+    ) -> None:
+        _check_magic(magic)
+        if compression == _ZSTD:
+            raise ConfigurationError(
+                "compression 'zstd' came with magic 2; choose another, or build a record batch"
+            )
+        if magic == 0 and log_append_time is not None:
+            raise ConfigurationError("a message of magic 0 has no log append time; use magic 1")
+        if log_append_time is not None and not _is_time(log_append_time):
+            raise ConfigurationError(f"log_append_time {log_append_time!r} is not a time in ms")
+        check_max_bytes(max_bytes, MESSAGE_OVERHEAD_BYTES[magic] - 1)
+        self.magic = magic
+        self._codec = codec_for_name(compression)
+        self._level = level_for(self._codec, compression_level)
+        self._log_append_time = log_append_time
+        self.max_bytes = max_bytes
+        self.clear()
+
+    def clear(self) -> None:
+        """Drop all records; the settings stay."""
+        self._messages = []
+        self._max_timestamp = any_magic.NO_TIMESTAMP
+        self.size_in_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def append(
+        self,
+        key: BytesLike | None,
+        value: BytesLike | None,
+        headers: Sequence[Header] = (),
+        *,
+        timestamp: SupportsIndex,
+    ) -> bool:
+        """Add a record with `timestamp` in ms; False, and nothing added, if it does not fit.
+
+        What an empty builder refuses can never fit. Raises EncodeError for headers, and for a
+        value of a wrong type.
+        """
+        record: Any = (key, value, headers, timestamp)  # looked at by `extend` alone
+        return self.extend((record,)) is None
+
+    def extend(self, records: Iterable[NewRecord], *, first_index: int = 0) -> NewRecord | None:
+        """Add records until one does not fit: that one is returned, and None when all did.
+
+        An iterator has then given out nothing beyond the returned record. Raises EncodeError for
+        headers and for a value of a wrong type, naming the record by its place in `records` plus
+        `first_index`; the records before it have been added.
+        """
+        index = first_index
+        given: Iterable[Any] = records  # what callers give is known when it has been looked at
+        record: Any = _NO_RECORD
+        try:
+            for record in given:
+                key, value, headers, timestamp = record
+                if headers:
+                    raise EncodeError(
+                        f"a message of magic {self.magic} cannot carry headers; leave them out, "
+                        "or build a record batch",
+                        field=f"records[{index}].headers",
+                    )
+                if not self._add(key, value, timestamp):
+                    refused: NewRecord = record
+                    return refused
+                index += 1
+        except REFUSALS:
+            if record is not _NO_RECORD:
+                explain_refusal(index, record)
+            raise
+        return None
+
+    def _add(self, key: Any, value: Any, timestamp: int) -> bool:
+        if key is not None:
+            key = octets_of_record(key)
+        if value is not None:
+            value = octets_of_record(value)
+        if not any_magic.NO_TIMESTAMP <= timestamp <= MAX_INT64:
+            raise ValueError("timestamp out of range")
+        size = MESSAGE_OVERHEAD_BYTES[self.magic] + len(key or b"") + len(value or b"")
+        if self.size_in_bytes + size > self.max_bytes:
+            return False
+        self._max_timestamp = max(self._max_timestamp, timestamp)
+        attributes = 0
+        if self._log_append_time is not None:
+            timestamp = self._log_append_time
+            attributes = any_magic.LOG_APPEND_TIME_FLAG
+        self._messages.append(_encode_message(self.magic, attributes, timestamp, key, value))
+        self.size_in_bytes += size
+        return True
+
+    def build(self, *, base_offset: int = 0) -> bytes:
+        """The message set as bytes, checksums included; the builder stays as it is.
+
+        Raises EncodeError if there is no record or an offset is out of its range,
+        MissingCodecError when the codec is not installed.
+        """
+        if not self._messages:
+            raise EncodeError("a message set needs at least one record")
+        try:
+            offsets = range(base_offset, base_offset + len(self._messages))
+        except TypeError:
+            kind = type(base_offset).__name__
+            raise EncodeError(f"base_offset is a whole number, not {kind}") from None
+        try:
+            return _join(
+                self._messages,
+                offsets,
+                self.magic,
+                self._codec,
+                self._level,
+                self._max_timestamp,
+                self._log_append_time,
+            )
+        except struct.error as error:
+            raise EncodeError(f"an offset or a size is out of its range: {error}") from None
+
+
+def down_convert(
+    batch: RecordBatch,
+    magic: int,
+    *,
+    from_offset: int = 0,
+    max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
+) -> bytes:
+    """The batch as a message set of `magic`, for a client that reads no later format.
+
+    As Kafka up to 3.9 does it: headers are lost; a control batch gives nothing; one of this magic
+    or an earlier stays as it is; the codec stays; records before `from_offset` are left out where
+    nothing is compressed. Raises EncodeError for zstd, ConfigurationError for another magic than
+    0 and 1, CorruptBatchError, MissingCodecError.
+    """
+    _check_magic(magic)
+    check_batch(batch)
+    if batch.is_control:
+        return b""
+    compression = batch.compression
+    if compression == _ZSTD:
+        raise EncodeError("a batch compressed with zstd cannot become a message set")
+    if batch.magic <= magic:
+        return batch.raw
+    codec = codec_for_name(compression)
+    records = batch.records(
+        from_offset=None if codec.id else from_offset,
+        max_decompressed_bytes=max_decompressed_bytes,
+    )
+    if not records:
+        return b""
+    log_append_time = None
+    attributes = 0
+    if batch.timestamp_type == any_magic.LOG_APPEND_TIME:
+        log_append_time = batch.max_timestamp
+        attributes = any_magic.LOG_APPEND_TIME_FLAG
+    messages = [
+        _encode_message(magic, attributes, record.timestamp, record.key, record.value)
+        for record in records
+    ]
+    return _join(
+        messages,
+        [record.offset for record in records],
+        magic,
+        codec,
+        codec.default_level,
+        max(any_magic.NO_TIMESTAMP, max(record.timestamp for record in records)),
+        log_append_time,
+    )
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, int) and 0 <= value <= MAX_INT64
+
+
+def _check_magic(magic: object) -> None:
+    if not isinstance(magic, int) or magic not in (0, 1):
+        raise ConfigurationError(f"magic {magic!r} is not that of a message set: 0 or 1")
+
+
+def _encode_message(
+    magic: int, attributes: int, timestamp: int, key: bytes | None, value: bytes | None
+) -> bytes:
+    """One message without the offset in front of it."""
+    if magic == 0:
+        head = _MAGIC_0.pack(0, attributes & any_magic.CODEC_MASK)
+    else:
+        head = _MAGIC_1.pack(1, attributes, timestamp)
+    body = b"".join(
+        (
+            head,
+            _NULL if key is None else _LENGTH.pack(len(key)),
+            key or b"",
+            _NULL if value is None else _LENGTH.pack(len(value)),
+            value or b"",
+        )
+    )
+    return _SIZE_AND_CRC.pack(_CRC_BYTES + len(body), crc32(body)) + body
+
+
+def _join(
+    messages: list[bytes],
+    offsets: Sequence[int],
+    magic: int,
+    codec: Codec,
+    level: int,
+    max_timestamp: int,
+    log_append_time: int | None,
+) -> bytes:
+    """The messages with their offsets in front; compressed, inside a wrapper message."""
+    # Inside a wrapper of magic 1 offsets count from the first message (KIP-31).
+    base = offsets[0] if codec.id and magic == 1 else 0
+    parts: list[bytes] = []
+    for offset, message in zip(offsets, messages, strict=True):
+        parts.append(_OFFSET.pack(offset - base))
+        parts.append(message)
+    plain = b"".join(parts)
+    if not codec.id:
+        return plain
+    packed = codec.compress(plain, level)
+    if magic == 0 and codec.name == _LZ4:
+        packed = with_checksum_of_magic_0(packed)
+    attributes = codec.id
+    timestamp = max_timestamp
+    if log_append_time is not None:
+        attributes |= any_magic.LOG_APPEND_TIME_FLAG
+        timestamp = log_append_time
+    wrapper = _encode_message(magic, attributes, timestamp, None, packed)
+    return _OFFSET.pack(offsets[-1]) + wrapper

@@ -1,0 +1,517 @@
+"""Building record batches (magic 2): keys, values and headers to the bytes of a produce.
+
+Owns the writing of records and of the header in front of them. One function writes a record,
+whether records come one by one (`BatchBuilder`) or many at once (`encode_batch`). It writes
+straight on; when Python refuses a value, `new_record` finds out which record and which field of it
+was wrong.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any, Final
+
+from ...wire.buffers import octets_of_record
+from ...wire.checks import check_whole_number
+from ...wire.errors import ConfigurationError, EncodeError
+from .. import any_magic
+from ..codecs.compression import codec_for_name, level_for
+from ..new_record import (
+    MAX_BATCH_BYTES,
+    MAX_INT32,
+    MAX_INT64,
+    REFUSALS,
+    check_max_bytes,
+    explain_refusal,
+)
+from ..varints import VARINTS, encode_varint
+from . import batch_header
+from .crc import crc32c
+from .record_batch import check_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import SupportsIndex
+
+    from ...wire.buffers import BytesLike
+    from ..codecs.compression import Codec
+    from ..new_record import NewRecord
+    from ..record import Header
+    from .record_batch import RecordBatch
+
+__all__ = ["BatchBuilder", "encode_batch", "encode_batches"]
+
+_TABLE_SIZE: Final = len(VARINTS)
+_NULL: Final = encode_varint(-1)
+_NO_HEADERS: Final = b"\x00"
+
+# Header names of one topic are few. Kept for each: what stands before a value of 0, 1, 2 … bytes,
+# that is the name's length, the name, the value's length.
+_MAX_HEADER_NAMES: Final = 256
+_MAX_PREFIX_SIZE: Final = 128
+_header_prefixes: Final[dict[str, list[bytes]]] = {}
+
+_NO_RECORD: Final = object()
+_NO_TIMESTAMP_YET: Final = float("nan")  # unequal to whatever a caller may give
+
+
+def encode_batch(
+    records: Iterable[NewRecord],
+    *,
+    compression: str = "none",
+    compression_level: int | None = None,
+    producer_id: int = any_magic.NO_PRODUCER_ID,
+    producer_epoch: int = any_magic.NO_PRODUCER_EPOCH,
+    base_sequence: int = any_magic.NO_SEQUENCE,
+    is_transactional: bool = False,
+    is_control: bool = False,
+    log_append_time: int | None = None,
+    base_offset: int = 0,
+    partition_leader_epoch: int = any_magic.NO_PARTITION_LEADER_EPOCH,
+) -> bytes:
+    """One batch of all `records`, each (key, value, headers, timestamp in ms), however large.
+
+    What else a batch may have, such as gaps between its offsets, `BatchBuilder` writes.
+
+    Raises EncodeError that names the record and the field, ConfigurationError for a compression
+    or level that does not exist, MissingCodecError when the codec is not installed.
+    """
+    builder = BatchBuilder(
+        compression=compression,
+        compression_level=compression_level,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        is_transactional=is_transactional,
+        is_control=is_control,
+        log_append_time=log_append_time,
+        max_bytes=MAX_INT32,
+    )
+    if builder.extend(records) is not None:
+        raise EncodeError("the records come to more than 2 GiB, the largest batch there can be")
+    return builder.build(base_offset=base_offset, partition_leader_epoch=partition_leader_epoch)
+
+
+def encode_batches(
+    records: Iterable[NewRecord],
+    *,
+    max_bytes: int = MAX_BATCH_BYTES,
+    compression: str = "none",
+    compression_level: int | None = None,
+    producer_id: int = any_magic.NO_PRODUCER_ID,
+    producer_epoch: int = any_magic.NO_PRODUCER_EPOCH,
+    base_sequence: int = any_magic.NO_SEQUENCE,
+    is_transactional: bool = False,
+) -> Iterator[tuple[bytes, int]]:
+    """`encode_batch`, split so that no batch is larger than `max_bytes` before compression.
+
+    Yields (batch, number of records in it). With `base_sequence` each batch goes on counting where
+    the one before it ended, from 0 again behind 2,147,483,647. A record that alone is too large
+    raises EncodeError, after the batches before it.
+    """
+    builder = BatchBuilder(
+        compression=compression,
+        compression_level=compression_level,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        is_transactional=is_transactional,
+        max_bytes=max_bytes,
+    )
+    done = 0
+    rest = iter(records)
+    refused: NewRecord | None = None
+    while True:
+        if refused is not None and builder.extend((refused,), first_index=done) is not None:
+            raise EncodeError(
+                f"does not fit into a batch of {max_bytes} bytes; raise max_bytes or cut it",
+                field=f"records[{done}]",
+            )
+        refused = builder.extend(rest, first_index=done + len(builder))
+        count = len(builder)
+        if count:
+            yield builder.build(), count
+            done += count
+            if builder.base_sequence != any_magic.NO_SEQUENCE:
+                builder.base_sequence = (builder.base_sequence + count) & MAX_INT32
+            builder.clear()
+        if refused is None:
+            return
+
+
+class BatchBuilder:
+    """A batch that grows record by record, up to `max_bytes` before compression.
+
+    `len(builder)` is the number of records, `size_in_bytes` the exact size that `build` would
+    give uncompressed. `producer_id`, `producer_epoch`, `base_sequence`, `log_append_time`,
+    `max_timestamp` and `last_offset_delta` may be set until then.
+
+    `log_append_time` is what a broker puts in place of the records' own timestamps, in ms, which
+    stay under it. A batch that was compacted has gaps between its offsets (`offset_delta` of
+    `append`) and may count on behind its last record (`last_offset_delta`), or have none left; a
+    `delete_horizon` in ms stands in place of the base timestamp, which otherwise is that of the
+    first record, unless `base_timestamp` says another. `max_timestamp` is that of the records,
+    unless it is set.
+    """
+
+    __slots__ = (
+        "_base_timestamp",
+        "_codec",
+        "_count",
+        "_fixed_base",
+        "_has_horizon",
+        "_head",
+        "_level",
+        "_max_timestamp",
+        "_next_delta",
+        "_parts",
+        "_timestamp",
+        "base_sequence",
+        "is_control",
+        "is_transactional",
+        "last_offset_delta",
+        "log_append_time",
+        "max_bytes",
+        "max_timestamp",
+        "producer_epoch",
+        "producer_id",
+        "size_in_bytes",
+    )
+
+    _base_timestamp: int
+    _codec: Codec
+    _count: int
+    #: The base timestamp where the first record does not make it.
+    _fixed_base: int | None
+    _has_horizon: bool
+    _head: bytes
+    _level: int
+    _max_timestamp: int
+    #: The offset of the next record, from the batch's base offset.
+    _next_delta: int
+    _parts: list[bytes]
+    _timestamp: float
+    base_sequence: int
+    is_control: bool
+    is_transactional: bool
+    last_offset_delta: int | None
+    log_append_time: int | None
+    max_bytes: int
+    max_timestamp: int | None
+    producer_epoch: int
+    producer_id: int
+    size_in_bytes: int
+
+    def __init__(
+        self,
+        *,
+        compression: str = "none",
+        compression_level: int | None = None,
+        producer_id: int = any_magic.NO_PRODUCER_ID,
+        producer_epoch: int = any_magic.NO_PRODUCER_EPOCH,
+        base_sequence: int = any_magic.NO_SEQUENCE,
+        is_transactional: bool = False,
+        is_control: bool = False,
+        log_append_time: int | None = None,
+        base_timestamp: int | None = None,
+        max_timestamp: int | None = None,
+        delete_horizon: int | None = None,
+        last_offset_delta: int | None = None,
+        max_bytes: int = MAX_BATCH_BYTES,
+    ) -> None:
+        self._codec = codec_for_name(compression)
+        self._level = level_for(self._codec, compression_level)
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.base_sequence = base_sequence
+        self.is_transactional = is_transactional
+        self.is_control = is_control
+        check_max_bytes(max_bytes, batch_header.HEADER_BYTES)
+        self.max_bytes = max_bytes
+        self.log_append_time = log_append_time
+        self.max_timestamp = max_timestamp
+        self.last_offset_delta = last_offset_delta
+        self._has_horizon = delete_horizon is not None
+        if delete_horizon is not None:
+            if base_timestamp is not None:
+                raise ConfigurationError("a delete horizon stands where the base timestamp would")
+            base_timestamp = delete_horizon
+        if base_timestamp is not None:
+            check_whole_number("base_timestamp", base_timestamp, -MAX_INT64 - 1, MAX_INT64)
+        self._fixed_base = base_timestamp
+        self.clear()
+
+    @classmethod
+    def like(
+        cls,
+        batch: RecordBatch,
+        *,
+        compression_level: int | None = None,
+        max_bytes: int = MAX_INT32,
+    ) -> BatchBuilder:
+        """An empty builder whose header will say what that of `batch` says.
+
+        Records that `batch.records(own_timestamps=True)` gives, appended with their offset deltas,
+        make the batch again, byte for byte (compressed, if the compressor is the same). With some
+        left out it is compacted, as Kafka does it if `max_timestamp` is set to None, so that it is
+        found anew. `build` wants base offset and leader epoch. Raises EncodeError for what is no
+        record batch, CorruptBatchError for an unknown codec.
+        """
+        check_batch(batch)
+        if batch.magic != 2:
+            raise EncodeError(f"a message of magic {batch.magic} is no record batch")
+        stamped = batch.timestamp_type == any_magic.LOG_APPEND_TIME
+        horizon = batch.delete_horizon
+        return cls(
+            compression=batch.compression,
+            compression_level=compression_level,
+            producer_id=batch.producer_id,
+            producer_epoch=batch.producer_epoch,
+            base_sequence=batch.base_sequence,
+            is_transactional=batch.is_transactional,
+            is_control=batch.is_control,
+            log_append_time=batch.max_timestamp if stamped else None,
+            base_timestamp=batch.base_timestamp if horizon is None else None,
+            max_timestamp=None if stamped else batch.max_timestamp,
+            delete_horizon=horizon,
+            last_offset_delta=batch.last_offset_delta,
+            max_bytes=max_bytes,
+        )
+
+    def clear(self) -> None:
+        """Drop all records; the settings stay."""
+        self._parts = []
+        self._count = 0
+        self._next_delta = 0
+        base = self._fixed_base
+        self._base_timestamp = any_magic.NO_TIMESTAMP if base is None else base
+        self._max_timestamp = any_magic.NO_TIMESTAMP
+        self._timestamp = _NO_TIMESTAMP_YET
+        self._head = b""
+        self.size_in_bytes = batch_header.HEADER_BYTES
+
+    def __len__(self) -> int:
+        return self._count
+
+    def append(
+        self,
+        key: BytesLike | None,
+        value: BytesLike | None,
+        headers: Sequence[Header] = (),
+        *,
+        timestamp: SupportsIndex,
+        offset_delta: int | None = None,
+    ) -> bool:
+        """Add a record with `timestamp` in ms; False, and nothing added, if it does not fit.
+
+        Its offset is the next one, or `offset_delta` from the batch's base offset, which leaves a
+        gap. What an empty builder refuses can never fit. Raises EncodeError for a value of a wrong
+        type, and for an offset that is taken.
+        """
+        if offset_delta is not None:
+            return self._append_at(offset_delta, (key, value, headers, timestamp))
+        # `SupportsIndex` and not `int`: compiled by mypyc, the method would refuse anything else
+        # with a TypeError of its own, before `extend` has seen it.
+        record: Any = (key, value, headers, timestamp)
+        return self.extend((record,), first_index=0) is None
+
+    def _append_at(self, offset_delta: int, record: Any) -> bool:
+        expected = self._next_delta
+        if not expected <= offset_delta <= MAX_INT32:
+            raise EncodeError(
+                f"{offset_delta} is not one of {expected}, the next, to {MAX_INT32}",
+                field="offset_delta",
+            )
+        self._next_delta = offset_delta
+        try:
+            return self.extend((record,), first_index=self._count) is None
+        finally:
+            if self._next_delta == offset_delta:  # nothing was added
+                self._next_delta = expected
+
+    def extend(self, records: Iterable[NewRecord], *, first_index: int = 0) -> NewRecord | None:
+        """Add records until one does not fit: that one is returned, and None when all did.
+
+        An iterator has then given out nothing beyond the returned record. Raises EncodeError for
+        a value of a wrong type, naming the record by its place in `records` plus `first_index`;
+        the records before it have been added.
+        """
+        parts = self._parts
+        room = self.max_bytes - self.size_in_bytes
+        start = index = self._next_delta
+        head = self._head
+        has_base = bool(self._count) or self._fixed_base is not None
+        base_timestamp = self._base_timestamp
+        last_timestamp = self._timestamp
+        max_timestamp = self._max_timestamp
+        given: Iterable[Any] = records  # what callers give is known when it has been looked at
+        record: Any = _NO_RECORD
+        try:
+            for record in given:
+                key, value, headers, timestamp = record
+                if timestamp != last_timestamp:
+                    if not has_base:
+                        base_timestamp = timestamp
+                        has_base = True
+                    delta = timestamp - base_timestamp
+                    if 0 < delta < _TABLE_SIZE:
+                        head = b"\x00" + VARINTS[delta]
+                    else:
+                        head = _encode_head(timestamp, delta)
+                    last_timestamp = timestamp
+                body = _encode_record(
+                    head,
+                    VARINTS[index] if index < _TABLE_SIZE else encode_varint(index),
+                    key,
+                    value,
+                    headers,
+                )
+                size = len(body)
+                length = VARINTS[size] if size < _TABLE_SIZE else encode_varint(size)
+                size += len(length)
+                if size > room:
+                    refused: NewRecord = record
+                    return refused
+                room -= size
+                parts.append(length)
+                parts.append(body)
+                index += 1
+                if timestamp > max_timestamp:
+                    max_timestamp = timestamp
+        except REFUSALS:
+            if record is not _NO_RECORD:
+                explain_refusal(first_index + index - start, record)
+            raise
+        finally:
+            self._count += index - start
+            self._next_delta = index
+            self._head = head
+            self._base_timestamp = base_timestamp
+            self._timestamp = last_timestamp
+            self._max_timestamp = max_timestamp
+            self.size_in_bytes = self.max_bytes - room
+        return None
+
+    def build(
+        self,
+        *,
+        base_offset: int = 0,
+        partition_leader_epoch: int = any_magic.NO_PARTITION_LEADER_EPOCH,
+    ) -> bytes:
+        """The batch as bytes, checksum included; the builder stays as it is.
+
+        Raises EncodeError if there is no record, and no `last_offset_delta` that says which there
+        were, or if a header field is out of its range; MissingCodecError when the codec is not
+        installed.
+        """
+        last_offset_delta = self._next_delta - 1
+        if self.last_offset_delta is not None:
+            if self.last_offset_delta < last_offset_delta:
+                raise EncodeError(
+                    f"the last record is {last_offset_delta} from the base offset, beyond the "
+                    f"last_offset_delta of {self.last_offset_delta}"
+                )
+            last_offset_delta = self.last_offset_delta
+        elif not self._count:
+            raise EncodeError("a batch needs at least one record, or a last_offset_delta")
+        # Nothing is not compressed: an emptied batch is a header alone.
+        payload = self._codec.compress(b"".join(self._parts), self._level) if self._count else b""
+        attributes = self._codec.id
+        max_timestamp = self._max_timestamp if self.max_timestamp is None else self.max_timestamp
+        if self.is_transactional:
+            attributes |= batch_header.TRANSACTIONAL_FLAG
+        if self.is_control:
+            attributes |= batch_header.CONTROL_FLAG
+        if self._has_horizon:
+            attributes |= batch_header.DELETE_HORIZON_FLAG
+        if self.log_append_time is not None:
+            attributes |= any_magic.LOG_APPEND_TIME_FLAG
+            max_timestamp = self.log_append_time
+        try:
+            checked = batch_header.HEADER_FROM_ATTRIBUTES.pack(
+                attributes,
+                last_offset_delta,
+                self._base_timestamp,
+                max_timestamp,
+                self.producer_id,
+                self.producer_epoch,
+                self.base_sequence,
+                self._count,
+            )
+            unchecked = batch_header.HEADER_TO_CRC.pack(
+                base_offset,
+                batch_header.HEADER_BYTES - any_magic.LOG_OVERHEAD_BYTES + len(payload),
+                partition_leader_epoch,
+                2,
+                crc32c(payload, crc32c(checked)),
+            )
+        except struct.error as error:
+            raise EncodeError(f"a field of the batch header is out of its range: {error}") from None
+        return b"".join((unchecked, checked, payload))
+
+
+def _encode_head(timestamp: int, delta: int) -> bytes:
+    """What starts every record with this timestamp: attributes and timestamp delta."""
+    if not any_magic.NO_TIMESTAMP <= timestamp <= MAX_INT64:
+        raise ValueError("timestamp out of range")
+    if delta > MAX_INT64:
+        delta -= 1 << 64  # goes round, as in Kafka's classes, and back again when it is read
+    return b"\x00" + encode_varint(delta)
+
+
+def _encode_record(head: bytes, offset_delta: bytes, key: Any, value: Any, headers: Any) -> bytes:
+    """One record without the length in front of it; `head` is attributes and timestamp delta."""
+    if key is None:
+        key = b""
+        key_length = _NULL
+    else:
+        if type(key) is not bytes:
+            key = octets_of_record(key)
+        try:
+            key_length = VARINTS[len(key)]
+        except IndexError:
+            key_length = encode_varint(len(key))
+    if value is None:
+        value = b""
+        value_length = _NULL
+    else:
+        if type(value) is not bytes:
+            value = octets_of_record(value)
+        try:
+            value_length = VARINTS[len(value)]
+        except IndexError:
+            value_length = encode_varint(len(value))
+    if not headers:
+        return b"".join((head, offset_delta, key_length, key, value_length, value, _NO_HEADERS))
+    count = encode_varint(len(headers)) if len(headers) > 63 else VARINTS[len(headers)]
+    parts = [head, offset_delta, key_length, key, value_length, value, count]
+    for name, content in headers:
+        if type(content) is bytes:
+            try:
+                parts.append(_header_prefixes[name][len(content)])
+                parts.append(content)
+                continue
+            except (KeyError, IndexError):  # a new name, or a long value
+                pass
+        elif content is not None:
+            content = octets_of_record(content)
+        parts.append(_encode_header_name(name))
+        if content is None:
+            parts.append(_NULL)
+        else:
+            parts.append(encode_varint(len(content)))
+            parts.append(content)
+    return b"".join(parts)
+
+
+def _encode_header_name(name: Any) -> bytes:
+    """The name as it stands in a header; keeps it for the next one, with the shorter lengths."""
+    if not isinstance(name, str):
+        raise TypeError("header name is not str")
+    utf8 = name.encode()
+    encoded = encode_varint(len(utf8)) + utf8
+    if name not in _header_prefixes:
+        if len(_header_prefixes) >= _MAX_HEADER_NAMES:
+            _header_prefixes.clear()
+        _header_prefixes[name] = [encoded + VARINTS[size] for size in range(_MAX_PREFIX_SIZE)]
+    return encoded

@@ -1,0 +1,283 @@
+"""Stored record batches (magic 2): checking, reading and re-stamping them.
+
+Owns what the header says; where each field of it stands is `batch_header`'s to know, where batches
+stand in the bytes of a fetch is `walk`'s. The records inside are `decoding`'s, their compression is
+`codecs`'s. Format: KIP-98, KIP-534.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from ...wire.errors import CorruptBatchError, EncodeError, MissingCodecError
+from .. import any_magic
+from ..any_magic import as_buffer, base_offset_at, bytes_left
+from ..codecs.compression import MAX_DECOMPRESSED_BYTES, codec_for_id
+from ..record import decode_headers_of
+from . import batch_header
+from .crc import crc32c
+from .decoding import decode_records
+
+if TYPE_CHECKING:
+    from ..record import Record
+
+__all__ = ["RecordBatch", "check_batch", "restamp"]
+
+
+class RecordBatch:
+    """A view of one stored batch; the bytes stay where they are.
+
+    Header fields under Kafka's names. `position` is where the batch starts in the buffer it was
+    read from, `size_in_bytes` its whole length. Timestamps are ms since the epoch, -1 for none.
+    """
+
+    __slots__ = (
+        "_data",
+        "attributes",
+        "base_offset",
+        "base_sequence",
+        "base_timestamp",
+        "crc",
+        "last_offset_delta",
+        "magic",
+        "max_timestamp",
+        "partition_leader_epoch",
+        "position",
+        "producer_epoch",
+        "producer_id",
+        "record_count",
+        "size_in_bytes",
+    )
+
+    base_offset: int
+    partition_leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+    size_in_bytes: int
+    position: int
+    _data: bytes
+
+    def __init__(self, data: bytes | bytearray | memoryview, position: int = 0) -> None:
+        """Read the header of the batch at `position`; `check` and `records` do the rest.
+
+        Raises CorruptBatchError if no whole batch of magic 2 stands there.
+        """
+        data = self._data = as_buffer(data)
+        self.position = position
+        left = bytes_left(data, position)
+        if left < batch_header.HEADER_BYTES:
+            raise CorruptBatchError(
+                f"{left} bytes are too few for a batch header of {batch_header.HEADER_BYTES}",
+                offset=position,
+                base_offset=base_offset_at(data, position),
+            )
+        (
+            self.base_offset,
+            length,
+            self.partition_leader_epoch,
+            self.magic,
+            self.crc,
+            self.attributes,
+            self.last_offset_delta,
+            self.base_timestamp,
+            self.max_timestamp,
+            self.producer_id,
+            self.producer_epoch,
+            self.base_sequence,
+            self.record_count,
+        ) = batch_header.HEADER.unpack_from(data, position)
+        self.size_in_bytes = any_magic.LOG_OVERHEAD_BYTES + length
+        if self.magic != 2:
+            raise self._corrupt(f"unknown magic {self.magic}")
+        if self.size_in_bytes < batch_header.HEADER_BYTES:
+            raise self._corrupt(f"batch length {length} is shorter than the header")
+        if self.size_in_bytes > left:
+            raise self._corrupt(
+                f"batch of {self.size_in_bytes} bytes goes beyond the {left} that are left"
+            )
+
+    @property
+    def last_offset(self) -> int:
+        """Offset of the last record, or of the last one there was before compaction."""
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        """Where to go on reading: past this batch, also when its last records are gone."""
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def compression(self) -> str:
+        """none, gzip, snappy, lz4 or zstd. Raises CorruptBatchError for an unknown codec."""
+        try:
+            return codec_for_id(self.attributes & any_magic.CODEC_MASK).name
+        except ValueError as error:
+            raise self._corrupt(str(error)) from None
+
+    @property
+    def timestamp_type(self) -> int:
+        """0 for create time, 1 for log append time."""
+        if self.attributes & any_magic.LOG_APPEND_TIME_FLAG:
+            return any_magic.LOG_APPEND_TIME
+        return any_magic.CREATE_TIME
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether the batch belongs to a transaction."""
+        return bool(self.attributes & batch_header.TRANSACTIONAL_FLAG)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether the records are for brokers and clients, such as commit and abort markers."""
+        return bool(self.attributes & batch_header.CONTROL_FLAG)
+
+    @property
+    def delete_horizon(self) -> int | None:
+        """When (ms) tombstones and markers may go; `base_timestamp` then holds it. KIP-534."""
+        if self.attributes & batch_header.DELETE_HORIZON_FLAG:
+            return self.base_timestamp
+        return None
+
+    @property
+    def raw(self) -> bytes:
+        """The bytes of the whole batch, to be passed on as they are."""
+        return self._data[self.position : self.position + self.size_in_bytes]
+
+    def check(self) -> None:
+        """Verify the checksum, and what the header says of codec, count and offsets.
+
+        Raises CorruptBatchError.
+        """
+        crc_from = self.position + batch_header.CRC_FROM
+        actual = crc32c(self._data[crc_from : self.position + self.size_in_bytes])
+        if actual != self.crc:
+            raise self._corrupt(f"CRC is {actual:#010x}, the header says {self.crc:#010x}")
+        if self.record_count < 0:
+            raise self._corrupt(f"negative record count {self.record_count}")
+        if self.last_offset_delta < 0:
+            raise self._corrupt(f"negative last offset delta {self.last_offset_delta}")
+        _ = self.compression
+
+    def records(
+        self,
+        *,
+        from_offset: int | None = None,
+        eager_headers: bool = False,
+        own_timestamps: bool = False,
+        max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
+        topic: str = "",
+        partition: int = -1,
+    ) -> list[Record]:
+        """Decode the records; with `from_offset` those from there on.
+
+        `topic` and `partition` say where the batch was read; each record carries them. With
+        `own_timestamps` each has the one that stands in it, also under a log append time.
+
+        Does not verify the checksum: `check` does. A record's headers are decoded, and a fault
+        in them is found, when they are first asked for, or here with `eager_headers`: then those
+        of all records, as for every other field. Raises CorruptBatchError, MissingCodecError when
+        the codec is not installed.
+        """
+        data = self._data
+        start = self.position + batch_header.HEADER_BYTES
+        limit = self.position + self.size_in_bytes
+        log_append_time = self.attributes & any_magic.LOG_APPEND_TIME_FLAG and not own_timestamps
+        try:
+            codec = codec_for_id(self.attributes & any_magic.CODEC_MASK)
+            if codec.id and (self.record_count or start != limit):
+                data = codec.decompress(data[start:limit], max_decompressed_bytes)
+                start, limit = 0, len(data)
+            records = decode_records(
+                data,
+                start,
+                limit,
+                self.record_count,
+                self.base_offset,
+                self.base_timestamp,
+                self.max_timestamp if log_append_time else None,
+                topic,
+                partition,
+                self.position,
+                None if eager_headers else from_offset,
+            )
+        except MissingCodecError:
+            raise
+        except ValueError as error:
+            raise self._corrupt(str(error)) from None
+        if eager_headers:
+            try:
+                decode_headers_of(records)
+            except ValueError as error:
+                raise self._corrupt(str(error)) from None
+            if from_offset is not None:
+                records = [record for record in records if record.offset >= from_offset]
+        return records
+
+    def _corrupt(self, reason: str) -> CorruptBatchError:
+        return CorruptBatchError(reason, offset=self.position, base_offset=self.base_offset)
+
+    def __repr__(self) -> str:
+        return (
+            f"RecordBatch(base_offset={self.base_offset}, last_offset={self.last_offset}, "
+            f"record_count={self.record_count}, size_in_bytes={self.size_in_bytes}, "
+            f"attributes={self.attributes:#x}, producer_id={self.producer_id}, "
+            f"producer_epoch={self.producer_epoch}, base_sequence={self.base_sequence}, "
+            f"partition_leader_epoch={self.partition_leader_epoch})"
+        )
+
+
+def restamp(
+    batch: RecordBatch,
+    *,
+    base_offset: int,
+    partition_leader_epoch: int | None = None,
+    log_append_time: int | None = None,
+) -> bytes:
+    """The batch's bytes with another base offset, as a broker stores what it was sent.
+
+    With `partition_leader_epoch` and `log_append_time` (ms) set, those too. Records are neither
+    decompressed nor encoded again; the checksum covers none of this but the log append time. With
+    that it is computed anew, over whatever stands there: `check` the batch before.
+    Raises EncodeError for a message of magic 0 or 1, which has no such fields, for what is no
+    batch, and for a number that does not fit its field.
+    """
+    check_batch(batch)
+    if batch.magic != 2:
+        raise EncodeError(
+            f"a message of magic {batch.magic} cannot be stamped; write its records to a batch"
+        )
+    if partition_leader_epoch is None:
+        partition_leader_epoch = batch.partition_leader_epoch
+    stored = bytearray(batch.raw)
+    length = batch.size_in_bytes - any_magic.LOG_OVERHEAD_BYTES
+    try:
+        batch_header.STAMP.pack_into(stored, 0, base_offset, length, partition_leader_epoch)
+        if log_append_time is not None:
+            batch_header.MAX_TIMESTAMP.pack_into(
+                stored, batch_header.MAX_TIMESTAMP_AT, log_append_time
+            )
+    except struct.error as error:
+        raise EncodeError(f"a stamp is out of its range: {error}") from None
+    if log_append_time is not None:
+        attributes = batch.attributes | any_magic.LOG_APPEND_TIME_FLAG
+        batch_header.ATTRIBUTES.pack_into(stored, batch_header.ATTRIBUTES_AT, attributes)
+        crc = crc32c(bytes(memoryview(stored)[batch_header.CRC_FROM :]))
+        batch_header.CRC.pack_into(stored, batch_header.CRC_AT, crc)
+    return bytes(stored)
+
+
+def check_batch(batch: object) -> None:
+    """Refuse what is no batch, such as the bytes of one. Raises EncodeError."""
+    if not isinstance(batch, RecordBatch):
+        raise EncodeError(
+            f"a RecordBatch is wanted, as read_batches gives them, not {type(batch).__name__}"
+        )

@@ -1,0 +1,106 @@
+"""A record to be written: what it is made of, and which part of it is wrong.
+
+Builders of batches and of message sets write straight on; when Python refuses a value,
+`explain_refusal` goes over the record again and names the field. Knows no format.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from ..wire.buffers import BYTES_LIKE
+from ..wire.checks import check_whole_number
+from ..wire.errors import EncodeError
+from .any_magic import NO_TIMESTAMP
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .record import Header
+
+__all__ = [
+    "MAX_BATCH_BYTES",
+    "MAX_INT32",
+    "MAX_INT64",
+    "REFUSALS",
+    "NewRecord",
+    "check_max_bytes",
+    "explain_refusal",
+]
+
+NewRecord: TypeAlias = "tuple[bytes | None, bytes | None, Sequence[Header], int]"
+"""What is asked of a record to be written: key, value, headers, timestamp in ms."""
+
+#: Largest batch that a builder makes, unless the caller sets another bound: Kafka's default
+#: for max.request.size, which a broker's default message.max.bytes (1,048,588) still takes.
+MAX_BATCH_BYTES: Final = 1_048_576
+
+MAX_INT32: Final = 0x7FFFFFFF
+MAX_INT64: Final = 0x7FFFFFFFFFFFFFFF
+
+# What Python raises when a value has the wrong type, or is too large for its field.
+REFUSALS: Final = (TypeError, ValueError, AttributeError, OverflowError, struct.error)
+
+
+def check_max_bytes(max_bytes: object, overhead: int) -> None:
+    """Refuse a bound that is no number, or that leaves no room beside `overhead` bytes.
+
+    Raises ConfigurationError.
+    """
+    check_whole_number("max_bytes", max_bytes, overhead + 1, MAX_INT32)
+
+
+def explain_refusal(index: int, record: object) -> None:
+    """Raise EncodeError that names the fault of the record, if it has one."""
+    place = f"records[{index}]"
+    if not isinstance(record, tuple | list):
+        raise EncodeError(
+            f"{_kind(record)} is not a tuple of key, value, headers and timestamp", field=place
+        )
+    if len(record) != 4:
+        raise EncodeError(
+            f"{len(record)} values instead of 4: key, value, headers and timestamp", field=place
+        )
+    key, value, headers, timestamp = record
+    _explain_bytes(f"{place}.key", key)
+    _explain_bytes(f"{place}.value", value)
+    if headers:
+        if not isinstance(headers, tuple | list):
+            raise EncodeError(
+                f"{_kind(headers)} is not a sequence of (name, value)", field=f"{place}.headers"
+            )
+        for number, header in enumerate(headers):
+            _explain_header(f"{place}.headers[{number}]", header)
+    if not isinstance(timestamp, int):
+        raise EncodeError(f"{_kind(timestamp)} is not int (ms)", field=f"{place}.timestamp")
+    if not NO_TIMESTAMP <= timestamp <= MAX_INT64:
+        raise EncodeError(
+            f"{timestamp} is not a time in ms, nor -1 for none", field=f"{place}.timestamp"
+        )
+
+
+def _explain_header(place: str, header: object) -> None:
+    if not isinstance(header, tuple | list) or len(header) != 2:
+        raise EncodeError(f"{_kind(header)} is not a tuple of name and value", field=place)
+    name, value = header
+    if not isinstance(name, str):
+        raise EncodeError(f"{_kind(name)} is not str", field=f"{place} name")
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        raise EncodeError(f"cannot be written as UTF-8: {error}", field=f"{place} name") from None
+    _explain_bytes(f"{place} ({name!r}) value", value)
+
+
+def _explain_bytes(place: str, value: object) -> None:
+    if value is not None and not isinstance(value, BYTES_LIKE):
+        raise EncodeError(f"{_kind(value)} is not bytes or None", field=place)
+    try:
+        memoryview(value or b"")
+    except ValueError:
+        raise EncodeError("a memoryview that was released", field=place) from None
+
+
+def _kind(value: object) -> str:
+    return "None" if value is None else type(value).__name__

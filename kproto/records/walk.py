@@ -1,0 +1,94 @@
+"""The walk over the `records` bytes of a fetch or produce, whatever formats stand in them.
+
+Owns where one batch ends and the next begins. What is inside is `magic2`'s and
+`legacy`'s to know.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..wire.errors import CorruptBatchError
+from . import any_magic
+from .any_magic import as_buffer
+from .codecs.compression import MAX_DECOMPRESSED_BYTES
+from .legacy.message_set import LegacyBatch
+from .magic2.record_batch import RecordBatch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .record import Record
+
+__all__ = ["read_batches", "read_records"]
+
+
+def read_batches(
+    data: bytes | bytearray | memoryview,
+    *,
+    check_crc: bool = True,
+    allow_partial: bool = True,
+    whole_first: bool = False,
+) -> Iterator[RecordBatch]:
+    """The batches in the `records` bytes of a fetch or produce, one after the other.
+
+    Magics may be mixed: a batch of magic 2 is a `RecordBatch`, a message of magic 0 or 1 a
+    `LegacyBatch`. Brokers cut a fetch at its size limit: a batch that the data ends inside of ends
+    the iteration, or with `allow_partial=False` (for a produce) raises. The first comes whole from
+    Fetch v3 on, however large it is (KIP-74): `whole_first` raises if it is cut, for a reader that
+    would wait for the rest of it for ever. Raises CorruptBatchError at the first bad batch, after
+    those before it have been given out.
+    """
+    data = as_buffer(data)
+    size = len(data)
+    position = 0
+    while position < size:
+        left = size - position
+        base_offset: int | None = None
+        if left >= any_magic.LOG_OVERHEAD_BYTES:
+            base_offset, length = any_magic.LOG_OVERHEAD.unpack_from(data, position)
+            if length < any_magic.MIN_MESSAGE_BYTES:
+                raise CorruptBatchError(
+                    f"batch length {length} is too short for any format",
+                    offset=position,
+                    base_offset=base_offset,
+                )
+            magic = data[position + any_magic.MAGIC_AT] if left > any_magic.MAGIC_AT else 2
+            if magic > 2:
+                raise CorruptBatchError(
+                    f"unknown magic {magic}", offset=position, base_offset=base_offset
+                )
+            if left >= any_magic.LOG_OVERHEAD_BYTES + length:
+                batch = RecordBatch(data, position) if magic == 2 else LegacyBatch(data, position)
+                if check_crc:
+                    batch.check()
+                yield batch
+                position += batch.size_in_bytes
+                continue
+        if not allow_partial or (whole_first and position == 0):
+            raise CorruptBatchError(
+                f"the data ends inside a batch: {left} bytes are left",
+                offset=position,
+                base_offset=base_offset,
+            )
+        return
+
+
+def read_records(
+    data: bytes | bytearray | memoryview,
+    *,
+    from_offset: int = 0,
+    check_crc: bool = True,
+    max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
+) -> Iterator[Record]:
+    """The records in the `records` bytes of a fetch, of any magic, from `from_offset` on.
+
+    Records before it (a fetch may start inside a batch) and control batches are left out. Raises
+    as `read_batches` and `RecordBatch.records` do, after the good records before the fault.
+    """
+    for batch in read_batches(data, check_crc=check_crc):
+        if batch.is_control or batch.last_offset < from_offset:
+            continue
+        yield from batch.records(
+            from_offset=from_offset, max_decompressed_bytes=max_decompressed_bytes
+        )

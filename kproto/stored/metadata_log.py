@@ -1,0 +1,155 @@
+"""Records of the metadata log of KRaft: `__cluster_metadata`, and tiered storage's own topic.
+
+Owns their framing: an unsigned varint each of the frame's version (1), the record type and the
+version of the message, then the message. As Kafka's AbstractApiMessageSerde writes it. Batches of
+control records stand between them; `control` reads those. Knows no batch and no file.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from ..messages.base import Message
+from ..records import Record
+from ..wire.errors import DecodeError, EncodeError
+from ..wire.faults import READ_FAULTS
+from ..wire.reading import read_uvarint
+from .framed import (
+    RecordTypes,
+    class_called,
+    decode_behind,
+    numbers_of,
+    types_of,
+    version_to_write,
+)
+
+__all__ = [
+    "FRAME_VERSION",
+    "METADATA_TOPICS",
+    "MetadataRecord",
+    "UnknownMetadataRecord",
+    "decode_metadata_record",
+    "encode_metadata_record",
+]
+
+#: The only version of the frame since Kafka 3.0; 0 was that of the preview in 2.8.
+FRAME_VERSION: Final = 1
+
+#: Types and versions are at most this, as Kafka keeps them in a short.
+_LARGEST: Final = 32767
+
+#: By topic, then by record type, the class of the message.
+METADATA_TOPICS: Final[RecordTypes] = {
+    "__cluster_metadata": {
+        0: "RegisterBrokerRecord",
+        1: "UnregisterBrokerRecord",
+        2: "TopicRecord",
+        3: "PartitionRecord",
+        4: "ConfigRecord",
+        5: "PartitionChangeRecord",
+        7: "FenceBrokerRecord",
+        8: "UnfenceBrokerRecord",
+        9: "RemoveTopicRecord",
+        10: "DelegationTokenRecord",
+        11: "UserScramCredentialRecord",
+        12: "FeatureLevelRecord",
+        14: "ClientQuotaRecord",
+        15: "ProducerIdsRecord",
+        17: "BrokerRegistrationChangeRecord",
+        18: "AccessControlEntryRecord",
+        19: "RemoveAccessControlEntryRecord",
+        20: "NoOpRecord",
+        21: "ZkMigrationStateRecord",
+        22: "RemoveUserScramCredentialRecord",
+        23: "BeginTransactionRecord",
+        24: "EndTransactionRecord",
+        25: "AbortTransactionRecord",
+        26: "RemoveDelegationTokenRecord",
+        27: "RegisterControllerRecord",
+        28: "ClearElrRecord",
+        29: "UnregisterControllerRecord",
+    },
+    "__remote_log_metadata": {
+        0: "RemoteLogSegmentMetadataRecord",
+        1: "RemoteLogSegmentMetadataUpdateRecord",
+        2: "RemotePartitionDeleteMetadataRecord",
+        3: "RemoteLogSegmentMetadataSnapshotRecord",
+    },
+}
+
+#: The record type of each class.
+_TYPES: Final = numbers_of(METADATA_TOPICS)
+
+
+class MetadataRecord(NamedTuple):
+    """A message of the log and its version; None has the latest stable one written."""
+
+    message: Message
+    version: int | None = None
+
+
+class UnknownMetadataRecord(NamedTuple):
+    """A record of a type that no known release has; `value` is the whole of it, as it came."""
+
+    api_key: int
+    version: int
+    value: bytes
+
+
+def decode_metadata_record(
+    record: Record, *, topic: str | None = None
+) -> MetadataRecord | UnknownMetadataRecord:
+    """The message in the value of a record of `topic`.
+
+    By default it is the topic that the record was read from, and `__cluster_metadata` for one that
+    comes from a file. A type that is not known comes back as an UnknownMetadataRecord; whoever
+    replays the log should stop there, as Kafka does. Raises DecodeError on anything else that is
+    wrong with the bytes: null, another frame version, a version that the class does not have, bytes
+    missing or left over; its offset counts from the start of the value. ConfigurationError on a
+    topic without such records.
+    """
+    types = types_of(
+        topic or record.topic or "__cluster_metadata", METADATA_TOPICS, "has no metadata records"
+    )
+    value = record.value
+    if value is None:
+        raise DecodeError(f"the metadata record at offset {record.offset} has no value")
+    frame, pos = _number(value, 0, "frame version")
+    if frame != FRAME_VERSION:
+        raise DecodeError(
+            f"a metadata record of frame version {frame}; only {FRAME_VERSION} is known", offset=0
+        )
+    api_key, pos = _number(value, pos, "type")
+    version, pos = _number(value, pos, "version")
+    name = types.get(api_key)
+    if name is None:
+        return UnknownMetadataRecord(api_key, version, value)
+    return MetadataRecord(decode_behind(class_called(name), value, pos, version), version)
+
+
+def encode_metadata_record(record: MetadataRecord | UnknownMetadataRecord) -> bytes:
+    """The value to be stored; the key is null.
+
+    Raises EncodeError when the message cannot be written, or is none of the log.
+    """
+    if isinstance(record, UnknownMetadataRecord):
+        return record.value
+    message = record.message
+    name = message._generated().__name__ if isinstance(message, Message) else ""
+    if name not in _TYPES:
+        raise EncodeError(f"{type(message).__name__} is not a message of a metadata log")
+    version = version_to_write(message, record)
+    body = message.encode(version)
+    # Each of the three is below 128, so that its varint is one byte.
+    return bytes((FRAME_VERSION, _TYPES[name], version)) + body
+
+
+def _number(data: bytes, pos: int, what: str) -> tuple[int, int]:
+    try:
+        number, end = read_uvarint(data, pos)
+    except READ_FAULTS:
+        reason = f"the {what} of a metadata record is cut off, or longer than 5 bytes"
+        raise DecodeError(reason, offset=pos) from None
+    if number > _LARGEST:
+        raise DecodeError(f"a {what} of {number}; at most {_LARGEST} is allowed", offset=pos)
+    return number, end
