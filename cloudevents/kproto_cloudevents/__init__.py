@@ -10,32 +10,28 @@ imports the standard library alone and opens no socket, so that it goes with any
 
 `from_kafka` gives a `CloudEvent`, an `OpaqueEvent` (to be forwarded, not read) or `NotAnEvent`;
 whatever is wrong with a record that claims to be an event is a `CloudEventError`.
+
+The rooms, each knowing those before it and none behind it: `errors`, `values`, `versions`,
+`event`, `formats`, `binding`, then `kafka`, `pulsar` and `official_sdk`, which do not know each
+other.
 """
 
 from __future__ import annotations
 
-from .data import JSON_NULL, JsonNull
+from .binding import DEFAULT, LENIENT, STRICT, Mode, Profile
 from .errors import CloudEventError, CloudEventWarning, UnknownFormatError, UnknownVersionError
-from .event import CloudEvent
-from .formats import JSON_FORMAT, EventFormat, register_format
-from .json_format import from_json, from_json_batch, to_json, to_json_batch
-from .kafka import from_kafka, from_kafka_many, kafka_record, partition_key, to_kafka
-from .lazy import LazyEvent, lazy_from_kafka
-from .record import (
-    DEFAULT,
-    LENIENT,
-    STRICT,
-    Header,
-    InvalidEvent,
-    KafkaRecord,
-    KeyMapper,
-    Mode,
-    NotAnEvent,
-    OpaqueEvent,
-    Profile,
-)
-from .stream import ReadableRecord, Received, events
-from .types import AttributeInput, AttributeValue, JsonMap, Timestamp, Uri, UriReference
+from .event.cloud_event import CloudEvent
+from .event.data import JSON_NULL, JsonNull
+from .formats.json_format import from_json, from_json_batch, to_json, to_json_batch
+from .formats.registry import JSON_FORMAT, EventFormat, register_format
+from .kafka.lazy import LazyEvent, lazy_from_kafka
+from .kafka.origin import kafka_record
+from .kafka.outcomes import InvalidEvent, NotAnEvent, OpaqueEvent
+from .kafka.reading import from_kafka, from_kafka_many
+from .kafka.record import Header, KafkaRecord
+from .kafka.stream import ReadableRecord, Received, events
+from .kafka.writing import KeyMapper, partition_key, to_kafka
+from .values.types import AttributeInput, AttributeValue, JsonMap, Timestamp, Uri, UriReference
 
 __all__ = [
     "DEFAULT",
@@ -80,3 +76,9 @@ __all__ = [
     "to_json_batch",
     "to_kafka",
 ]
+
+# The one tie that runs upwards: an event says which Kafka record it is, and stands below the
+# binding that makes records. So the class is told here, where both are known, once and for good.
+# A method that imported the binding would be a circle; a class composed above the binding could
+# not be what the formats and the binding's reader, which stand below it, give.
+CloudEvent._to_kafka = to_kafka

@@ -10,13 +10,19 @@ Event data never appears in a message, and a long attribute value is cut.
 
 from __future__ import annotations
 
+from typing import Final, Literal, Self, TypeAlias
+
 __all__ = [
     "MAX_SHOWN",
     "CloudEventError",
     "CloudEventWarning",
+    "OpaqueReason",
+    "Unknown",
     "UnknownFormatError",
     "UnknownVersionError",
     "quoted",
+    "shown",
+    "unknown_of",
 ]
 
 #: The most characters of an attribute value that a message or a repr shows: enough for a UUID, a
@@ -42,15 +48,50 @@ class CloudEventError(ValueError):
         super().__init__(f"{place}{reason}{source}")
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), self.reason, self.where, self.clauses)
+        return _rebuild_error, (type(self), self.reason, self.where, self.clauses)
+
+
+#: What of an event is not known, so that it can be forwarded and not read.
+Unknown: TypeAlias = Literal["format", "version"]
 
 
 class UnknownVersionError(CloudEventError):
     """A specversion that has no table here: the event can be forwarded, not read."""
 
+    unknown: Final[Unknown] = "version"
+
 
 class UnknownFormatError(CloudEventError):
     """An event format that is not registered: the event can be forwarded, not read."""
+
+    unknown: Final[Unknown] = "format"
+
+
+class OpaqueReason(str):
+    """Why an event can be forwarded and not read, in words, and which of two things is unknown.
+
+    A text, because what is forwarded is a plain pair: what came, and the reason.
+    """
+
+    __slots__ = ("unknown",)
+
+    #: None only in one that was made without it.
+    unknown: Unknown | None
+
+    def __new__(cls, text: str, unknown: Unknown | None = None) -> Self:
+        reason = super().__new__(cls, text)
+        reason.unknown = unknown
+        return reason
+
+    @classmethod
+    def of(cls, error: UnknownVersionError | UnknownFormatError) -> Self:
+        """The reason that an error gives."""
+        return cls(str(error), error.unknown)
+
+
+def unknown_of(reason: str) -> Unknown | None:
+    """What is unknown by a reason; None by a plain text."""
+    return reason.unknown if isinstance(reason, OpaqueReason) else None
 
 
 class CloudEventWarning(UserWarning):
@@ -63,6 +104,12 @@ def quoted(value: str) -> str:
     return f'"{"".join(map(_escaped, shown))}"'
 
 
+def shown(name: str) -> str:
+    """A header's or property's name as an error's place: quoted when it is long or not plain."""
+    plain = name.isascii() and name.isprintable() and 0 < len(name) <= MAX_SHOWN
+    return name if plain else quoted(name)
+
+
 def _escaped(character: str) -> str:
     if character in '"\\':
         return f"\\{character}"
@@ -71,7 +118,7 @@ def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 
-def _rebuild(
+def _rebuild_error(
     kind: type[CloudEventError], reason: str, where: str | None, clauses: tuple[str, ...]
 ) -> CloudEventError:
     """What unpickling calls: the keyword arguments cannot travel otherwise."""

@@ -1,20 +1,21 @@
-"""Typed extensions: what an extension's attributes are, and reading them from an event.
+"""Typed extensions, by the name under which they are to be imported.
 
-An event keeps an extension as it was written; a header cannot say that `5` is an Integer. Whoever
-knows the extension reads it through its declaration, which checks and converts. The documented
-extensions that come with the package stand at the end as a table.
+The names are those of `event.extensions`, where they stand.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping
-from typing import Final, NamedTuple
-
-from . import types
-from .errors import CloudEventError, quoted
-from .event import CloudEvent
-from .types import AttributeType, AttributeValue, canonical
+from .event.extensions import (
+    DATAREF,
+    DISTRIBUTED_TRACING,
+    DOCUMENTED,
+    PARTITIONING,
+    SAMPLED_RATE,
+    SEQUENCE,
+    Extension,
+    ExtensionAttribute,
+    ExtensionRegistry,
+)
 
 __all__ = [
     "DATAREF",
@@ -27,199 +28,3 @@ __all__ = [
     "ExtensionAttribute",
     "ExtensionRegistry",
 ]
-
-
-class ExtensionAttribute(NamedTuple):
-    """One attribute of an extension.
-
-    `rule(value)` says what else is wrong with a value of the type, None when nothing is.
-    """
-
-    name: str
-    type: AttributeType
-    required: bool = False
-    rule: Callable[[AttributeValue], str | None] | None = None
-
-
-#: What is wrong with the values of an extension as a whole: the attribute and the reason.
-Together = Callable[[Mapping[str, AttributeValue]], tuple[str, str] | None]
-
-
-class Extension:
-    """An extension: its name, as errors give it, and its attributes.
-
-    `together` says what is wrong with values that are right each by itself, None when nothing is.
-    """
-
-    __slots__ = ("attributes", "name", "together")
-
-    def __init__(
-        self, name: str, *attributes: ExtensionAttribute, together: Together | None = None
-    ) -> None:
-        self.name = name
-        self.together = together
-        self.attributes: Mapping[str, ExtensionAttribute] = {
-            attribute.name: attribute for attribute in attributes
-        }
-
-    def __repr__(self) -> str:
-        return f"Extension({self.name!r}, {', '.join(self.attributes)})"
-
-    def read(self, event: CloudEvent) -> dict[str, AttributeValue] | None:
-        """The native values of the extension's attributes that are set.
-
-        None for an event that does not use the extension. Raises CloudEventError for a value that
-        is not of its type or breaks its rule, and for a required attribute that is unset while
-        another is set.
-        """
-        extensions = event.extensions
-        found = {
-            name: self._value(attribute, extensions[name])
-            for name, attribute in self.attributes.items()
-            if name in extensions
-        }
-        if not found:
-            return None
-        for name, attribute in self.attributes.items():
-            if attribute.required and name not in found:
-                raise CloudEventError(
-                    "the extension's required attribute is missing",
-                    where=name,
-                    clauses=(f'Extension "{self.name}"',),
-                )
-        fault = None if self.together is None else self.together(found)
-        if fault is not None:
-            where, reason = fault
-            raise CloudEventError(
-                f"{quoted(canonical(found[where]))} {reason}",
-                where=where,
-                clauses=(f'Extension "{self.name}"',),
-            )
-        return found
-
-    def _value(self, attribute: ExtensionAttribute, held: AttributeValue) -> AttributeValue:
-        text = canonical(held)
-        reason = attribute.type.fault(text)
-        value = held
-        if reason is None:
-            value = attribute.type.parse(text)
-            reason = None if attribute.rule is None else attribute.rule(value)
-        if reason is not None:
-            raise CloudEventError(
-                f"{quoted(text)} {reason}",
-                where=attribute.name,
-                clauses=(f'Extension "{self.name}", {attribute.type.name}',),
-            )
-        return value
-
-
-class ExtensionRegistry:
-    """The extensions that an application knows."""
-
-    __slots__ = ("_by_name",)
-
-    def __init__(self, extensions: Iterable[Extension] = ()) -> None:
-        self._by_name: dict[str, Extension] = {}
-        for extension in extensions:
-            self.register(extension)
-
-    def register(self, extension: Extension) -> None:
-        """Add an extension. Raises CloudEventError when another declares one of its attributes."""
-        for name in extension.attributes:
-            owner = self.owner(name)
-            if owner is not None and owner.name != extension.name:
-                raise CloudEventError(f"belongs to the extension {owner.name} already", where=name)
-        self._by_name[extension.name] = extension
-
-    def owner(self, attribute: str) -> Extension | None:
-        """The extension that declares an attribute, or None."""
-        return next((each for each in self._by_name.values() if attribute in each.attributes), None)
-
-    def read(self, event: CloudEvent) -> dict[str, AttributeValue]:
-        """The event's extension attributes, those of known extensions native and checked.
-
-        Raises CloudEventError as `Extension.read` does.
-        """
-        values = dict(event.extensions)
-        for extension in self._by_name.values():
-            values.update(extension.read(event) or {})
-        return values
-
-    def typed(self, event: CloudEvent) -> CloudEvent:
-        """The event with the attributes of known extensions native, as JSON writes a number.
-
-        The event itself when nothing changes, else a new one. Raises CloudEventError as `read`
-        does, and for a type that the event's version does not have.
-        """
-        changed = {
-            name: value
-            for name, value in self.read(event).items()
-            if name in event and type(value) is not type(event[name]) and not isinstance(value, str)
-        }
-        return event.replace(changed) if changed else event
-
-
-def _not_empty(value: AttributeValue) -> str | None:
-    return None if value else "must not be empty"
-
-
-def _above_zero(value: AttributeValue) -> str | None:
-    return None if isinstance(value, int) and value > 0 else "is not greater than zero"
-
-
-_TRACEPARENT: Final = re.compile(
-    "(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?"
-)
-
-
-def _w3c_traceparent(value: AttributeValue) -> str | None:
-    match = _TRACEPARENT.fullmatch(canonical(value))
-    if match is None or (match[0].startswith("00-") and len(match[0]) != _TRACEPARENT_LENGTH):
-        return "is no traceparent (W3C Trace Context 3.2)"
-    return None
-
-
-#: In characters, of version 00, which has nothing behind the flags.
-_TRACEPARENT_LENGTH: Final = 55
-
-#: A sequence is padded with zeros, so that texts order as numbers do.
-_PADDED_INTEGER: Final = re.compile("-?[0-9]+")
-#: In characters: zeros beyond these serve nothing.
-_MAX_PADDED: Final = 64
-
-
-def _integer_sequence(values: Mapping[str, AttributeValue]) -> tuple[str, str] | None:
-    """With the sequencetype Integer, the sequence is a 32-bit Integer as text."""
-    if values.get("sequencetype") != "Integer":
-        return None
-    text = canonical(values["sequence"])
-    right = _PADDED_INTEGER.fullmatch(text) is not None and len(text) <= _MAX_PADDED
-    if right and types.INTEGER_MIN <= int(text) <= types.INTEGER_MAX:
-        return None
-    return "sequence", "is no Integer of 32 bits, as the sequencetype says"
-
-
-#: https://github.com/cloudevents/spec/tree/main/cloudevents/extensions, one row an attribute.
-PARTITIONING: Final = Extension(
-    "Partitioning", ExtensionAttribute("partitionkey", types.STRING, True, _not_empty)
-)
-DISTRIBUTED_TRACING: Final = Extension(
-    "Distributed Tracing",
-    ExtensionAttribute("traceparent", types.STRING, True, _w3c_traceparent),
-    ExtensionAttribute("tracestate", types.STRING),
-)
-SEQUENCE: Final = Extension(
-    "Sequence",
-    ExtensionAttribute("sequence", types.STRING, True, _not_empty),
-    ExtensionAttribute("sequencetype", types.STRING, False, _not_empty),
-    together=_integer_sequence,
-)
-DATAREF: Final = Extension("Dataref", ExtensionAttribute("dataref", types.URI_REFERENCE))
-SAMPLED_RATE: Final = Extension(
-    "Sampled Rate", ExtensionAttribute("sampledrate", types.INTEGER, True, _above_zero)
-)
-
-#: The extensions above.
-DOCUMENTED: Final = ExtensionRegistry(
-    (PARTITIONING, DISTRIBUTED_TRACING, SEQUENCE, DATAREF, SAMPLED_RATE)
-)

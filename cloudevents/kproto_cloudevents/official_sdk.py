@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, Literal, Protocol
 
-from .data import JSON_NULL
 from .errors import CloudEventError, quoted
-from .event import CloudEvent
-from .types import AttributeInput, AttributeValue, JsonMap, Timestamp, canonical
+from .event.cloud_event import CloudEvent
+from .event.data import JSON_NULL
+from .values.types import AttributeInput, AttributeValue, JsonMap, Timestamp, canonical
 
 __all__ = ["SdkEvent", "from_sdk", "to_sdk"]
 
@@ -88,11 +88,11 @@ def _for_sdk(name: str, value: AttributeValue, event: CloudEvent, *, datetimes: 
         return canonical(value)
     if isinstance(value, str):
         is_time = datetimes and name == event._version.time
-        return _moment(str(value)) if is_time else str(value)
+        return _sdk_moment(str(value)) if is_time else str(value)
     return value
 
 
-def _moment(text: str) -> datetime:
+def _sdk_moment(text: str) -> datetime:
     """The time as a datetime that is the same moment."""
     moment = Timestamp(text).datetime
     fraction = text[19:].lstrip(".").rstrip("zZ").split("+")[0].split("-")[0]

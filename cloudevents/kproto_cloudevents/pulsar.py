@@ -17,16 +17,41 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from .data import JsonText
-from .errors import CloudEventError, UnknownFormatError, UnknownVersionError, quoted
-from .event import CloudEvent, no_event_error
-from .formats import JSON_FORMAT, EventFormat, StructuredMode, event_media_type, read_structured
-from .json_text import compact_json, dump_json, member_texts, parse_json
-from .media_type import parse_media_type
-from .record import DEFAULT, Mode, Profile
-from .types import AttributeValue, JsonMap, canonical
-from .version_tables import ALL_VERSIONS, V1_0, VERSION_ATTRIBUTES, named_version
-from .versions import SpecVersion
+from .binding import (
+    DEFAULT,
+    BindingTerms,
+    Mode,
+    Profile,
+    event_format_named,
+    mode_error,
+    only_as_it_came_error,
+    read_structured,
+    unwritable_error,
+)
+from .errors import (
+    CloudEventError,
+    OpaqueReason,
+    Unknown,
+    UnknownFormatError,
+    UnknownVersionError,
+    quoted,
+    shown,
+    unknown_of,
+)
+from .event.cloud_event import CloudEvent, no_event_error
+from .event.data import JsonText
+from .formats.registry import JSON_FORMAT, EventFormat, event_media_type
+from .values.json_text import (
+    UNIQUE_NAMES_DECODER,
+    compact_json,
+    dump_json,
+    member_texts,
+    parse_json,
+)
+from .values.media_type import CLOUDEVENTS_JSON, parse_media_type
+from .values.types import AttributeValue, JsonMap, canonical, json_of
+from .versions.rules import SpecVersion
+from .versions.tables import ALL_VERSIONS, V1_0, VERSION_ATTRIBUTES, named_version
 
 __all__ = [
     "NotAPulsarEvent",
@@ -45,7 +70,15 @@ CONTENT_TYPE: Final = "CE-ContentType"
 _MODES: Final = ("Pulsar draft 3",)
 _NAMES: Final = ("Pulsar draft 3.1.2.1",)
 _VALUES: Final = ("Pulsar draft 3.1.2.2",)
-_STRUCTURED: Final = StructuredMode(CONTENT_TYPE, "payload", _MODES, ("Pulsar draft 3.2.1",))
+_PULSAR: Final = BindingTerms(
+    system="Pulsar",
+    message="message",
+    content_type=CONTENT_TYPE,
+    document="payload",
+    mode_clauses=_MODES,
+    document_clauses=("Pulsar draft 3.2.1",),
+    batch_clauses=_MODES,
+)
 
 
 class PulsarMessage(NamedTuple):
@@ -69,6 +102,11 @@ class OpaquePulsarEvent(NamedTuple):
     #: Why it cannot be read: its event format or its version is unknown.
     reason: str
 
+    @property
+    def unknown(self) -> Unknown | None:
+        """What is not known here: "format" or "version". None if it was made by hand."""
+        return unknown_of(self.reason)
+
 
 class NotAPulsarEvent(NamedTuple):
     """A message with nothing of CloudEvents about it."""
@@ -77,13 +115,18 @@ class NotAPulsarEvent(NamedTuple):
     reason: str
 
 
-class _ReadFrom(NamedTuple):
+class _Origin(NamedTuple):
     """What an event remembers of the message it was read from."""
 
     message: PulsarMessage
     #: None for binary mode.
     event_format: EventFormat | None
     profile: Profile
+
+    @property
+    def mode(self) -> Mode:
+        """The mode of the message."""
+        return "binary" if self.event_format is None else "structured"
 
 
 # --- reading ------------------------------------------------------------------------------------
@@ -118,7 +161,7 @@ def from_pulsar(
     except (UnknownVersionError, UnknownFormatError) as error:
         if profile.refuse_unknown:
             raise
-        return OpaquePulsarEvent(message, str(error))
+        return OpaquePulsarEvent(message, OpaqueReason.of(error))
     if event is not None:
         return event
     if mode is not None or any(name != CONTENT_TYPE for name in table):
@@ -157,7 +200,7 @@ class _Reading(NamedTuple):
                 return written
             raise CloudEventError(
                 f"{error.reason}; a String stands in quotes",
-                where=_shown(name),
+                where=shown(name),
                 clauses=(*_VALUES, *error.clauses),
             ) from None
         return written if self.bare_values and isinstance(value, int | float) else value
@@ -187,11 +230,11 @@ def _table(properties: Mapping[str, str], profile: Profile) -> dict[str, str]:
         if not profile.any_case_headers:
             table[written] = text
             continue
-        spelled = _SPELLINGS.get(written.lower()) or _respelled(written)
+        spelled = _SPELLINGS.get(written.lower()) or _respelled_property(written)
         if spelled in table:
             raise CloudEventError(
                 "the property is there twice, in different case",
-                where=_shown(written),
+                where=shown(written),
                 clauses=_NAMES,
             )
         table[spelled] = text
@@ -203,7 +246,7 @@ def _is_event_property(name: str, profile: Profile) -> bool:
     return (name.upper() if profile.any_case_headers else name).startswith(PREFIX)
 
 
-def _respelled(written: str) -> str:
+def _respelled_property(written: str) -> str:
     """An extension's property as the draft spells it; what follows the first letter stays."""
     if written.upper().startswith(EXTENSION_PREFIX):
         return EXTENSION_PREFIX + _raised(written[len(EXTENSION_PREFIX) :])
@@ -215,32 +258,24 @@ def _format_name(reading: _Reading, mode: Mode | None) -> str | None:
     if mode == "binary":
         return None
     if mode not in (None, "structured"):
-        raise CloudEventError(f"mode is binary or structured, not {mode!r}", clauses=_MODES)
+        raise mode_error(mode, _PULSAR)
     told = reading.table.get(CONTENT_TYPE, "").strip()
     if told.startswith('"'):
         told = reading.json_string(CONTENT_TYPE) or ""
-    media_type = parse_media_type(told)
-    if media_type is not None and media_type.is_batch_format:
-        raise CloudEventError(
-            "a batch of events cannot be one Pulsar message: send each event by itself",
-            where=CONTENT_TYPE,
-            clauses=_MODES,
-        )
-    if media_type is not None and media_type.is_event_format:
-        return media_type.essence
+    name = event_format_named(parse_media_type(told), _PULSAR)
     # Told to be structured without an event format's content type, it is JSON.
-    return None if mode is None else JSON_FORMAT.media_type
+    return name or (None if mode is None else CLOUDEVENTS_JSON)
 
 
 def _read_structured(reading: _Reading, name: str) -> CloudEvent:
-    event, event_format = read_structured(reading.message.payload, name, _STRUCTURED)
-    event._message = _ReadFrom(reading.message, event_format, reading.profile)
+    event, event_format = read_structured(reading.message.payload, name, _PULSAR)
+    event._message = _Origin(reading.message, event_format, reading.profile)
     return event
 
 
 def _read_binary(reading: _Reading) -> CloudEvent | None:
     """The event in the properties; None when no property names its version."""
-    version = _version(reading)
+    version = _version_of_properties(reading)
     if version is None:
         return None
     attributes: dict[str, Any] = {}
@@ -249,13 +284,13 @@ def _read_binary(reading: _Reading) -> CloudEvent | None:
         if name.startswith(EXTENSION_PREFIX):
             attribute = _lowered(name, EXTENSION_PREFIX)
             if version.extension_map is not None:
-                reading.value(name)  # refuses what is no JSON
+                _check_entry(name, written, reading.value(name), version)
                 entries[attribute] = written
                 continue
             if attribute in version.attributes:
                 raise CloudEventError(
                     f"{attribute} is no extension: its property is {_property_of(attribute)}",
-                    where=_shown(name),
+                    where=shown(name),
                     clauses=_NAMES,
                 )
         else:
@@ -266,7 +301,7 @@ def _read_binary(reading: _Reading) -> CloudEvent | None:
         agrees = attribute == version.content_type and attributes.get(attribute) == value
         if attribute in attributes and not agrees:
             raise CloudEventError(
-                f"the attribute {attribute} is there twice", where=_shown(name), clauses=_NAMES
+                f"the attribute {attribute} is there twice", where=shown(name), clauses=_NAMES
             )
         attributes[attribute] = value
     _add_map(attributes, entries, version, bare_values=reading.bare_values)
@@ -274,11 +309,11 @@ def _read_binary(reading: _Reading) -> CloudEvent | None:
         if name not in attributes:
             raise version.missing_error(_property_of(name), _NAMES)
     message = reading.message
-    read_from = _ReadFrom(message, None, reading.profile)
-    return CloudEvent._decoded(version, attributes, message.payload, None, read_from)
+    origin = _Origin(message, None, reading.profile)
+    return CloudEvent._decoded(version, attributes, message.payload, None, origin)
 
 
-def _version(reading: _Reading) -> SpecVersion | None:
+def _version_of_properties(reading: _Reading) -> SpecVersion | None:
     for attribute in VERSION_ATTRIBUTES:
         name = _property_of(attribute)
         label = reading.json_string(name)
@@ -306,29 +341,38 @@ def _attribute_value(
     reading: _Reading, name: str, attribute: str, version: SpecVersion
 ) -> AttributeValue | None:
     """The checked value of one attribute; None when it is null, which is unset."""
-    spec = version.checked_spec(attribute, _shown(name), _NAMES)
+    where = shown(name)
+    version.checked_spec(attribute, where, _NAMES)
     value = reading.value(name)
     if value is None:
         return None
     if isinstance(value, str):
-        version.check_text(attribute, value, where=_shown(name), clauses=_VALUES)
+        version.check_text(attribute, value, where=where, clauses=_VALUES)
         return value
     if isinstance(value, dict) and version.has_maps:
         value = JsonMap(compact_json(reading.table[name]))
     if not isinstance(value, bool | int | JsonMap):
         raise CloudEventError(
             "the value is no JSON string, boolean or whole number",
-            where=_shown(name),
+            where=where,
             clauses=_VALUES,
         )
-    try:
-        canonical(value)
-        version.check_native(spec.name, value)
-    except CloudEventError as error:
-        raise CloudEventError(
-            error.reason, where=_shown(name), clauses=(*_VALUES, *error.clauses)
-        ) from None
+    version.check_read_native(attribute, value, where=where, clauses=_VALUES)
     return value
+
+
+def _check_entry(name: str, written: str, value: Any, version: SpecVersion) -> None:
+    """Refuse an entry of the map of extensions in which a name is there twice."""
+    if not isinstance(value, dict | list):
+        return
+    try:
+        parse_json(written, UNIQUE_NAMES_DECODER)
+    except CloudEventError:
+        raise CloudEventError(
+            f"{quoted(written)} has a name twice",
+            where=shown(name),
+            clauses=(*_VALUES, version.clause("Map")),
+        ) from None
 
 
 def _add_map(
@@ -373,21 +417,17 @@ def to_pulsar(
     if isinstance(event, CloudEvent):
         message = _message_of(event, mode, event_format, repeat_attributes)
     elif not isinstance(event, OpaquePulsarEvent | NotAPulsarEvent):
-        raise CloudEventError(
-            f"{type(event).__name__} is no event to be written: pass what from_pulsar gave, or "
-            "send the message itself",
-            clauses=_MODES,
-        )
+        raise unwritable_error(event, _PULSAR)
     elif mode is None and event_format is None:
         message = event.message
     else:
-        raise CloudEventError(f"it goes out only as it came in: {event.reason}", clauses=_MODES)
+        raise only_as_it_came_error(event.reason, _PULSAR)
     added = {} if properties is None else _checked_message(properties, None).properties
     for name in added:
         if name.upper().startswith(PREFIX):
             raise CloudEventError(
                 "the property belongs to the event: set the attribute instead",
-                where=_shown(name),
+                where=shown(name),
                 clauses=_NAMES,
             )
     return PulsarMessage({**message.properties, **added}, message.payload)
@@ -400,39 +440,39 @@ def pulsar_message(event: CloudEvent) -> PulsarMessage | None:
     """
     if not isinstance(event, CloudEvent):
         raise no_event_error(event)
-    read_from = event._message
-    if not isinstance(read_from, _ReadFrom):
+    origin = event._message
+    if not isinstance(origin, _Origin):
         return None
-    return PulsarMessage(dict(read_from.message.properties), read_from.message.payload)
+    return PulsarMessage(dict(origin.message.properties), origin.message.payload)
 
 
 def _message_of(
     event: CloudEvent, mode: Mode | None, event_format: EventFormat | None, repeat_attributes: bool
 ) -> PulsarMessage:
-    read_from = event._message if isinstance(event._message, _ReadFrom) else None
-    was = None if read_from is None else read_from.event_format
+    origin = event._message if isinstance(event._message, _Origin) else None
+    was = None if origin is None else origin.event_format
     if mode is None:
         mode = "binary" if was is None else "structured"
     if mode == "binary":
-        if read_from is not None and was is None:
-            return read_from.message
+        if origin is not None and was is None:
+            return origin.message
         written = _properties_of(event)
         payload = event.data_bytes()
     elif mode == "structured":
         if was is not None and event_format in (None, was) and not repeat_attributes:
-            assert read_from is not None
-            return read_from.message
+            assert origin is not None
+            return origin.message
         chosen = event_format or JSON_FORMAT
         media_type = event_media_type(chosen)
         payload = chosen.write(event)
         written = _properties_of(event) if repeat_attributes else {}
         written[CONTENT_TYPE] = dump_json(media_type)
     else:
-        raise CloudEventError(f"mode is binary or structured, not {mode!r}", clauses=_MODES)
+        raise mode_error(mode, _PULSAR)
     # Properties that were not the event's to its reader go with it from one mode to the other.
-    if read_from is not None:
-        for name, text in read_from.message.properties.items():
-            if not _is_event_property(name, read_from.profile):
+    if origin is not None:
+        for name, text in origin.message.properties.items():
+            if not _is_event_property(name, origin.profile):
                 written[name] = text
     return PulsarMessage(written, payload)
 
@@ -447,9 +487,9 @@ def _properties_of(event: CloudEvent) -> dict[str, str]:
         elif attribute == version.data_encoding and event._data is not None:
             continue  # The payload is the data as it is: never encoded, so never said to be.
         elif attribute in version.attributes or version.extension_map is not None:
-            written[_property_of(attribute)] = _json_of(value)
+            written[_property_of(attribute)] = json_of(value)
         else:
-            written[_property_of(attribute, EXTENSION_PREFIX)] = _json_of(value)
+            written[_property_of(attribute, EXTENSION_PREFIX)] = json_of(value)
     if type(event._data) is JsonText and version.content_type not in event._attributes:
         # JSON implies its content type; no other form does (JSON format 3.1.2).
         written[_property_of(version.content_type)] = '"application/json"'
@@ -487,12 +527,6 @@ def _check_read_as_binary(event: CloudEvent) -> None:
         )
 
 
-def _json_of(value: AttributeValue) -> str:
-    if isinstance(value, bool | int | JsonMap):
-        return canonical(value)
-    return dump_json(canonical(value))
-
-
 # --- names --------------------------------------------------------------------------------------
 
 
@@ -510,15 +544,10 @@ def _lowered(name: str, prefix: str) -> str:
     if "a" <= first <= "z" or not first:
         raise CloudEventError(
             f"after {prefix} stands a name whose first letter is upper case",
-            where=_shown(name),
+            where=shown(name),
             clauses=_NAMES,
         )
     return (first.lower() if first.isascii() else first) + name[len(prefix) + 1 :]
-
-
-def _shown(name: str) -> str:
-    """A property's name as an error's place: quoted when it is long or not plain."""
-    return name if name.isascii() and name.isprintable() and len(name) < 48 else quoted(name)
 
 
 #: The properties of the attributes that versions define, by their lower-case spelling.

@@ -13,8 +13,8 @@ import enum
 import re
 from typing import Any, Final
 
-from .errors import CloudEventError, quoted
-from .json_text import (
+from ..errors import CloudEventError, quoted
+from ..values.json_text import (
     COMPARING_DECODER,
     dump_json,
     escape_ascii,
@@ -22,8 +22,8 @@ from .json_text import (
     raw_decode,
     value_end,
 )
-from .media_type import MediaType, parse_media_type
-from .types import base64_bytes
+from ..values.media_type import MediaType, parse_media_type
+from ..values.types import base64_bytes
 
 __all__ = [
     "JSON_NULL",
@@ -220,7 +220,8 @@ def as_json_text(data: bytes, content_type: str | None) -> str | None:
     try:
         text = _decode_json(data, content_type)
         parse_json(text)
-    except CloudEventError:
+        text.encode()  # some charsets have unpaired surrogates, which no document has
+    except (CloudEventError, UnicodeError):
         return None
     return text.strip(" \t\n\r")
 

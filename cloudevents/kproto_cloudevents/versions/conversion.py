@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
-from .errors import CloudEventError, quoted
-from .json_text import compact_json, dump_json, member_texts, skip_blanks
-from .types import AttributeValue, JsonMap, canonical
-from .versions import SpecVersion
+from ..errors import CloudEventError, quoted
+from ..values.json_text import compact_json, dump_json, member_texts, skip_blanks
+from ..values.types import AttributeValue, JsonMap, canonical, json_of
+from .rules import SpecVersion
 
 __all__ = ["attributes_in", "entries_of"]
 
@@ -46,25 +46,27 @@ def attributes_in(
             continue
         new_name = rename.get(name, usual_name)
         if new_name is None:
-            reasons.append(f"{_shown(name)} (it has another meaning, or none, there)")
+            reasons.append(f"{_shown_attribute(name)} (it has another meaning, or none, there)")
             continue
         if value is None:
-            reasons.append(f"{_shown(name)} (an array or a fraction is no attribute value)")
+            reasons.append(
+                f"{_shown_attribute(name)} (an array or a fraction is no attribute value)"
+            )
             continue
         # The entries of a map may have any name.
         entry = target.extension_map is not None and new_name not in target.attributes
         into = entries if entry else carried
         if new_name in into:
-            reasons.append(f"{_shown(name)} ({new_name} is there already)")
+            reasons.append(f"{_shown_attribute(name)} ({new_name} is there already)")
             continue
         try:
             if not entry:
                 target.checked_spec(new_name, new_name)
             into[new_name] = target.checked_value(new_name, value)
         except CloudEventError as error:
-            reasons.append(f"{_shown(name)} ({error})")
+            reasons.append(f"{_shown_attribute(name)} ({error})")
     if target.extension_map is not None and entries:
-        parts = [f"{dump_json(name)}:{_json_of(held)}" for name, held in entries.items()]
+        parts = [f"{dump_json(name)}:{json_of(held)}" for name, held in entries.items()]
         carried[target.extension_map] = JsonMap(f"{{{','.join(parts)}}}")
     return carried, reasons
 
@@ -121,11 +123,5 @@ def _free(name: str, target: SpecVersion) -> str | None:
     return None if name in target.attributes else name
 
 
-def _json_of(value: AttributeValue) -> str:
-    if isinstance(value, bool | int | JsonMap):
-        return canonical(value)
-    return dump_json(canonical(value))
-
-
-def _shown(name: str) -> str:
+def _shown_attribute(name: str) -> str:
     return name if name.isidentifier() else quoted(name)

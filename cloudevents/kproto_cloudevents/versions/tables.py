@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from . import types
-from .errors import CloudEventError, UnknownVersionError, quoted
-from .media_type import parse_media_type
-from .types import AttributeType
-from .versions import AttributeSpec, Fault, SpecVersion, of_type
+from ..errors import CloudEventError, UnknownVersionError, quoted
+from ..values import types
+from ..values.media_type import parse_media_type
+from ..values.types import AttributeType
+from .rules import AttributeSpec, Fault, SpecVersion, of_type
 
 __all__ = [
     "ALL_VERSIONS",

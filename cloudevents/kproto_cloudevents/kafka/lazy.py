@@ -6,15 +6,28 @@ checked; `event()` reads and checks the whole. Rules and errors are those of the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from .errors import CloudEventError, UnknownVersionError
-from .event import CloudEvent
-from .headers import CONTENT_TYPE, binary_version, by_name, read_attribute
-from .kafka import FORMAT_NAMES, format_name, from_kafka, shape_fault
-from .record import DEFAULT, Header, KafkaRecord, NotAnEvent, OpaqueEvent, Profile
-from .types import Timestamp
-from .versions import SpecVersion
+from ..binding import DEFAULT, Mode, Profile
+from ..errors import CloudEventError, UnknownVersionError
+from ..event.cloud_event import CloudEvent
+from ..values.types import Timestamp
+from ..versions.rules import SpecVersion
+from .headers import (
+    CONTENT_TYPE,
+    CURRENT_HEADER,
+    CURRENT_VERSIONS,
+    attribute_names,
+    binary_version,
+    by_name,
+    has_attribute,
+    read_attribute,
+)
+from .modes import FORMAT_NAMES, format_name
+from .outcomes import NotAnEvent, OpaqueEvent
+from .reading import from_kafka
+from .record import Header, KafkaRecord, check_shape
 
 __all__ = ["LazyEvent", "lazy_from_kafka"]
 
@@ -22,27 +35,55 @@ __all__ = ["LazyEvent", "lazy_from_kafka"]
 class LazyEvent:
     """An event in a record of binary mode; each attribute is read and checked when asked for."""
 
-    __slots__ = ("_key", "_profile", "_table", "_version", "headers", "value")
+    __slots__ = ("_profile", "_table", "_version", "headers", "key", "value")
 
+    #: The key of the record; None is null.
+    key: bytes | None
     #: The value of the record, which is the data; None when there is no data.
     value: bytes | None
     #: The headers of the record.
     headers: tuple[Header, ...]
-    _key: bytes | None
     _profile: Profile
     _table: Mapping[str, bytes | None]
     _version: SpecVersion
 
     def get(self, name: str) -> str | None:
         """The text of an attribute; None when it is unset. Raises CloudEventError."""
-        return read_attribute(self._table, self._version, name)
+        try:
+            return read_attribute(self._table, self._version, name)
+        except (TypeError, AttributeError):
+            check_shape(self.key, self.value, self.headers)
+            raise
 
     def __getitem__(self, name: str) -> str:
         """The text of an attribute. Raises CloudEventError, KeyError when it is unset."""
-        text = read_attribute(self._table, self._version, name)
+        text = self.get(name)
         if text is None:
             raise KeyError(name)
         return text
+
+    def __contains__(self, name: object) -> bool:
+        """True when an attribute is set; its value is not looked at."""
+        return has_attribute(self._table, self._version, name)
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the attributes that are set, in order. Raises CloudEventError."""
+        return iter(self.keys())
+
+    def __len__(self) -> int:
+        return len(self.keys())
+
+    def keys(self) -> tuple[str, ...]:
+        """The names of the attributes that are set, in order. Raises CloudEventError."""
+        try:
+            return attribute_names(self._table, self._version)
+        except (TypeError, AttributeError):
+            check_shape(self.key, self.value, self.headers)
+            raise
+
+    def items(self) -> tuple[tuple[str, str], ...]:
+        """Every attribute that is set, name and text, in order. Raises CloudEventError."""
+        return tuple((name, self[name]) for name in self.keys())
 
     @property
     def specversion(self) -> str:
@@ -81,19 +122,40 @@ class LazyEvent:
         """The media type of the data."""
         return self.get(self._version.content_type)
 
+    @property
+    def data(self) -> bytes | None:
+        """The data, as in `CloudEvent.data`: the value of the record."""
+        return self.value
+
+    @property
+    def mode(self) -> Mode:
+        """The mode of the record, always binary."""
+        return "binary"
+
     def event(self) -> CloudEvent:
         """The whole event, every rule checked. Raises CloudEventError."""
-        event = from_kafka(self._key, self.value, self.headers, profile=self._profile)
+        event = from_kafka(self.key, self.value, self.headers, profile=self._profile)
         if isinstance(event, CloudEvent):
             return event
         raise AssertionError("the version and the mode have been read already")
 
     def record(self) -> KafkaRecord:
         """The record, to forward it as it is."""
-        return KafkaRecord(self._key, self.value, self.headers)
+        return KafkaRecord(self.key, self.value, self.headers)
+
+    def to_kafka_record(self, mode: Any = None, **options: Any) -> Any:
+        """The record of the whole event; see `CloudEvent.to_kafka_record`.
+
+        Raises CloudEventError also for what `event` refuses; `record` checks nothing.
+        """
+        return self.event().to_kafka_record(mode, **options)
 
     def _required(self, name: str) -> str:
-        text = read_attribute(self._table, self._version, name)
+        try:
+            text = read_attribute(self._table, self._version, name)
+        except (TypeError, AttributeError):
+            check_shape(self.key, self.value, self.headers)
+            raise
         if text is None:
             raise self._version.missing_error(f"ce_{name}", ("Kafka binding 3.2.3",))
         return text
@@ -114,6 +176,10 @@ def lazy_from_kafka(
     A record of structured mode is read as a whole. Outcomes and errors are otherwise those of
     `from_kafka`, except that errors in attributes come when these are asked for.
     """
+    if (value.__class__ is not bytes and value is not None) or (
+        key.__class__ is not bytes and key is not None
+    ):
+        check_shape(key, value, headers)  # lets subclasses of bytes pass
     try:
         kept = () if headers is None else tuple(headers)
         table = dict(kept)
@@ -123,21 +189,23 @@ def lazy_from_kafka(
         name = FORMAT_NAMES.get(content_type)
         if name is None:
             name = format_name(content_type, None)
-        version = None if name else binary_version(table)
+        if name:
+            version = None
+        else:
+            # The usual version without a call.
+            version = CURRENT_VERSIONS.get(table.get(CURRENT_HEADER)) or binary_version(table)
     except UnknownVersionError:
         return from_kafka(key, value, headers, profile=profile)
     except CloudEventError:
         raise
     except (TypeError, ValueError, AttributeError):
-        fault = shape_fault(key, value, headers)
-        if fault is None:
-            raise
-        raise CloudEventError(fault) from None
+        check_shape(key, value, headers)
+        raise
     if version is None:
         # Structured mode, or no event: nothing to be lazy about.
         return from_kafka(key, value, headers, profile=profile)
     event = LazyEvent.__new__(LazyEvent)
-    event._key = key
+    event.key = key
     event.value = value
     event.headers = kept
     event._table = table

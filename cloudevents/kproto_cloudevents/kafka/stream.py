@@ -14,19 +14,12 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterable, Sequence
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from .errors import CloudEventError
-from .event import CloudEvent
-from .kafka import from_kafka
-from .record import (
-    DEFAULT,
-    Header,
-    InvalidEvent,
-    KafkaRecord,
-    Mode,
-    NotAnEvent,
-    OpaqueEvent,
-    Profile,
-)
+from ..binding import DEFAULT, Mode, Profile
+from ..errors import CloudEventError
+from ..event.cloud_event import CloudEvent
+from .outcomes import InvalidEvent, NotAnEvent, OpaqueEvent, invalid_event
+from .reading import from_kafka
+from .record import Header
 
 __all__ = ["ReadableRecord", "Received", "events"]
 
@@ -87,5 +80,4 @@ def _outcome(
     try:
         return from_kafka(key, value, headers, mode=mode, profile=profile)
     except CloudEventError as error:
-        kept = tuple(headers) if isinstance(headers, Sequence) else ()
-        return InvalidEvent(KafkaRecord(key, value, kept), error)
+        return invalid_event(key, value, headers, error)

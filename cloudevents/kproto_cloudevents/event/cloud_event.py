@@ -4,23 +4,46 @@ An event holds what was written: an attribute read from a header is its text, on
 keeps its type. Nothing is invented: id and time are never made up. The module knows no header and
 no event format; what an event was read from is kept for the binding that read it, so that an
 event can be written back byte for byte.
+
+An event also says itself which Kafka record it is (`to_kafka_record`), because clients ask it so.
+How, only the binding knows, which stands above and is not imported here: the package's
+`__init__`, which stands above both and runs before any module can be used, gives it to the class.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import (
+    Callable,
+    Collection,
+    ItemsView,
+    Iterator,
+    KeysView,
+    Mapping,
+    ValuesView,
+)
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
+from ..errors import CloudEventError, quoted
+from ..values.types import (
+    MAP,
+    TIMESTAMP,
+    AttributeInput,
+    AttributeValue,
+    Timestamp,
+    canonical,
+    same_map,
+    same_moment,
+)
+from ..versions.conversion import attributes_in, entries_of
+from ..versions.rules import SpecVersion
+from ..versions.tables import V1_0, named_version, spec_version, version_attribute
 from . import data as event_data
-from .conversion import attributes_in, entries_of
 from .data import Data
-from .errors import CloudEventError, quoted
-from .types import AttributeInput, AttributeValue, Timestamp, canonical
-from .version_tables import V1_0, named_version, spec_version, version_attribute
-from .versions import SpecVersion
 
-__all__ = ["CloudEvent", "no_event_error"]
+__all__ = ["CloudEvent", "Mode", "no_event_error"]
+
+Mode: TypeAlias = Literal["binary", "structured"]
 
 
 class _Keep:
@@ -45,7 +68,8 @@ class CloudEvent:
     Raises CloudEventError for every breach of the version's rules.
 
     Two events are equal when they have the same attributes, whatever their order and whether a
-    value is native or its canonical string, and the same data.
+    value is native or its canonical string, and the same data. Times are the same when the moment
+    is, and Maps, which versions before 1.0 have, when the JSON value is.
     """
 
     __slots__ = ("_attributes", "_data", "_document", "_message", "_version")
@@ -59,6 +83,9 @@ class CloudEvent:
     _message: object | None
     _version: SpecVersion
 
+    #: `to_kafka` of the binding, as a method; the package's `__init__` gives it.
+    _to_kafka: ClassVar[Callable[..., Any]]
+
     def __init__(
         self,
         attributes: Mapping[str, AttributeInput] | None = None,
@@ -67,13 +94,15 @@ class CloudEvent:
         data: Any = None,
         **named: AttributeInput,
     ) -> None:
-        try:
-            given = {**(attributes or {}), **named}
-        except TypeError as error:
-            raise _no_mapping_error(attributes) from error
+        if attributes is None:
+            given = named
+        elif attributes.__class__ is dict:
+            given = {**attributes, **named}
+        else:
+            given = _given({}, attributes, named)
         version = _version_of(given)
         self._version = version
-        self._attributes = _checked(given, version)
+        self._attributes = _checked_attributes(given, version)
         if version.data_encoding in self._attributes and data is not None:
             data = _said_to_be_base64(data, version)
         self._data = event_data.from_value(data, self.datacontenttype)
@@ -152,6 +181,15 @@ class CloudEvent:
         return text
 
     @property
+    def mode(self) -> Mode | None:
+        """The mode of the message that the event was read from; None for one made otherwise."""
+        if self._message is None:
+            return None
+        # A plain tuple, which is cheaper to make, is a record of binary mode.
+        mode: Mode = getattr(self._message, "mode", "binary")
+        return mode
+
+    @property
     def attributes(self) -> Mapping[str, AttributeValue]:
         """Every attribute that is set, in order; a read-only view."""
         return MappingProxyType(self._attributes)
@@ -182,6 +220,21 @@ class CloudEvent:
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._attributes)
+
+    def __len__(self) -> int:
+        return len(self._attributes)
+
+    def keys(self) -> KeysView[str]:
+        """The names of the attributes that are set, in order; `dict(event)` has the values too."""
+        return self._attributes.keys()
+
+    def items(self) -> ItemsView[str, AttributeValue]:
+        """Every attribute that is set, name and value, in order."""
+        return self._attributes.items()
+
+    def values(self) -> ValuesView[AttributeValue]:
+        """The values of the attributes that are set, in order."""
+        return self._attributes.values()
 
     def _text(self, name: str) -> str | None:
         text: str | None = self._attributes.get(name)
@@ -230,10 +283,7 @@ class CloudEvent:
 
         The copy is a new event: writing it does not repeat the bytes this one was read from.
         """
-        try:
-            changed = {**self._attributes, **(attributes or {}), **named}
-        except TypeError as error:
-            raise _no_mapping_error(attributes) from error
+        changed = _given(self._attributes, attributes, named)
         if isinstance(data, _Keep):
             return CloudEvent(changed, data=self._data_in(changed, self._version))
         return CloudEvent(changed, data=data)
@@ -278,15 +328,12 @@ class CloudEvent:
 
         For clients that send what has this method, and know nothing else of events.
         """
-        from .kafka import to_kafka  # which stands on this module
-
-        return to_kafka(self, mode, **options)
+        return self._to_kafka(mode, **options)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, CloudEvent):
             return NotImplemented
-        # Canonical strings, because Python holds True and 1 to be equal.
-        return _canonical_of(self._attributes) == _canonical_of(other._attributes) and (
+        return _same_attributes(self, other) and (
             event_data.equal(self._data, other._data, self.datacontenttype)
         )
 
@@ -299,7 +346,24 @@ class CloudEvent:
         return f"CloudEvent({', '.join(shown)})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (self._attributes, self._data, self._document, self._message)
+        return _rebuild_event, (self._attributes, self._data, self._document, self._message)
+
+
+def _given(
+    held: Mapping[str, AttributeInput],
+    attributes: Mapping[str, AttributeInput] | None,
+    named: Mapping[str, AttributeInput],
+) -> dict[str, AttributeInput]:
+    """What is held, then the attributes, then the named ones, the later over the earlier."""
+    if attributes is None:
+        return {**held, **named}
+    # An event, whole or lazy, is more than its attributes: dict() of it says what is meant.
+    if attributes.__class__ is not dict and hasattr(attributes, "to_kafka_record"):
+        raise _no_mapping_error(attributes)
+    try:
+        return {**held, **attributes, **named}
+    except TypeError as error:
+        raise _no_mapping_error(attributes) from error
 
 
 def _no_mapping_error(attributes: object) -> CloudEventError:
@@ -333,7 +397,7 @@ def _version_of(given: Mapping[str, AttributeInput]) -> SpecVersion:
     return named_version(attribute, canonical(given[attribute]), where=attribute)
 
 
-def _checked(
+def _checked_attributes(
     given: Mapping[str, AttributeInput], version: SpecVersion
 ) -> dict[str, AttributeValue]:
     """The attributes as an event holds them, the version first where it was left out."""
@@ -354,6 +418,32 @@ def _checked(
     return version.with_map(attributes)
 
 
+def _same_attributes(one: CloudEvent, other: CloudEvent) -> bool:
+    # Canonical strings, because Python holds True and 1 to be equal.
+    texts, others = _canonical_of(one._attributes), _canonical_of(other._attributes)
+    return texts == others or (
+        texts.keys() == others.keys()
+        and one._version is other._version
+        and all(
+            text == others[name] or _same_value(name, text, others[name], one._version)
+            for name, text in texts.items()
+        )
+    )
+
+
+def _same_value(name: str, text: str, other: str, version: SpecVersion) -> bool:
+    """True when two texts are the same value of an attribute: a moment, a Map.
+
+    A header does not say that an extension is a Map: in versions that have them, what is one is.
+    """
+    spec = version.attributes.get(name)
+    if spec is None:
+        return version.has_maps and same_map(text, other)
+    if spec.type is MAP:
+        return same_map(text, other)
+    return spec.type is TIMESTAMP and same_moment(text, other)
+
+
 def _canonical_of(attributes: Mapping[str, AttributeValue]) -> dict[str, str]:
     return {
         name: value if type(value) is str else canonical(value)
@@ -361,7 +451,7 @@ def _canonical_of(attributes: Mapping[str, AttributeValue]) -> dict[str, str]:
     }
 
 
-def _rebuild(
+def _rebuild_event(
     attributes: dict[str, AttributeValue],
     data: Data,
     document: bytes | None,

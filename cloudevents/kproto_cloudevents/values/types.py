@@ -13,13 +13,21 @@ the text exactly as it was written. This module knows no attribute, version or b
 from __future__ import annotations
 
 import binascii
+import operator
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
+from json.encoder import encode_basestring
 from typing import Any, Final, NamedTuple
 
-from .errors import CloudEventError, quoted
-from .json_text import JSON_DECODER, UNIQUE_NAMES_DECODER, dump_json, parse_json
+from ..errors import CloudEventError, quoted
+from .json_text import (
+    COMPARING_DECODER,
+    JSON_DECODER,
+    UNIQUE_NAMES_DECODER,
+    dump_json,
+    parse_json,
+)
 
 __all__ = [
     "BINARY",
@@ -42,7 +50,11 @@ __all__ = [
     "UriReference",
     "base64_bytes",
     "canonical",
+    "exact_moment",
+    "json_of",
     "native",
+    "same_map",
+    "same_moment",
     "type_of",
 ]
 
@@ -69,9 +81,46 @@ class UriReference(str):
 
 
 class Timestamp(str):
-    """An attribute value of type Timestamp: the RFC 3339 text as it was written."""
+    """An attribute value of type Timestamp: the RFC 3339 text as it was written.
+
+    With an aware datetime it compares by the moment, exactly, and never equals one without an
+    offset; with texts it compares as the text it is, which is also what its hash is of.
+    """
 
     __slots__ = ()
+
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, datetime):
+            return other.utcoffset() is not None and exact_moment(self) == _exact_of(other)
+        return str.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other if isinstance(other, datetime) else str.__ne__(self, other)
+
+    def __lt__(self, other: object) -> bool:
+        return self._ordered(other, operator.lt)
+
+    def __le__(self, other: object) -> bool:
+        return self._ordered(other, operator.le)
+
+    def __gt__(self, other: object) -> bool:
+        return self._ordered(other, operator.gt)
+
+    def __ge__(self, other: object) -> bool:
+        return self._ordered(other, operator.ge)
+
+    def _ordered(self, other: object, holds: Callable[[Any, Any], bool]) -> bool:
+        """Compare with a datetime by the moment, with a text by the texts."""
+        if not isinstance(other, datetime):
+            return holds(str(self), other)
+        if other.utcoffset() is None:
+            raise TypeError("a Timestamp cannot be ordered with a datetime without a UTC offset")
+        moment = exact_moment(self)
+        if moment is None:
+            raise _no_timestamp_error(self)
+        return holds(moment, _exact_of(other))
 
     @classmethod
     def from_datetime(cls, moment: datetime) -> Timestamp:
@@ -108,9 +157,7 @@ class Timestamp(str):
         """
         match = _TIMESTAMP.fullmatch(self)
         if match is None or _timestamp_fault(self) is not None:
-            raise CloudEventError(
-                f"{quoted(self)} is not RFC 3339", clauses=('CloudEvents 1.0 "Timestamp"',)
-            )
+            raise _no_timestamp_error(self)
         try:
             return _moment(match)
         except (ValueError, OverflowError):
@@ -178,6 +225,15 @@ def canonical(value: AttributeInput) -> str:
         f"{type(value).__name__} is no attribute value: use str, bool, int, bytes or datetime",
         clauses=('CloudEvents 1.0 "Type System"',),
     )
+
+
+def json_of(value: AttributeValue) -> str:
+    """The JSON of an attribute's value: a Boolean, an Integer and a Map as they are, else a string.
+
+    Raises CloudEventError as `canonical` does.
+    """
+    text = canonical(value)
+    return text if isinstance(value, bool | int | JsonMap) else encode_basestring(text)
 
 
 def native(value: AttributeInput) -> AttributeValue:
@@ -387,6 +443,64 @@ def _moment(match: re.Match[str]) -> datetime:
         tzinfo=zone,
     )
     return moment + timedelta(minutes=1) if leap else moment
+
+
+#: A moment exactly, ordered as time goes: the minute in UTC, counted from the year 0, the second,
+#: which a leap second makes 60, and the digits of the fraction without zeros at the end.
+Moment = tuple[int, int, str]
+
+_MINUTES_OF_DAY: Final = 24 * 60
+_DAYS_OF_400_YEARS: Final = 146_097
+_YEAR_ONE: Final = datetime(1, 1, 1, tzinfo=UTC)
+
+
+def exact_moment(text: str) -> Moment | None:
+    """The moment of a time in RFC 3339, of any year and any precision; None for other text."""
+    match = _TIMESTAMP.fullmatch(text)
+    if match is None or _timestamp_fault(text) is not None:
+        return None
+    # The calendar repeats every 400 years, and Python's has no year 0.
+    cycles, year = divmod(int(match["year"]), 400)
+    day = date(400 + year, int(match["month"]), int(match["day"])).toordinal()
+    day += (cycles - 1) * _DAYS_OF_400_YEARS
+    minute = int(match["hour"]) * 60 + int(match["minute"]) - _offset_minutes(match)
+    fraction = (match["fraction"] or "").rstrip("0")
+    return day * _MINUTES_OF_DAY + minute, int(match["second"]), fraction
+
+
+def _exact_of(moment: datetime) -> Moment:
+    """The moment of an aware datetime."""
+    # The clock where it is, then its offset: some first and last hours have no datetime in UTC.
+    since = moment.replace(tzinfo=UTC) - _YEAR_ONE - (moment.utcoffset() or timedelta())
+    minute, rest = divmod(since, timedelta(minutes=1))
+    digits = f"{rest.microseconds:06}".rstrip("0")
+    return minute + _YEAR_ONE.toordinal() * _MINUTES_OF_DAY, rest.seconds, digits
+
+
+def _no_timestamp_error(text: str) -> CloudEventError:
+    return CloudEventError(
+        f"{quoted(text)} is not RFC 3339", clauses=('CloudEvents 1.0 "Timestamp"',)
+    )
+
+
+# --- two texts, one value -----------------------------------------------------------------------
+
+
+def same_moment(one: str, other: str) -> bool:
+    """True when two texts are times, and the same moment, whatever their offset."""
+    moment = exact_moment(one)
+    return moment is not None and moment == exact_moment(other)
+
+
+def same_map(one: str, other: str) -> bool:
+    """True when two texts are Maps, and the same JSON value: order and spelling do not count."""
+    if _map_fault(one) is not None or _map_fault(other) is not None:
+        return False
+    try:
+        same: bool = parse_json(one, COMPARING_DECODER) == parse_json(other, COMPARING_DECODER)
+    except RecursionError:
+        return False
+    return same
 
 
 # --- the table ----------------------------------------------------------------------------------

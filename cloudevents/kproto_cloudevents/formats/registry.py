@@ -9,18 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from .errors import CloudEventError, UnknownFormatError, quoted
-from .event import CloudEvent
+from ..errors import CloudEventError, quoted
+from ..event.cloud_event import CloudEvent
+from ..values.media_type import CLOUDEVENTS_JSON, parse_media_type
 from .json_format import from_json, to_json
-from .media_type import CLOUDEVENTS_JSON, parse_media_type
 
 __all__ = [
     "JSON_FORMAT",
     "EventFormat",
-    "StructuredMode",
     "event_media_type",
     "find_format",
-    "read_structured",
     "register_format",
 ]
 
@@ -75,38 +73,3 @@ def event_media_type(event_format: EventFormat) -> str:
 def find_format(media_type: str) -> EventFormat | None:
     """The format of a media type (`type/subtype` in lower case), or None."""
     return _FORMATS.get(media_type)
-
-
-class StructuredMode(NamedTuple):
-    """What a binding calls the parts of a message in structured mode, and where it says so."""
-
-    #: The header or property that names the event format.
-    content_type: str
-    #: The part that is the event's document.
-    document: str
-    format_clauses: tuple[str, ...]
-    document_clauses: tuple[str, ...]
-
-
-def read_structured(
-    document: bytes | None, media_type: str, names: StructuredMode
-) -> tuple[CloudEvent, EventFormat]:
-    """Read the event that is a whole message, and say in which format it was.
-
-    Raises UnknownFormatError for a media type that is not registered, CloudEventError for a null
-    document and for all that the format refuses.
-    """
-    event_format = find_format(media_type)
-    if event_format is None:
-        raise UnknownFormatError(
-            f"the event format {quoted(media_type)} is not known here",
-            where=names.content_type,
-            clauses=names.format_clauses,
-        )
-    if document is None:
-        raise CloudEventError(
-            f"a structured event is never null: the event stands in the {names.document}",
-            where=names.document,
-            clauses=names.document_clauses,
-        )
-    return event_format.read(document), event_format

@@ -12,7 +12,7 @@ import re
 from decimal import Decimal
 from typing import Any, Final, NoReturn
 
-from .errors import CloudEventError
+from ..errors import CloudEventError
 
 __all__ = [
     "COMPARING_DECODER",

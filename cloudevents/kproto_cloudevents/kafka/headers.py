@@ -9,38 +9,42 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from .data import JsonText
-from .errors import MAX_SHOWN, CloudEventError, quoted
-from .event import CloudEvent
-from .media_type import parse_media_type
-from .record import DEFAULT, Header, Profile
-from .types import canonical
-from .version_tables import (
-    ALL_VERSIONS,
-    V1_0,
-    VERSION_ATTRIBUTES,
-    named_version,
-    version_attribute,
-)
-from .versions import (
+from ..binding import DEFAULT, Profile
+from ..errors import MAX_SHOWN, CloudEventError, quoted, shown
+from ..event.cloud_event import CloudEvent
+from ..event.data import JsonText
+from ..values.media_type import parse_media_type
+from ..values.types import canonical
+from ..versions.rules import (
     REMEMBERED_LENGTH,
     REMEMBERED_NAMES,
     REMEMBERED_VALUES,
     AttributeSpec,
     SpecVersion,
 )
+from ..versions.tables import (
+    ALL_VERSIONS,
+    V1_0,
+    VERSION_ATTRIBUTES,
+    named_version,
+    version_attribute,
+)
+from .record import Header
 
 __all__ = [
     "CONTENT_TYPE",
+    "CURRENT_HEADER",
+    "CURRENT_VERSIONS",
     "PREFIX",
+    "attribute_names",
     "binary_version",
     "by_name",
+    "has_attribute",
     "has_event_header",
     "is_event_header",
     "missing_version_error",
     "read_attribute",
     "read_headers",
-    "shown",
     "write_headers",
 ]
 
@@ -81,7 +85,7 @@ def by_name(headers: tuple[Header, ...], profile: Profile) -> dict[str, bytes | 
             where=shown(repeated),
             clauses=(*_BINARY_HEADERS, 'CloudEvents 1.0 "Context Attributes"'),
         )
-    return _respelled(table) if profile.any_case_headers else table
+    return _respelled_table(table) if profile.any_case_headers else table
 
 
 def _names_event_format(content_type: bytes | None) -> bool:
@@ -95,10 +99,10 @@ def _names_event_format(content_type: bytes | None) -> bool:
     return media_type is not None and (media_type.is_event_format or media_type.is_batch_format)
 
 
-def _respelled(table: dict[str, bytes | None]) -> dict[str, bytes | None]:
+def _respelled_table(table: dict[str, bytes | None]) -> dict[str, bytes | None]:
     """The table with the names of camelCase attributes as their version spells them."""
     for mark, spelled in _SPELLINGS.items():
-        if table.get(mark) is not None and table.get(_CURRENT_HEADER) is None:
+        if table.get(mark) is not None and table.get(CURRENT_HEADER) is None:
             return {spelled.get(name, name): raw for name, raw in table.items()}
     return table
 
@@ -129,7 +133,7 @@ class _HeaderReader(NamedTuple):
 
 def binary_version(table: Mapping[str, bytes | None]) -> SpecVersion | None:
     """The version that the headers name; None when they name none."""
-    known = _CURRENT_VERSIONS.get(table.get(_CURRENT_HEADER))
+    known = CURRENT_VERSIONS.get(table.get(CURRENT_HEADER))
     if known is not None:
         return known
     attribute = version_attribute(table, PREFIX)
@@ -155,7 +159,7 @@ def read_headers(table: Mapping[str, bytes | None], version: SpecVersion) -> dic
             reader = _reader_of(header, raw, table, version, readers)
         attribute, spec, remembered = reader
         if remembered is None:
-            attributes[attribute] = _checked(header, raw, spec, version)
+            attributes[attribute] = _checked_text(header, raw, spec, version)
         else:
             attributes[attribute] = remembered.get(raw) or _remember(header, raw, reader, version)
     for name in version.required:
@@ -180,8 +184,32 @@ def read_attribute(
         return None
     reader = readers.get(header) or _reader_of(header, raw, table, version, readers)
     if reader.remembered is None:
-        return _checked(header, raw, reader.spec, version)
+        return _checked_text(header, raw, reader.spec, version)
     return reader.remembered.get(raw) or _remember(header, raw, reader, version)
+
+
+def has_attribute(table: Mapping[str, bytes | None], version: SpecVersion, name: object) -> bool:
+    """True when an attribute is set; its value is not looked at."""
+    if not isinstance(name, str):
+        return False
+    header = _HEADER_OF[version].get(name) or PREFIX + name
+    return table.get(header) is not None or table.get(PREFIX + name) is not None
+
+
+def attribute_names(table: Mapping[str, bytes | None], version: SpecVersion) -> tuple[str, ...]:
+    """The names of the attributes that are set, each checked, in the order of the headers."""
+    readers = _READERS[version]
+    names: dict[str, None] = {}
+    for header, raw in table.items():
+        if raw is None:
+            continue
+        reader = readers.get(header)
+        if reader is None:
+            if not header.startswith(PREFIX):
+                continue
+            reader = _reader_of(header, raw, table, version, readers)
+        names[reader.attribute] = None
+    return tuple(names)
 
 
 def missing_version_error() -> CloudEventError:
@@ -189,7 +217,7 @@ def missing_version_error() -> CloudEventError:
     return V1_0.missing_error(PREFIX + V1_0.specversion, _BINARY_HEADERS)
 
 
-def _checked(header: str, raw: bytes, spec: AttributeSpec, version: SpecVersion) -> str:
+def _checked_text(header: str, raw: bytes, spec: AttributeSpec, version: SpecVersion) -> str:
     """The text of a header that is right by the rules of its attribute."""
     text = _decode(header, raw)
     if text and spec.quick(text):
@@ -202,7 +230,7 @@ def _checked(header: str, raw: bytes, spec: AttributeSpec, version: SpecVersion)
 
 def _remember(header: str, raw: bytes, reader: _HeaderReader, version: SpecVersion) -> str:
     """Check a value of an attribute that repeats over a topic, and remember it when it is right."""
-    text = _checked(header, raw, reader.spec, version)
+    text = _checked_text(header, raw, reader.spec, version)
     remembered = reader.remembered
     if remembered is not None and len(raw) <= REMEMBERED_LENGTH:
         if len(remembered) >= REMEMBERED_VALUES:
@@ -222,12 +250,6 @@ def _decode(header: str, raw: bytes) -> str:
 
 def _clauses(header: str) -> tuple[str, ...]:
     return _BINARY_TYPE if header == CONTENT_TYPE else _BINARY_HEADERS
-
-
-def shown(header: str) -> str:
-    """A header name as an error's place: quoted when it is long or not plain."""
-    plain = header.isascii() and header.isprintable() and 0 < len(header) <= MAX_SHOWN
-    return header if plain else quoted(header)
 
 
 def _readers_of(version: SpecVersion) -> dict[str, _HeaderReader]:
@@ -269,8 +291,8 @@ def _reader_of(
 
 
 #: The header that names the version today, and the values that it may have.
-_CURRENT_HEADER: Final = PREFIX + V1_0.specversion
-_CURRENT_VERSIONS: Final[dict[bytes | None, SpecVersion]] = {
+CURRENT_HEADER: Final = PREFIX + V1_0.specversion
+CURRENT_VERSIONS: Final[dict[bytes | None, SpecVersion]] = {
     label.encode(): version for label, version in VERSION_ATTRIBUTES[V1_0.specversion].items()
 }
 _READERS: Final = {version: _readers_of(version) for version in ALL_VERSIONS}
@@ -288,8 +310,12 @@ _SPELLINGS: Final = {
 # --- writing ------------------------------------------------------------------------------------
 
 
-def write_headers(event: CloudEvent) -> list[Header]:
-    """The headers of binary mode (Kafka binding 3.2.3), in the order of the attributes."""
+def write_headers(event: CloudEvent, *, repeated: bool = False) -> list[Header]:
+    """The headers of binary mode (Kafka binding 3.2.3), in the order of the attributes.
+
+    `repeated` says that they go beside a structured event, whose own content type decides the
+    mode. Otherwise raises CloudEventError for data of a type that would be taken for the mode.
+    """
     version = event._version
     attributes = event._attributes
     names = _HEADER_OF[version]
@@ -304,13 +330,39 @@ def write_headers(event: CloudEvent) -> list[Header]:
             (names.get(name) or _extension_header(name, names), canonical(value).encode())
             for name, value in attributes.items()
         ]
-    if version.data_encoding in attributes and event._data is not None:
+    encoding = version.data_encoding
+    if encoding is not None and encoding in attributes and event._data is not None:
         # The value of a record is the data as it is: never encoded, so never said to be.
-        written = [each for each in written if each[0] != names[version.data_encoding or ""]]
-    if type(event._data) is JsonText and version.content_type not in attributes:
+        written = [each for each in written if each[0] != names[encoding]]
+    content_type = version.content_type
+    if content_type in attributes:
+        # No call for a type that has been looked at: this is the data path.
+        if attributes[content_type] not in _TYPES_OF_DATA and not repeated:
+            _check_type_of_data(attributes[content_type])
+    elif type(event._data) is JsonText:
         # JSON implies its datacontenttype; no other form does (JSON format 3.1.2).
         written.append((CONTENT_TYPE, b"application/json"))
     return written
+
+
+def _check_type_of_data(content_type: str) -> None:
+    """Refuse a type of data that says another mode to a reader (Kafka binding 3)."""
+    media_type = parse_media_type(content_type)
+    if media_type is not None and (media_type.is_event_format or media_type.is_batch_format):
+        raise CloudEventError(
+            f"data of type {quoted(media_type.essence)} would be read as an event of its own: "
+            'write it with mode="structured"',
+            where=CONTENT_TYPE,
+            clauses=("Kafka binding 3", *_BINARY_TYPE),
+        )
+    if len(content_type) <= REMEMBERED_LENGTH:
+        if len(_TYPES_OF_DATA) >= REMEMBERED_VALUES:
+            _TYPES_OF_DATA.clear()
+        _TYPES_OF_DATA.add(content_type)
+
+
+#: Content types met so far that leave a record in binary mode.
+_TYPES_OF_DATA: Final[set[str]] = set()
 
 
 def _extension_header(name: str, names: dict[str, str]) -> str:

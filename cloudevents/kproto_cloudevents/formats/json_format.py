@@ -8,15 +8,19 @@ header and no binding.
 from __future__ import annotations
 
 import binascii
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from json.encoder import encode_basestring
 from typing import Any, Final
 
-from .data import (
+from ..errors import CloudEventError, quoted
+from ..event.cloud_event import CloudEvent, no_event_error
+from ..event.data import (
     Data,
     JsonText,
     TextOrBase64,
+    as_bytes,
     as_json_text,
     as_text,
     declares_json,
@@ -24,22 +28,21 @@ from .data import (
     from_base64,
     unmarked_error,
 )
-from .errors import CloudEventError, quoted
-from .event import CloudEvent, no_event_error
-from .json_text import (
+from ..values.json_text import (
     PAIRS_DECODER,
     Pairs,
     compact_json,
     dump_json,
     member_texts,
+    parse_json,
     raw_decode,
     skip_blanks,
 )
-from .types import INTEGER_MAX, MAP, AttributeValue, JsonMap, canonical
-from .version_tables import V1_0, VERSION_ATTRIBUTES, named_version, version_attribute
-from .versions import SpecVersion
+from ..values.types import INTEGER_MAX, MAP, AttributeValue, JsonMap, canonical, json_of
+from ..versions.rules import SpecVersion
+from ..versions.tables import V1_0, VERSION_ATTRIBUTES, named_version, version_attribute
 
-__all__ = ["from_json", "from_json_batch", "to_json", "to_json_batch"]
+__all__ = ["from_json", "from_json_batch", "names_version", "to_json", "to_json_batch"]
 
 _ATTRIBUTES: Final = ("JSON format 2.2",)
 _ENVELOPE: Final = ("JSON format 3",)
@@ -58,10 +61,23 @@ def from_json(document: bytes | str) -> CloudEvent:
     """
     text = _text(document)
     start = 0 if text[:1] == "{" else skip_blanks(text, 0)
-    pairs, end = _object(text, start)
+    pairs, end = _members(text, start)
     if end != len(text) and skip_blanks(text, end) != len(text):
         raise CloudEventError(f"more follows the event at character {end}", clauses=_ENVELOPE)
     return _event(pairs, text, document if isinstance(document, bytes) else document.encode())
+
+
+def names_version(document: bytes) -> bool:
+    """True for a JSON object that names a version of CloudEvents, known here or not."""
+    try:
+        pairs = parse_json(_text(document), PAIRS_DECODER)
+    except CloudEventError:
+        return False
+    if not isinstance(pairs, Pairs):
+        return False
+    members = dict(pairs)
+    attribute = version_attribute(members)
+    return attribute is not None and isinstance(members[attribute], str)
 
 
 def from_json_batch(document: bytes | str) -> list[CloudEvent]:
@@ -77,12 +93,16 @@ def from_json_batch(document: bytes | str) -> list[CloudEvent]:
         except CloudEventError as error:
             where = f"event {index}" if error.where is None else f"event {index}, {error.where}"
             raise type(error)(error.reason, where=where, clauses=error.clauses) from None
-    if len({event.specversion for event in events}) > 1:
+    _check_one_version(events)
+    return events
+
+
+def _check_one_version(batch: list[CloudEvent]) -> None:
+    if len({event.specversion for event in batch}) > 1:
         raise CloudEventError(
             "the events of one batch have one specversion",
             clauses=('CloudEvents 1.0 "Message"',),
         )
-    return events
 
 
 def _text(document: bytes | str) -> str:
@@ -121,7 +141,7 @@ def _elements(text: str) -> Iterator[tuple[str, Pairs]]:
         _check_end(text, position + 1)
         return
     while True:
-        pairs, end = _object(text, position)
+        pairs, end = _members(text, position)
         yield text[position:end], pairs
         position = skip_blanks(text, end)
         mark = text[position : position + 1]
@@ -138,7 +158,7 @@ def _check_end(text: str, position: int) -> None:
         raise CloudEventError(f"more follows the batch at character {position}", clauses=_BATCH)
 
 
-def _object(text: str, start: int) -> tuple[Pairs, int]:
+def _members(text: str, start: int) -> tuple[Pairs, int]:
     """The members of the object at `start` and its end.
 
     They come as pairs: a dict would let the last of two equal names win.
@@ -155,7 +175,7 @@ def _event(pairs: Pairs, text: str, document: bytes) -> CloudEvent:
     members = dict(pairs)
     if len(members) != len(pairs):
         raise _repeated_error(pairs)
-    version = _version(members)
+    version = _version_of_members(members)
     data = members.pop("data", _ABSENT)
     base64 = members.pop("data_base64", None) if version.base64_member else None
     if version.has_maps and any(type(each) is Pairs for each in members.values()):
@@ -217,11 +237,11 @@ _ABSENT: Final = object()
 
 
 def _repeated_error(pairs: Pairs) -> CloudEventError:
-    names = [name for name, _ in pairs]
-    repeated = next(name for name in names if names.count(name) > 1)
+    counts = Counter(name for name, _ in pairs)
+    repeated = next(name for name, count in counts.items() if count > 1)
     return CloudEventError(
         "the member appears twice",
-        where=_shown(repeated),
+        where=_shown_member(repeated),
         clauses=(*_ENVELOPE, 'CloudEvents 1.0 "Context Attributes"'),
     )
 
@@ -231,7 +251,7 @@ _CURRENT_ATTRIBUTE: Final = V1_0.specversion
 _CURRENT_VERSIONS: Final = VERSION_ATTRIBUTES[_CURRENT_ATTRIBUTE]
 
 
-def _version(members: dict[str, Any]) -> SpecVersion:
+def _version_of_members(members: dict[str, Any]) -> SpecVersion:
     label = members.get(_CURRENT_ATTRIBUTE)
     known = _CURRENT_VERSIONS.get(label) if type(label) is str else None
     if known is not None:
@@ -259,13 +279,7 @@ def _not_text(name: str, value: Any, version: SpecVersion) -> AttributeValue:
             f"{_kind(value)} where {expected} belongs", where=name, clauses=_ATTRIBUTES
         )
     held: AttributeValue = value
-    try:
-        canonical(held)
-        version.check_native(name, held)
-    except CloudEventError as error:
-        raise CloudEventError(
-            error.reason, where=name, clauses=(*_ATTRIBUTES, *error.clauses)
-        ) from None
+    version.check_read_native(name, held, where=name, clauses=_ATTRIBUTES)
     if defined is not None:
         version.check_text(name, canonical(held), where=name, clauses=_ATTRIBUTES)
     return held
@@ -331,7 +345,7 @@ def _kind(value: Any) -> str:
     return "null" if value is None else "an array"
 
 
-def _shown(name: str) -> str:
+def _shown_member(name: str) -> str:
     """A member name as an error's place: as it is when it is plain, else quoted."""
     return name if name.isascii() and name.isidentifier() else quoted(name)
 
@@ -354,7 +368,7 @@ def to_json(event: CloudEvent) -> bytes:
     data = event._data
     # A name has nothing that JSON would escape.
     parts = [
-        f'"{name}":{encode_basestring(value) if type(value) is str else _attribute_json(value)}'
+        f'"{name}":{encode_basestring(value) if type(value) is str else json_of(value)}'
         for name, value in event._attributes.items()
     ]
     if isinstance(data, JsonText):
@@ -372,12 +386,16 @@ def _bytes_member(data: bytes, event: CloudEvent) -> str:
     """The member for bytes: JSON as it is, else Base64, in the way of the version.
 
     That is a member of its own, an attribute that says so, or before 0.3 nothing: then text is a
-    string, and bytes that would be read again as something else are refused.
+    string, and bytes that would be read again as any others are refused (blanks around JSON, a
+    charset that writes a mark where there was none).
     """
     version = event._version
+    content_type = event.datacontenttype
     encoding_said = version.data_encoding in event._attributes
-    as_json = None if encoding_said else as_json_text(data, event.datacontenttype)
-    if as_json is not None:
+    as_json = None if encoding_said else as_json_text(data, content_type)
+    if as_json is not None and (
+        version.marks_binary or _stands_for(JsonText(as_json), data, content_type)
+    ):
         return f'"data":{as_json}'
     encoded = binascii.b2a_base64(data, newline=False).decode()
     if version.base64_member:
@@ -386,18 +404,26 @@ def _bytes_member(data: bytes, event: CloudEvent) -> str:
         return f'"{version.data_encoding}":"base64","data":"{encoded}"'
     if encoding_said:
         return f'"data":"{encoded}"'
-    content_type = event.datacontenttype
-    text = None if content_type is None else as_text(data, content_type)
-    if text is not None:
-        return f'"data":{dump_json(text)}'
-    if content_type is None or declares_json(content_type) or declares_text(content_type):
-        raise CloudEventError(
-            "the bytes are not what their content type says, and this version has no mark for "
-            f"Base64: set {version.content_type}, or the data",
-            where="data",
-            clauses=(version.clause("JSON format 3.1"),),
-        )
-    return f'"data":"{encoded}"'
+    if content_type is not None and not declares_json(content_type):
+        if not declares_text(content_type):
+            return f'"data":"{encoded}"'
+        text = as_text(data, content_type)
+        if text is not None and _stands_for(text, data, content_type):
+            return f'"data":{dump_json(text)}'
+    raise CloudEventError(
+        "the bytes would not be read again as they are, and this version has no mark for Base64: "
+        f"set {version.content_type}, or the data to the text or JSON value that it is",
+        where="data",
+        clauses=(version.clause("JSON format 3.1"),),
+    )
+
+
+def _stands_for(held: Data, data: bytes, content_type: str | None) -> bool:
+    """True when what a document holds is read again as just these bytes."""
+    try:
+        return as_bytes(held, content_type) == data
+    except CloudEventError:
+        return False
 
 
 def to_json_batch(events: Iterable[CloudEvent]) -> bytes:
@@ -409,15 +435,5 @@ def to_json_batch(events: Iterable[CloudEvent]) -> bytes:
     for event in batch:
         if not isinstance(event, CloudEvent):
             raise no_event_error(event)
-    if len({event.specversion for event in batch}) > 1:
-        raise CloudEventError(
-            "the events of one batch have one specversion",
-            clauses=('CloudEvents 1.0 "Message"',),
-        )
+    _check_one_version(batch)
     return b"[" + b",".join(to_json(event) for event in batch) + b"]"
-
-
-def _attribute_json(value: AttributeValue) -> str:
-    if isinstance(value, bool | int | JsonMap):
-        return canonical(value)
-    return encode_basestring(canonical(value))

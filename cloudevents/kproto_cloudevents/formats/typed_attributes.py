@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from .data import Data, JsonText
-from .errors import CloudEventError, UnknownVersionError, quoted
-from .event import CloudEvent
-from .types import AttributeValue
-from .version_tables import V1_0
+from ..errors import CloudEventError, UnknownVersionError, quoted
+from ..event.cloud_event import CloudEvent
+from ..event.data import Data, JsonText
+from ..values.types import AttributeValue
+from ..versions.tables import V1_0
 
 __all__ = ["attributes_to_write", "event_of", "missing_package_error"]
 

@@ -1,7 +1,7 @@
 """What a version of CloudEvents is: a table of attributes, and rules for names and types.
 
 A version is data; this module checks names and values against it. The tables themselves stand in
-`version_tables`. It knows no event, header or document.
+`tables`. It knows no event, header or document.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from . import types
-from .errors import MAX_SHOWN, CloudEventError, CloudEventWarning, quoted
-from .json_text import compact_json
-from .types import AttributeInput, AttributeType, AttributeValue, JsonMap
+from ..errors import MAX_SHOWN, CloudEventError, CloudEventWarning, quoted
+from ..values import types
+from ..values.json_text import compact_json
+from ..values.types import AttributeInput, AttributeType, AttributeValue, JsonMap
 
 __all__ = ["AttributeSpec", "Fault", "SpecVersion", "of_type"]
 
@@ -248,6 +248,26 @@ class SpecVersion:
                 where=name,
                 clauses=(self.clause("Type System"),),
             )
+
+    def check_read_native(
+        self, name: str, value: AttributeValue, *, where: str, clauses: tuple[str, ...]
+    ) -> None:
+        """Refuse a value that was read as no text, as `check_native` does.
+
+        And a long Integer, and a Map of an extension in which a name is there twice.
+        """
+        try:
+            types.canonical(value)
+            self.check_native(name, value)
+        except CloudEventError as error:
+            raise CloudEventError(
+                error.reason, where=where, clauses=(*clauses, *error.clauses)
+            ) from None
+        if isinstance(value, JsonMap) and name not in self.attributes:
+            reason = types.MAP.fault(value)
+            if reason is not None:
+                fault = reason, types.MAP.name
+                raise self.fault_error(fault, value, where=where, clauses=clauses)
 
     def checked_value(self, name: str, value: AttributeInput) -> AttributeValue:
         """A value as an event holds it. Raises CloudEventError for one the attribute may not have.

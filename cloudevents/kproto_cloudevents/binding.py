@@ -1,0 +1,132 @@
+"""What the bindings share: the two modes, what a reader puts up with, and structured mode.
+
+A binding (`kafka`, `pulsar`) puts events into the messages of one system. Each has its own words
+for the parts of a message and its own text to cite; `BindingTerms` holds them. This module knows
+no header, no property, and none of the bindings.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from .errors import CloudEventError, UnknownFormatError, quoted
+from .event.cloud_event import CloudEvent, Mode
+from .formats.registry import EventFormat, find_format
+from .values.media_type import MediaType
+
+__all__ = [
+    "DEFAULT",
+    "LENIENT",
+    "STRICT",
+    "BindingTerms",
+    "Mode",
+    "Profile",
+    "event_format_named",
+    "mode_error",
+    "only_as_it_came_error",
+    "read_structured",
+    "unwritable_error",
+]
+
+
+class Profile(NamedTuple):
+    """What a reader puts up with beyond the binding, or refuses within it."""
+
+    #: Take `CE_Type` and `Content-Type` for `ce_type` and `content-type`; Kafka's header keys are
+    #: case-sensitive, but bridges from HTTP write them so.
+    any_case_headers: bool = False
+    #: Refuse an unknown specversion and an unknown event format instead of passing them on.
+    refuse_unknown: bool = False
+    #: Kafka: take a record of `application/json` without a `ce_` header, whose value is a JSON
+    #: object with a specversion, for an event in structured mode. So v1 of the official SDK writes
+    #: events, with the content type of their data in the header that decides the mode.
+    json_events: bool = False
+
+
+DEFAULT: Final = Profile()
+STRICT: Final = Profile(refuse_unknown=True)
+LENIENT: Final = Profile(any_case_headers=True)
+
+
+class BindingTerms(NamedTuple):
+    """What a binding calls a message and its parts, and where it says what of them."""
+
+    #: Whose messages they are: Kafka, Pulsar.
+    system: str
+    #: What a message is called there.
+    message: str
+    #: The header or property that names the event format.
+    content_type: str
+    #: The part that is the event's document in structured mode.
+    document: str
+    mode_clauses: tuple[str, ...]
+    document_clauses: tuple[str, ...]
+    batch_clauses: tuple[str, ...]
+
+
+def mode_error(mode: object, terms: BindingTerms) -> CloudEventError:
+    """The error for what is no mode."""
+    return CloudEventError(
+        f"mode is binary or structured, not {mode!r}", clauses=terms.mode_clauses
+    )
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+
+def event_format_named(media_type: MediaType | None, terms: BindingTerms) -> str | None:
+    """The event format that a message's content type names; None when it names none.
+
+    Raises CloudEventError for the type of a batch, which is no one message.
+    """
+    if media_type is None:
+        return None
+    if media_type.is_batch_format:
+        raise CloudEventError(
+            f"a batch of events cannot be one {terms.system} {terms.message}: "
+            "send each event by itself",
+            where=terms.content_type,
+            clauses=terms.batch_clauses,
+        )
+    return media_type.essence if media_type.is_event_format else None
+
+
+def read_structured(
+    document: bytes | None, media_type: str, terms: BindingTerms
+) -> tuple[CloudEvent, EventFormat]:
+    """Read the event that is a whole message, and say in which format it was.
+
+    Raises UnknownFormatError for a media type that is not registered, CloudEventError for a null
+    document and for all that the format refuses.
+    """
+    event_format = find_format(media_type)
+    if event_format is None:
+        raise UnknownFormatError(
+            f"the event format {quoted(media_type)} is not known here",
+            where=terms.content_type,
+            clauses=terms.mode_clauses,
+        )
+    if document is None:
+        raise CloudEventError(
+            f"a structured event is never null: the event stands in the {terms.document}",
+            where=terms.document,
+            clauses=terms.document_clauses,
+        )
+    return event_format.read(document), event_format
+
+
+# --- writing ------------------------------------------------------------------------------------
+
+
+def unwritable_error(given: object, terms: BindingTerms) -> CloudEventError:
+    """The error for what is neither an event nor what a reader gave in its place."""
+    return CloudEventError(
+        f"{type(given).__name__} is no event to be written: pass what "
+        f"from_{terms.system.lower()} gave, or send the {terms.message} itself",
+        clauses=terms.mode_clauses,
+    )
+
+
+def only_as_it_came_error(reason: str, terms: BindingTerms) -> CloudEventError:
+    """The error for a message that was not read, and is to go out as something else."""
+    return CloudEventError(f"it goes out only as it came in: {reason}", clauses=terms.mode_clauses)

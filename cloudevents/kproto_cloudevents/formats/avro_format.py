@@ -1,0 +1,199 @@
+"""The Avro event format: an event as one Avro datum of the schema that the specification names.
+
+`AVRO_FORMAT` is to be registered, or passed to `to_kafka`; it needs the package fastavro, which
+the extra `cloudevents-avro` installs. This module knows no header and no binding.
+
+Bytes, text and JSON of a JSON type are written; all that the schema allows is read.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+from ..errors import CloudEventError
+from ..event.cloud_event import CloudEvent
+from ..event.data import Data, JsonText, TextOrBase64, from_value, unmarked_error
+from ..values.types import AttributeValue
+from .registry import EventFormat
+from .typed_attributes import attributes_to_write, event_of, missing_package_error
+
+__all__ = ["AVRO_FORMAT", "MAX_NESTING", "from_avro", "to_avro"]
+
+MAX_NESTING: Final = 32
+"""How deep the records of a JSON value may nest; each holds a level or two of JSON.
+
+The schema is recursive, and fastavro follows it on the C stack: without a limit a document of one
+megabyte ends the process."""
+
+_ATTRIBUTES: Final = ("Avro format 2.1",)
+_DATA: Final = ("Avro format 3",)
+_DATUM: Final = ("Avro format 2.4",)
+
+#: What fastavro raises for bytes that are no datum of the schema.
+_BAD_BYTES: Final = (
+    ArithmeticError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    TypeError,
+    ValueError,
+    struct.error,
+)
+
+#: A JSON number is a double; beyond this, not every whole number is one.
+_LARGEST_EXACT: Final = 2**53
+
+
+class _Avro(NamedTuple):
+    """The package, and the schema as it has it."""
+
+    package: Any
+    schema: Any
+
+
+def from_avro(document: bytes) -> CloudEvent:
+    """Read an event from a document of `application/cloudevents+avro`.
+
+    The data comes as bytes, text or a JSON value. Raises CloudEventError for what is no such
+    document, UnknownVersionError for a specversion other than 1.0, and CloudEventError when the
+    package is missing.
+    """
+    avro = _avro()
+    source = io.BytesIO(document)
+    try:
+        datum = avro.package.schemaless_reader(source, avro.schema, None)
+    except _BAD_BYTES as error:
+        raise CloudEventError(
+            f"no event in Avro, at byte {source.tell()} or before ({type(error).__name__})",
+            clauses=_DATUM,
+        ) from None
+    if source.tell() != len(document):
+        raise CloudEventError(f"more follows the event at byte {source.tell()}", clauses=_DATUM)
+    attributes: dict[str, AttributeValue | None] = datum["attribute"]
+    content_type = attributes.get("datacontenttype")
+    event = event_of(attributes.items(), None, _ATTRIBUTES)
+    event._data = _data(datum["data"], content_type if isinstance(content_type, str) else None)
+    return event
+
+
+def to_avro(event: CloudEvent) -> bytes:
+    """Write an event as a document of `application/cloudevents+avro`.
+
+    JSON data goes in as its bytes with `datacontenttype`, so that numbers stay as they were
+    written: the schema has doubles alone. Raises CloudEventError for an event that is not 1.0,
+    for data whose charset cannot encode it, and when the package is missing.
+    """
+    avro = _avro()
+    attributes = attributes_to_write(event, _DATUM)
+    data: bytes | str | None
+    if isinstance(event._data, JsonText):
+        data = event.data_bytes()
+    elif isinstance(event._data, TextOrBase64):
+        raise unmarked_error()
+    else:
+        data = event._data
+    written = io.BytesIO()
+    avro.package.schemaless_writer(written, avro.schema, {"attribute": attributes, "data": data})
+    return written.getvalue()
+
+
+AVRO_FORMAT: Final = EventFormat("application/cloudevents+avro", from_avro, to_avro)
+
+
+# --- data ---------------------------------------------------------------------------------------
+
+
+def _data(value: Any, content_type: str | None) -> Data:
+    """The data as an event holds it; a JSON value by its text."""
+    if value is None or isinstance(value, bytes):
+        return value
+    if isinstance(value, dict):
+        plain: Any = {name: _item(held) for name, held in value.items()}
+    elif isinstance(value, list):
+        plain = [_json_object(held) for held in value]
+    else:
+        plain = _scalar(value)
+    try:
+        return from_value(plain, content_type)
+    except CloudEventError as error:
+        raise CloudEventError(
+            error.reason, where=error.where, clauses=(*_DATA, *error.clauses)
+        ) from None
+
+
+def _item(held: Any) -> Any:
+    """A value in the map that data may be: a record is a JSON object."""
+    return _json_object(held) if isinstance(held, dict) else _scalar(held)
+
+
+def _json_object(record: dict[str, Any]) -> dict[str, Any]:
+    """The JSON object that a record of the schema stands for."""
+    members: dict[str, Any] = {}
+    for name, held in record["value"].items():
+        if isinstance(held, dict):
+            members[name] = {inner: _json_object(each) for inner, each in held.items()}
+        elif isinstance(held, list):
+            members[name] = [_json_object(each) for each in held]
+        else:
+            members[name] = _scalar(held)
+    return members
+
+
+def _scalar(value: Any) -> Any:
+    """A whole number as JSON writes it: without a fraction of zero."""
+    if isinstance(value, float) and value.is_integer() and abs(value) <= _LARGEST_EXACT:
+        return int(value)
+    return value
+
+
+# --- the schema ---------------------------------------------------------------------------------
+
+
+@cache
+def _avro() -> _Avro:
+    try:
+        import fastavro
+    except ImportError:
+        raise missing_package_error("fastavro", "cloudevents-avro") from None
+    return _Avro(fastavro, fastavro.parse_schema(_schema()))
+
+
+def _schema() -> dict[str, Any]:
+    """The schema of the specification, its recursion written out `MAX_NESTING` times.
+
+    The bytes are the same. A document that nests deeper names a branch which is not there.
+    """
+    inner: Any = None
+    for level in range(MAX_NESTING, 0, -1):
+        values: list[Any] = ["null", "boolean"]
+        if inner is not None:
+            name = inner["name"]
+            values += [{"type": "map", "values": inner}, {"type": "array", "items": name}]
+            values += ["double", "string"]
+        inner = {
+            "type": "record",
+            "name": f"CloudEventData{level}",
+            "fields": [{"name": "value", "type": {"type": "map", "values": values}}],
+        }
+    scalars = ["null", "boolean", "int", "string", "bytes"]
+    data = [
+        "bytes",
+        "null",
+        "boolean",
+        {"type": "map", "values": ["null", "boolean", inner, "double", "string"]},
+        {"type": "array", "items": inner["name"]},
+        "double",
+        "string",
+    ]
+    return {
+        "type": "record",
+        "name": "CloudEvent",
+        "namespace": "io.cloudevents",
+        "fields": [
+            {"name": "attribute", "type": {"type": "map", "values": scalars}},
+            {"name": "data", "type": data},
+        ],
+    }

@@ -1,0 +1,99 @@
+"""Which mode a Kafka record is in, and in which event format (Kafka binding 3).
+
+The content type decides, unless the reader is told. This module knows one header, and neither
+events nor what is done with the answer.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from ..binding import BindingTerms, Mode, event_format_named, mode_error
+from ..errors import CloudEventError, quoted
+from ..values.media_type import CLOUDEVENTS_JSON, MediaType, parse_media_type
+from ..versions.rules import REMEMBERED_LENGTH, REMEMBERED_VALUES
+from .headers import CONTENT_TYPE
+
+__all__ = ["FORMAT_NAMES", "KAFKA", "format_name", "is_plain_json"]
+
+KAFKA: Final = BindingTerms(
+    system="Kafka",
+    message="record",
+    content_type=CONTENT_TYPE,
+    document="value",
+    mode_clauses=("Kafka binding 3",),
+    document_clauses=("Kafka binding 3.3.2",),
+    batch_clauses=("Kafka binding 1.3",),
+)
+
+#: The event format of the content types met so far, `""` for those of binary mode. None stands
+#: for no content type at all.
+FORMAT_NAMES: Final[dict[bytes | None, str]] = {None: ""}
+
+
+def format_name(raw: bytes | None, mode: Mode | None) -> str:
+    """The event format that the record is in, `""` for binary mode (Kafka binding 3).
+
+    Raises CloudEventError for a batch, for a charset that a JSON event cannot have, and for a
+    mode that is none.
+    """
+    if mode == "binary":
+        return ""
+    if mode not in (None, "structured"):
+        raise mode_error(mode, KAFKA)
+    name = FORMAT_NAMES.get(raw)
+    if name is None:
+        name = _parsed_format_name(raw or b"")
+        if raw is not None and len(raw) <= REMEMBERED_LENGTH:
+            if len(FORMAT_NAMES) > REMEMBERED_VALUES:
+                FORMAT_NAMES.clear()
+                FORMAT_NAMES[None] = ""
+            FORMAT_NAMES[raw] = name
+    # Told to be structured without an event format's content type, it is JSON.
+    return name or ("" if mode is None else CLOUDEVENTS_JSON)
+
+
+def is_plain_json(raw: bytes | None) -> bool:
+    """True for the content type `application/json`, in a charset that a JSON event can have."""
+    try:
+        media_type = None if raw is None else parse_media_type(raw.decode())
+    except UnicodeDecodeError:
+        return False
+    return (
+        media_type is not None and media_type.essence == "application/json" and _is_utf8(media_type)
+    )
+
+
+def _is_utf8(media_type: MediaType) -> bool:
+    return (media_type.charset or "utf-8").lower() in _JSON_CHARSETS
+
+
+def _parsed_format_name(raw: bytes) -> str:
+    try:
+        media_type = parse_media_type(raw.decode())
+    except UnicodeDecodeError:
+        media_type = None
+    if media_type is None and _BROKEN_EVENT_TYPE.match(raw):
+        raise CloudEventError(
+            "an event format's media type is broken (RFC 2046)",
+            where=CONTENT_TYPE,
+            clauses=("Kafka binding 3.3.1",),
+        )
+    name = event_format_named(media_type, KAFKA)
+    if media_type is None or name is None:
+        return ""
+    if name == CLOUDEVENTS_JSON and not _is_utf8(media_type):
+        raise CloudEventError(
+            f"a JSON event is UTF-8, not {quoted((media_type.charset or '').lower())}",
+            where=CONTENT_TYPE,
+            clauses=("Kafka binding 3.3.1", "RFC 8259, 8.1"),
+        )
+    return name
+
+
+#: Starts as the media type of an event format or of a batch does.
+_BROKEN_EVENT_TYPE: Final = re.compile(
+    rb"[ \t]*application/cloudevents(?:-batch)?(?![a-z0-9!#$&^_.-])", re.IGNORECASE
+)
+_JSON_CHARSETS: Final = ("utf-8", "utf8", "us-ascii", "ascii")

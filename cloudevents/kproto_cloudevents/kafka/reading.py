@@ -1,0 +1,144 @@
+"""Reading: a Kafka record to an event, or to what stands in its place.
+
+This module decides what a record comes to. Which mode it is in is decided in `modes`, what its
+headers say in `headers`, what its document says in the formats. An event keeps what it needs to
+be written again byte for byte (`origin`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ..binding import DEFAULT, Mode, Profile, read_structured
+from ..errors import CloudEventError, OpaqueReason, UnknownFormatError, UnknownVersionError
+from ..event.cloud_event import CloudEvent
+from ..formats.json_format import names_version
+from ..values.media_type import CLOUDEVENTS_JSON
+from .headers import (
+    CONTENT_TYPE,
+    binary_version,
+    by_name,
+    has_event_header,
+    missing_version_error,
+    read_headers,
+)
+from .modes import FORMAT_NAMES, KAFKA, format_name, is_plain_json
+from .origin import StructuredOrigin
+from .outcomes import InvalidEvent, NotAnEvent, OpaqueEvent, invalid_event
+from .record import Header, KafkaRecord, check_shape
+
+__all__ = ["from_kafka", "from_kafka_many"]
+
+
+def from_kafka(
+    key: bytes | None,
+    value: bytes | None,
+    headers: Sequence[Header] | None = (),
+    *,
+    mode: Mode | None = None,
+    profile: Profile = DEFAULT,
+) -> CloudEvent | OpaqueEvent | NotAnEvent:
+    """Read a Kafka record.
+
+    The mode follows from the `content-type` header (Kafka binding 3): an event format's media
+    type is structured mode, anything else binary. `mode` says it instead, for producers from
+    before 0.11, whose messages have no headers: `mode="structured"` then reads the value as JSON.
+    headers None is the same as no headers.
+
+    Gives the event; `OpaqueEvent` for an event format or a specversion that is not known here;
+    `NotAnEvent` for a record without a trace of CloudEvents. A record whose value is null and
+    that has event headers is an event without data. Raises CloudEventError for a record that
+    claims to be an event and breaks a rule, and for parts of the wrong Python type.
+    """
+    try:
+        return _read(key, value, () if headers is None else tuple(headers), mode, profile)
+    except CloudEventError:
+        raise
+    except (TypeError, ValueError, AttributeError):
+        check_shape(key, value, headers)
+        raise
+
+
+def from_kafka_many(
+    records: Iterable[tuple[bytes | None, bytes | None, Sequence[Header] | None]],
+    *,
+    mode: Mode | None = None,
+    profile: Profile = DEFAULT,
+) -> list[CloudEvent | OpaqueEvent | NotAnEvent | InvalidEvent]:
+    """Read many records, each `(key, value, headers)`, in their order.
+
+    As `from_kafka`, except that a record which breaks a rule gives `InvalidEvent` in its place,
+    and the others are read all the same.
+    """
+    read: list[CloudEvent | OpaqueEvent | NotAnEvent | InvalidEvent] = []
+    for key, value, headers in records:
+        try:
+            read.append(from_kafka(key, value, headers, mode=mode, profile=profile))
+        except CloudEventError as error:
+            read.append(invalid_event(key, value, headers, error))
+    return read
+
+
+def _read(
+    key: bytes | None,
+    value: bytes | None,
+    headers: tuple[Header, ...],
+    mode: Mode | None,
+    profile: Profile,
+) -> CloudEvent | OpaqueEvent | NotAnEvent:
+    if not (value is None or isinstance(value, bytes)):
+        raise TypeError
+    if not (key is None or isinstance(key, bytes)):
+        raise TypeError
+    table = dict(headers)
+    if len(table) != len(headers) or profile.any_case_headers:
+        table = by_name(headers, profile)
+    content_type = table.get(CONTENT_TYPE)
+    if value is None and content_type is None and not has_event_header(table):
+        # A tombstone, whatever mode the events of the topic are in.
+        return NotAnEvent(KafkaRecord(key, value, headers), _why_not(content_type))
+    name = ""
+    try:
+        if mode is not None or FORMAT_NAMES.get(content_type) != "":
+            name = format_name(content_type, mode)
+        if not name:
+            version = binary_version(table)
+            if version is not None:
+                return CloudEvent._decoded(
+                    version,
+                    read_headers(table, version),
+                    value,
+                    None,
+                    (key, headers, profile),
+                )
+            if profile.json_events and mode is None and _holds_event(value, table):
+                name = CLOUDEVENTS_JSON
+        if name:
+            event, event_format = read_structured(value, name, KAFKA)
+            event._message = StructuredOrigin(
+                KafkaRecord(key, value, headers), event_format, profile
+            )
+            return event
+    except (UnknownVersionError, UnknownFormatError) as error:
+        if profile.refuse_unknown:
+            raise
+        return OpaqueEvent(KafkaRecord(key, value, headers), OpaqueReason.of(error))
+    if mode is not None or has_event_header(table):
+        raise missing_version_error()
+    return NotAnEvent(KafkaRecord(key, value, headers), _why_not(content_type))
+
+
+def _holds_event(value: bytes | None, table: Mapping[str, bytes | None]) -> bool:
+    """True for a record of plain JSON whose headers say nothing of events, and whose value does."""
+    return (
+        value is not None
+        and is_plain_json(table.get(CONTENT_TYPE))
+        and not has_event_header(table)
+        and names_version(value)
+    )
+
+
+def _why_not(content_type: bytes | None) -> str:
+    if content_type is None:
+        return "no ce_ header and no content-type header"
+    return "no ce_ header, and the content-type is no event format"

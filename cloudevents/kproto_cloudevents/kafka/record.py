@@ -1,0 +1,69 @@
+"""A Kafka record as plain data, and what each of its parts must be.
+
+This module knows no event, and decides nothing about one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ..errors import CloudEventError
+
+__all__ = ["ForwardOnly", "Header", "KafkaRecord", "check_shape", "shape_fault"]
+
+Header = tuple[str, bytes | None]
+
+
+class KafkaRecord(NamedTuple):
+    """Key, value and headers of a Kafka record; null is None, and is not the same as empty."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[Header, ...] = ()
+
+    def __repr__(self) -> str:
+        names = ", ".join(name for name, _ in self.headers)
+        return f"KafkaRecord(key={_size(self.key)}, value={_size(self.value)}, headers=[{names}])"
+
+
+def _size(part: bytes | None) -> str:
+    return "null" if part is None else f"<{len(part)} bytes>"
+
+
+class ForwardOnly(NamedTuple):
+    """A record that was not read as an event; it can be forwarded as it is."""
+
+    record: KafkaRecord
+    #: Why it was not.
+    reason: str
+
+
+def check_shape(key: object, value: object, headers: object) -> None:
+    """Refuse parts of a record that have the wrong Python type."""
+    fault = shape_fault(key, value, headers)
+    if fault is not None:
+        raise CloudEventError(fault) from None
+
+
+def shape_fault(key: object, value: object, headers: object) -> str | None:
+    """Which part of a record has the wrong Python type; None when every one is right."""
+    for name, part in (("key", key), ("value", value)):
+        if not (part is None or isinstance(part, bytes)):
+            return f"the {name} of a record is bytes or None, not {type(part).__name__}"
+    if isinstance(headers, Mapping):
+        return (
+            "headers are pairs (str, bytes | None) in their order, not a mapping: "
+            "a mapping cannot hold a header twice"
+        )
+    if headers is None:
+        return None
+    if not isinstance(headers, Sequence):
+        return f"headers are a sequence of pairs, not {type(headers).__name__}"
+    for index, header in enumerate(headers):
+        match header:
+            case (str(), bytes() | None):
+                continue
+            case _:
+                return f"header {index} is not a pair (str, bytes | None)"
+    return None

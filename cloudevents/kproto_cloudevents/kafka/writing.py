@@ -1,0 +1,227 @@
+"""Writing: an event, or what was read in its place, as a Kafka record.
+
+This module decides on mode and key, and which headers go along. What attributes look like in
+headers is said in `headers`, what documents look like in the formats. What was read goes out
+again byte for byte, by what it remembers of its record (`origin`).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from ..binding import (
+    Mode,
+    mode_error,
+    only_as_it_came_error,
+    unwritable_error,
+)
+from ..errors import CloudEventError, shown
+from ..event.cloud_event import CloudEvent
+from ..formats.registry import JSON_FORMAT, EventFormat, event_media_type
+from ..values.media_type import CLOUDEVENTS_JSON
+from ..values.types import canonical
+from .headers import CONTENT_TYPE, is_event_header, write_headers
+from .modes import KAFKA, format_name
+from .origin import StructuredOrigin
+from .record import ForwardOnly, Header, KafkaRecord, shape_fault
+
+__all__ = ["KeyMapper", "partition_key", "to_kafka", "to_kafka_record"]
+
+#: Gives the key of the record for an event, None to leave the one of the record that it was read
+#: from; it cannot change the event, which is immutable.
+KeyMapper = Callable[[CloudEvent], bytes | None]
+
+_KEY: Final = ("Kafka binding 3.1",)
+_BINARY_HEADERS: Final = ("Kafka binding 3.2.3",)
+_OLD_KAFKA: Final = ("Kafka binding 1.3",)
+
+
+class _FromRecord(enum.Enum):
+    """The type of the mark that says: the key of the record the event was read from, if any."""
+
+    KEY = "of the record"
+
+
+_FROM_RECORD: Final = _FromRecord.KEY
+
+
+def to_kafka(
+    event: CloudEvent | ForwardOnly,
+    mode: Mode | None = None,
+    *,
+    key: bytes | _FromRecord | None = _FROM_RECORD,
+    key_mapper: KeyMapper | None = None,
+    headers: Sequence[Header] = (),
+    event_format: EventFormat | None = None,
+    repeat_attributes: bool = False,
+    message_format: int = 2,
+) -> KafkaRecord:
+    """Write an event as a Kafka record.
+
+    An event that was read from a record of the same mode gives that record back, byte for byte,
+    as `OpaqueEvent` and `NotAnEvent` do. Otherwise headers come in the order of the attributes,
+    then those of the record it was read from that are not the event's. `headers` are more of
+    yours, at the end. Without `mode` it is the mode the event was read in, else binary.
+
+    The key is yours: `key`, or what `key_mapper` makes of the event (`partition_key` takes the
+    partitioning extension). Without either, and where the mapper gives None, it is the key of the
+    record it was read from, else null.
+
+    `event_format` is for structured mode: the one the event was read in, else JSON;
+    `repeat_attributes` then adds the `ce_` headers of binary mode (Kafka binding 3.3.3).
+    `message_format` is the magic of the batch: 0 and 1 have no headers, so that only structured
+    mode can be written there (Kafka binding 1.3), in JSON and without headers; whoever reads it
+    must be told `mode="structured"`. A record that is no event and has no headers goes there too.
+
+    Raises CloudEventError when the event cannot be written as asked: in binary mode also for data
+    whose type is an event format, since readers take it for structured mode.
+    """
+    written: Sequence[Header]
+    if not isinstance(event, CloudEvent):
+        if not isinstance(event, ForwardOnly):
+            raise unwritable_error(event, KAFKA)
+        if mode is not None or event_format is not None or key_mapper is not None:
+            raise only_as_it_came_error(event.reason, KAFKA)
+        from_key, value, written = event.record
+    elif event._message is None and (mode == "binary" or mode is None) and key_mapper is None:
+        # A new event in binary mode, the data path: what is below, at two thirds of its price.
+        data = event._data
+        from_key = None
+        value = data if type(data) is bytes else event.data_bytes()
+        written = write_headers(event)
+    else:
+        from_key, value, written = _parts(event, mode, event_format, repeat_attributes)
+        if key_mapper is not None:
+            if key is not _FROM_RECORD:
+                raise CloudEventError("give key or key_mapper, not both", clauses=_KEY)
+            found = key_mapper(event)
+            key = _FROM_RECORD if found is None else found
+    if key is _FROM_RECORD:
+        key = from_key
+    elif not (key is None or isinstance(key, bytes)):
+        raise CloudEventError(
+            f"the key of a record is bytes or None, not {type(key).__name__}", clauses=_KEY
+        )
+    if headers:
+        written = (*written, *_own_headers(headers))
+    if message_format != 2:
+        _check_without_headers(event, written, message_format)
+        written = ()
+    # What KafkaRecord(…) does, at half its price: this is the data path.
+    return _new_tuple(KafkaRecord, (key, value, tuple(written)))
+
+
+_new_tuple: Final = tuple.__new__
+
+
+def partition_key(event: CloudEvent) -> bytes | None:
+    """A key mapper: the `partitionkey` of the partitioning extension, which stays in the event.
+
+    None when it is unset (Kafka binding 3.1).
+    """
+    value = event.get("partitionkey")
+    if value is None:
+        value = event.extensions.get("partitionkey")  # 0.1 has a map of them
+    return None if value is None else canonical(value).encode()
+
+
+def to_kafka_record(outcome: ForwardOnly, mode: Any = None, **options: Any) -> Any:
+    """The record as `to_kafka` gives it; see `CloudEvent.to_kafka_record`.
+
+    The method of what was read and is no event.
+    """
+    return to_kafka(outcome, mode, **options)
+
+
+def _parts(
+    event: CloudEvent,
+    mode: Mode | None,
+    event_format: EventFormat | None,
+    repeat_attributes: bool,
+) -> tuple[bytes | None, bytes | None, tuple[Header, ...]]:
+    """The key of the record that the event was read from, and value and headers to write."""
+    message = event._message
+    structured = message if type(message) is StructuredOrigin else None
+    if mode is None:
+        mode = "binary" if structured is None else "structured"
+    if mode == "binary":
+        if type(message) is tuple:
+            key, headers, _ = message
+            return key, event.data_bytes(), headers
+        data = event._data
+        value = data if isinstance(data, bytes) else event.data_bytes()
+        written = write_headers(event)
+    elif mode == "structured":
+        if (
+            structured is not None
+            and event_format in (None, structured.event_format)
+            and not repeat_attributes
+        ):
+            return structured.record
+        chosen = event_format or JSON_FORMAT
+        written = [_JSON_HEADER if chosen is JSON_FORMAT else _format_header(chosen)]
+        value = chosen.write(event)
+        if repeat_attributes:
+            repeated = write_headers(event, repeated=True)
+            written += [header for header in repeated if header[0] != CONTENT_TYPE]
+    else:
+        raise mode_error(mode, KAFKA)
+    if structured is not None:
+        (key, _, headers), _, profile = structured
+    elif type(message) is tuple:
+        key, headers, profile = message
+    else:
+        return None, value, tuple(written)
+    # Headers that were not the event's to its reader go with it from one mode to the other.
+    written += [header for header in headers if not is_event_header(header[0], profile)]
+    return key, value, tuple(written)
+
+
+def _format_header(event_format: EventFormat) -> tuple[str, bytes]:
+    return CONTENT_TYPE, event_media_type(event_format).encode()
+
+
+#: The one of the usual format, whose media type is known to be right.
+_JSON_HEADER: Final = _format_header(JSON_FORMAT)
+
+
+def _own_headers(headers: Sequence[Header]) -> Sequence[Header]:
+    fault = shape_fault(None, None, headers)
+    if fault is not None:
+        raise CloudEventError(fault, clauses=_BINARY_HEADERS)
+    for name, _ in headers:
+        if is_event_header(name):
+            raise CloudEventError(
+                "the header belongs to the event: set the attribute instead",
+                where=shown(name),
+                clauses=_BINARY_HEADERS,
+            )
+    return headers
+
+
+def _check_without_headers(
+    event: CloudEvent | ForwardOnly, headers: Sequence[Header], message_format: int
+) -> None:
+    """Refuse a record that would not be the same without its headers."""
+    if message_format not in (0, 1):
+        raise CloudEventError(
+            f"message_format is 0, 1 or 2, not {message_format!r}", clauses=_OLD_KAFKA
+        )
+    if not headers and not isinstance(event, CloudEvent):
+        return
+    # An event that was read without headers has been read as JSON.
+    name = format_name(dict(headers).get(CONTENT_TYPE), None) if headers else CLOUDEVENTS_JSON
+    if name != CLOUDEVENTS_JSON:
+        raise CloudEventError(
+            f"message format {message_format} has no headers: write structured mode in JSON",
+            clauses=_OLD_KAFKA,
+        )
+    lost = [name for name, _ in headers if name != CONTENT_TYPE]
+    if lost:
+        raise CloudEventError(
+            f"message format {message_format} has no headers: {len(lost)} would be lost",
+            where=shown(lost[0]),
+            clauses=_OLD_KAFKA,
+        )
