@@ -1,25 +1,26 @@
 """A data pipeline on PySpark: Kafka topics as DataFrames, columnar, and CloudEvents as columns.
 
-The public face; everything is loaded when it is first asked for, so that the columnar decoder
+The public face; everything is loaded when it is first asked for, so that `kproto_pipeline.columns`
 can be used where Spark is not installed.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .job import JobCounts, run_job
-    from .options import OptionError
-    from .source import KprotoDataSource, register
+    from .spark.data_source import KprotoDataSource, register
+    from .spark.read_options import OptionError
 
 __all__ = ["JobCounts", "KprotoDataSource", "OptionError", "register", "run_job"]
 
 _HOMES = {
     "JobCounts": "job",
-    "KprotoDataSource": "source",
-    "OptionError": "options",
-    "register": "source",
+    "KprotoDataSource": "spark.data_source",
+    "OptionError": "spark.read_options",
+    "register": "spark.data_source",
     "run_job": "job",
 }
 
@@ -28,6 +29,4 @@ def __getattr__(name: str) -> object:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
     return getattr(import_module(f".{home}", __name__), name)

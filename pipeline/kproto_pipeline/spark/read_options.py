@@ -1,8 +1,9 @@
 """The options of the `kproto` data source: their names, values and errors.
 
 Names and meanings are those of Spark's JVM connector for Kafka, so that a job moves over by
-changing `format("kafka")` to `format("kproto")`; those of our own stand in `_OWN`. Knows
-nothing of Spark and opens nothing. An error names the option, never the value of a secret.
+changing `format("kafka")` to `format("kproto")`; two are our own. What an address is, the client
+says. Knows nothing of Spark and opens nothing. An error names the option, never the value of a
+secret.
 """
 
 from __future__ import annotations
@@ -11,11 +12,17 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from kproto.client import ClientSettings, parse_bootstrap
 from kproto.wire.errors import ConfigurationError
 
-from .offsets import EARLIEST, LATEST, OffsetSpec, TopicPartition, parse_offset_spec
+from .offset_spec import EARLIEST, LATEST, parse_offset_spec
+
+if TYPE_CHECKING:
+    from kproto.client import TopicPartition
+
+    from .offset_spec import OffsetSpec
 
 __all__ = ["OptionError", "ReadOptions", "Selection", "parse_read_options"]
 
@@ -52,6 +59,10 @@ class ReadOptions:
     fetch_wait_ms: int = 500
     request_timeout_ms: int = 30_000
 
+    def client_settings(self) -> ClientSettings:
+        """The settings of every client that a read opens, on the driver and in its tasks."""
+        return ClientSettings(client_id=self.client_id, request_timeout_ms=self.request_timeout_ms)
+
 
 def _boolean(name: str, text: str) -> bool:
     match text.strip().lower():
@@ -76,12 +87,10 @@ def _text(name: str, text: str) -> str:
 
 
 def _servers(name: str, text: str) -> str:
-    servers = [server.strip() for server in text.split(",")]
-    for server in servers:
-        host, colon, port = server.rpartition(":")
-        if not (colon and host and port.isascii() and port.isdigit() and 0 < int(port) < 65536):
-            raise OptionError(f"option {name}: {server!r} is not host:port")
-    return ",".join(servers)
+    try:
+        return ",".join(map(str, parse_bootstrap(text)))
+    except ConfigurationError as error:
+        raise OptionError(f"option {name}: {error}") from None
 
 
 def _topics(name: str, text: str) -> Selection:
@@ -194,7 +203,10 @@ def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
                 f"{', '.join((*_SELECTIONS, *_FIELDS))}"
             )
         if name in _NOT_SUPPORTED:
-            raise OptionError(f"option {name} is not supported in a batch read of kproto")
+            raise OptionError(
+                f"option {name} is not supported in a batch read of kproto, and streams are not "
+                "read yet"
+            )
         given[name] = value
     if "kafka.bootstrap.servers" not in given:
         raise OptionError("option kafka.bootstrap.servers is missing; set it to host:port")

@@ -20,12 +20,12 @@ import numpy as np
 from kproto.records.varints import read_varint, zigzag
 from kproto.wire.errors import CorruptBatchError
 
-from .columns import ByteRanges
+from .record_columns import ByteRanges
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .columns import Bools, BytePairs, Bytes, Int32s, Int64s
+    from .record_columns import Bools, BytePairs, Bytes, Int32s, Int64s
 
 __all__ = ["FieldReader", "header_ranges", "record_ends"]
 

@@ -1,8 +1,9 @@
 """Reading one offset range ahead of whoever consumes it, in a thread of its own.
 
 Owns the thread, its asyncio loop and the bound on how much may wait. A fetch is sent as soon as
-the one before it has arrived, while those records are still being decoded and handed on. Knows
-nothing of Arrow or Spark.
+the one before it has arrived, while those records are still being decoded and handed on. Errors
+that time mends, such as a leader that changes, go through the client's retries. Of what arrives it
+looks at the headers of batches alone, for the next offset. Knows nothing of Arrow or Spark.
 """
 
 from __future__ import annotations
@@ -12,47 +13,53 @@ import queue
 import threading
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kproto.client import Client, ClientSettings, FetchedPartition
+from kproto.client import Client, FetchedPartition
+from kproto.protocol.error_codes import code_of
 from kproto.records import read_batches
 from kproto.wire.errors import (
     BrokerResponseError,
     CorruptBatchError,
+    KprotoError,
     ProtocolError,
     RequestTimeoutError,
 )
 
-from .batches import next_offset
-from .offsets import DataLossError, OffsetRange
+from ..columns.batch_order import checked_next_offset
+from .offset_ranges import DataLossError
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
-    from .options import ReadOptions
+    from .offset_ranges import OffsetRange
+    from .read_options import ReadOptions
 
-__all__ = ["open_client", "read_ahead"]
+__all__ = ["Fetched", "next_offset", "read_ahead"]
 
-_OFFSET_OUT_OF_RANGE: Final = 1
-
-
-def open_client(options: ReadOptions) -> Client:
-    """A client with the settings that the options give."""
-    settings = ClientSettings(
-        client_id=options.client_id, request_timeout_ms=options.request_timeout_ms
-    )
-    return Client(options.bootstrap_servers, settings)
+_OFFSET_OUT_OF_RANGE: Final = code_of("OFFSET_OUT_OF_RANGE")
 
 
-def read_ahead(options: ReadOptions, wanted: OffsetRange) -> Generator[bytes]:
-    """The `records` bytes of the fetch responses that cover `wanted`, in order.
+class Fetched(NamedTuple):
+    """The `records` bytes of a fetch response, and the `offset` that was asked for.
+
+    Records before it may stand in the bytes, and were in those of the response before.
+    """
+
+    offset: int
+    records: bytes
+
+
+def read_ahead(options: ReadOptions, wanted: OffsetRange) -> Generator[Fetched]:
+    """The fetch responses that cover `wanted`, in order.
 
     Up to `buffer_bytes` wait for the consumer before fetching pauses. Closing the iterator ends
     the thread and its connections.
 
     Raises:
         DataLossError: the log no longer holds the range and the options ask to fail then.
-        KprotoError: whatever the client raises.
+        KprotoError: whatever the client raises; what time mends, when it has not within the
+            client's `delivery_timeout_ms`.
     """
     ahead = _Ahead(options, wanted)
     ahead.start()
@@ -69,8 +76,9 @@ class _Ahead:
         self._options = options
         self._wanted = wanted
         # Bounded by bytes, through `_room`. None is the end, an exception the failure.
-        self._arrived: queue.SimpleQueue[bytes | BaseException | None] = queue.SimpleQueue()
+        self._arrived: queue.SimpleQueue[Fetched | BaseException | None] = queue.SimpleQueue()
         self._waiting_bytes = 0
+        self._idle_since: float | None = None  # when the first of some empty responses came
         self._started = threading.Event()  # or failed to: then there is no loop
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None]
@@ -90,14 +98,14 @@ class _Ahead:
                 self._loop.call_soon_threadsafe(self._task.cancel)
         self._thread.join()
 
-    def responses(self) -> Iterator[bytes]:
+    def responses(self) -> Iterator[Fetched]:
         while (item := self._arrived.get()) is not None:
             if isinstance(item, BaseException):
                 raise item
             yield item
             assert self._loop is not None  # it brought the item
             with suppress(RuntimeError):  # the loop is closed: all has been fetched
-                self._loop.call_soon_threadsafe(self._release, len(item))
+                self._loop.call_soon_threadsafe(self._release, len(item.records))
 
     def _run(self) -> None:
         try:
@@ -119,12 +127,17 @@ class _Ahead:
         self._room = asyncio.Event()
         self._room.set()
         self._started.set()
-        async with open_client(self._options) as client:
+        options = self._options
+        client = Client(options.bootstrap_servers, options.client_settings())
+        try:
+            # Not `async with`, which fails at once when no broker can be reached.
+            await client.retrying(lambda: client.refresh([]))
             await self._fetch_range(client)
+        finally:
+            await client.close()
 
     async def _fetch_range(self, client: Client) -> None:
         position = self._wanted.start
-        progress_at = time.monotonic()
         while position < self._wanted.end:
             await self._room.wait()
             fetched = await self._fetch(client, position)
@@ -134,12 +147,12 @@ class _Ahead:
             try:
                 following = next_offset(fetched.records, position, self._wanted.end)
             except CorruptBatchError:
-                self._deliver(fetched.records)  # the good batches in front of it
+                self._deliver(position, fetched.records)  # the good batches in front of it
                 raise
             if following > position:
-                self._deliver(fetched.records)
+                self._deliver(position, fetched.records)
                 position = following
-                progress_at = time.monotonic()
+                self._idle_since = None
             elif fetched.records:
                 for _ in read_batches(fetched.records):
                     pass  # What is broken may only say that it lies before: that comes first.
@@ -147,23 +160,29 @@ class _Ahead:
                     f"{self._wanted}: all that the fetch from offset {position} brought lies "
                     "before it, and would be brought again"
                 )
-            elif fetched.high_watermark < self._wanted.end:
-                if self._options.fail_on_data_loss:
-                    raise self._lost(f"the log now ends at {fetched.high_watermark}")
+            elif fetched.high_watermark < self._wanted.end and await self._is_cut(client):
                 return
-            elif (time.monotonic() - progress_at) * 1000 > self._options.request_timeout_ms:
-                raise RequestTimeoutError(f"{self._wanted}: nothing arrived from {position} on")
+            else:
+                self._check_idle(position)
 
     async def _fetch(self, client: Client, position: int) -> FetchedPartition | None:
         """One fetch response; None when the log does not have the offset."""
+
+        async def fetch() -> FetchedPartition:
+            try:
+                return await client.fetch(
+                    self._wanted.topic,
+                    self._wanted.partition,
+                    position,
+                    max_bytes=self._options.fetch_max_bytes,
+                    max_wait_ms=self._options.fetch_wait_ms,
+                )
+            except KprotoError:
+                self._idle_since = None  # the time of retries is no time of silence
+                raise
+
         try:
-            return await client.fetch(
-                self._wanted.topic,
-                self._wanted.partition,
-                position,
-                max_bytes=self._options.fetch_max_bytes,
-                max_wait_ms=self._options.fetch_wait_ms,
-            )
+            return await client.retrying(fetch)
         except BrokerResponseError as error:
             if error.code != _OFFSET_OUT_OF_RANGE:
                 raise
@@ -182,19 +201,59 @@ class _Ahead:
         # A log that ends before has been made anew: nothing of the range is left.
         return first if first > position else self._wanted.end
 
+    async def _is_cut(self, client: Client) -> bool:
+        """Whether the log ends before the range, and not only what its leader may give out yet.
+
+        The high watermark of a new leader may lag; for the end of the log it waits then (KIP-207).
+
+        Raises:
+            DataLossError: it does, and the options ask to fail then.
+        """
+        part = (self._wanted.topic, self._wanted.partition)
+        end = (await client.list_offsets({part: "latest"}))[part]
+        if end < self._wanted.end and self._options.fail_on_data_loss:
+            raise self._lost(f"the log now ends at {end}")
+        return end < self._wanted.end
+
+    def _check_idle(self, position: int) -> None:
+        """Raise RequestTimeoutError when nothing but empty responses came for too long."""
+        now = time.monotonic()
+        if self._idle_since is None:
+            self._idle_since = now
+        if (now - self._idle_since) * 1000 > self._options.request_timeout_ms:
+            raise RequestTimeoutError(f"{self._wanted}: nothing arrived from {position} on")
+
     def _lost(self, what: str) -> DataLossError:
         return DataLossError(
             f"{self._wanted}: {what}; the topic was cut or made anew while it was read. Set "
             "failOnDataLoss to false to read what is there"
         )
 
-    def _deliver(self, records: bytes) -> None:
+    def _deliver(self, offset: int, records: bytes) -> None:
         self._waiting_bytes += len(records)
         if self._waiting_bytes >= self._options.buffer_bytes:
             self._room.clear()
-        self._arrived.put(records)
+        self._arrived.put(Fetched(offset, records))
 
     def _release(self, size: int) -> None:
         self._waiting_bytes -= size
         if self._waiting_bytes < self._options.buffer_bytes:
             self._room.set()
+
+
+def next_offset(records: bytes, fetched_from: int, end: int | None = None) -> int:
+    """The offset to fetch from next: the last whole batch's last offset + 1.
+
+    That is true for compacted and for control batches too. Without a batch it is `fetched_from`.
+    What stands behind a batch that reaches `end` is not looked at.
+
+    Raises:
+        CorruptBatchError: no batch stands where one must, the first one is cut, or offsets do not
+            rise from one batch to the next.
+    """
+    following: int | None = None
+    for batch in read_batches(records, check_crc=False, whole_first=True):
+        following = checked_next_offset(batch, following)
+        if end is not None and following >= end:
+            break
+    return fetched_from if following is None else max(fetched_from, following)

@@ -1,7 +1,7 @@
 """The columns of records: one array a field, over the buffer that their bytes stand in.
 
 Owns the form alone, and how records that are at hand one by one take it. How columns come out of
-the bytes of batches is `columnar`'s to know.
+the bytes of batches is `chunks`' to know.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
     "Int32s",
     "Int64s",
     "RecordColumns",
-    "columns_of",
+    "message_columns",
 ]
 
 Int64s: TypeAlias = "NDArray[np.int64]"
@@ -167,7 +167,7 @@ class RecordColumns:
         return self.places[number - 1] if number else (0, None, None)
 
 
-def columns_of(records: Sequence[Record]) -> RecordColumns:
+def message_columns(records: Sequence[Record]) -> RecordColumns:
     """The columns of records without headers, as those of message sets are.
 
     Their keys and values are copied into one buffer.

@@ -8,7 +8,6 @@ it is written aside, counted again from the files, and moved into place only if 
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,8 +16,9 @@ from pyspark.sql import functions as sf
 
 from kproto.wire.errors import KprotoError
 
-from .events import DUPLICATE, INVALID, STATUSES, VALID, status_count, with_status
-from .source import register
+from ..spark.data_source import register
+from .output_files import OutputFiles
+from .verdicts import DUPLICATE, INVALID, STATUSES, VALID, status_count, with_status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,7 +56,7 @@ def run_job(
         CountMismatchError: rows in and rows out do not agree.
         OutputExistsError: `output` exists and `overwrite` is not set.
     """
-    files = _Files(spark, output)
+    files = OutputFiles(spark, output)
     if files.exists(output) and not overwrite:
         raise OutputExistsError(f"{output} exists; remove it or allow to overwrite it")
     register(spark)
@@ -72,7 +72,7 @@ def run_job(
             .write.partitionBy("status", "type")
             .parquet(aside)
         )
-        counts = _agreed(seen.get, _rows_by_status(spark, aside))
+        counts = _agreed(seen.get, _rows_by_status(spark, files, aside))
         files.replace(aside)
     except BaseException:
         files.delete(aside)
@@ -80,9 +80,9 @@ def run_job(
     return counts
 
 
-def _rows_by_status(spark: SparkSession, path: str) -> dict[str, int]:
+def _rows_by_status(spark: SparkSession, files: OutputFiles, path: str) -> dict[str, int]:
     """How many rows the files hold, by status."""
-    if not _Files(spark, path).holds_data(path):
+    if not files.holds_data(path):
         return {}
     grouped = spark.read.parquet(path).groupBy("status").count().collect()
     return {row["status"]: row["count"] for row in grouped}
@@ -112,44 +112,3 @@ def _agreed(seen: Mapping[str, int], written: Mapping[str, int]) -> JobCounts:
             f"invalid, {counts.duplicates} duplicate, but the files hold {dict(written)}"
         )
     return counts
-
-
-class _Files:
-    """The file system of the output, through Hadoop's API: local, HDFS or an object store."""
-
-    def __init__(self, spark: SparkSession, output: str) -> None:
-        context = spark.sparkContext
-        assert context._jvm is not None, "the session is stopped"
-        self._hadoop = context._jvm.org.apache.hadoop.fs
-        self._output = self._hadoop.Path(output)
-        self._system = self._output.getFileSystem(context._jsc.hadoopConfiguration())
-
-    def exists(self, path: str) -> bool:
-        return bool(self._system.exists(self._hadoop.Path(path)))
-
-    def holds_data(self, path: str) -> bool:
-        """True when the directory has an entry besides Spark's own marks."""
-        entries = self._system.listStatus(self._hadoop.Path(path))
-        return any(not entry.getPath().getName().startswith(("_", ".")) for entry in entries)
-
-    def sibling(self, purpose: str) -> str:
-        """A fresh path beside the output, hidden from readers of the folder."""
-        name = f".{self._output.getName()}-{purpose}-{uuid.uuid4().hex}"
-        return str(self._hadoop.Path(self._system.makeQualified(self._output).getParent(), name))
-
-    def delete(self, path: str) -> None:
-        self._system.delete(self._hadoop.Path(path), True)
-
-    def replace(self, aside: str) -> None:
-        """Move a finished directory to the output's place; what stood there goes last."""
-        old = None
-        if self._system.exists(self._output):
-            old = self.sibling("replaced")
-            self._rename(self._output, self._hadoop.Path(old))
-        self._rename(self._hadoop.Path(aside), self._output)
-        if old is not None:
-            self.delete(old)
-
-    def _rename(self, source: object, target: object) -> None:
-        if not self._system.rename(source, target):
-            raise OSError(f"{source} could not be moved to {target}")

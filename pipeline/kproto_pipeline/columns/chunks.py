@@ -1,8 +1,9 @@
-"""Record batches to columns: a whole fetch response at a time, without a loop over fields.
+"""Record batches to columns: many batches at a time, without a loop over fields.
 
-Owns the way from the `records` bytes of a fetch response to columns, and what is read together: a
-chunk of batches over one buffer. How the fields of many records are read at once is `lockstep`'s
-to know, how columns become Arrow arrays `arrow_columns`'.
+Owns the way from the `records` bytes of a fetch response to chunks of columns, and which batch is
+named when one is broken. Where the records of each batch stand, and which batches are read
+together, is `sections`' to know; how the fields of many records are read at once is `lockstep`'s;
+how columns become Arrow arrays `arrow_records`' and `arrow_events`'.
 
 Messages of magic 0 and 1, which few brokers still hold, go through the record decoder.
 
@@ -11,28 +12,27 @@ Knows nothing of sockets, of Spark or of CloudEvents.
 
 from __future__ import annotations
 
+from contextlib import closing
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from kproto.records import LOG_APPEND_TIME, MAX_DECOMPRESSED_BYTES
-from kproto.records.batch import as_buffer
+from kproto.records.any_magic import as_buffer
 from kproto.wire.errors import CorruptBatchError
 
-from .arena import Arena
-from .arrow_columns import HEADERS_TYPE, RECORD_FIELDS, record_batch
-from .batches import MAX_CHUNK_BYTES, BatchSection, MessageSection, batch_sections
-from .columns import ByteRanges, RecordColumns, columns_of
 from .lockstep import FieldReader, header_ranges, record_ends
+from .record_columns import ByteRanges, RecordColumns, message_columns
+from .sections import MAX_CHUNK_BYTES, BatchGroup, section_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from .columns import Int32s, Int64s
+    from .record_columns import Int32s, Int64s
+    from .sections import BatchSection
 
-__all__ = ["HEADERS_TYPE", "RECORD_FIELDS", "RecordColumns", "decode_records", "record_batch"]
-
+__all__ = ["column_chunks"]
 
 # Places in a buffer are int32, as Arrow's are.
 _MAX_BUFFER_BYTES: Final = 2**31 - 1
@@ -40,8 +40,8 @@ _MAX_BUFFER_BYTES: Final = 2**31 - 1
 _LARGEST_KEPT_BYTES: Final = (32 << 20) - (1 << 16)
 
 
-def decode_records(
-    records: bytes | bytearray | memoryview,
+def column_chunks(
+    fetched: bytes | bytearray | memoryview,
     *,
     start: int = 0,
     end: int | None = None,
@@ -61,49 +61,24 @@ def decode_records(
     in one that is not wanted.
 
     Raises:
-        CorruptBatchError: a batch or a record in it is broken, or stands in more bytes than
-            Arrow's 32-bit offsets reach.
+        CorruptBatchError: a batch or a record in it is broken, the offsets of a batch do not rise
+            above those before it, or it stands in more bytes than Arrow's 32-bit offsets reach.
         MissingCodecError: a batch is compressed with a codec that is not installed.
     """
     _keep_freed_memory()
-    records = as_buffer(records)
-    batches: list[BatchSection] = []
-    messages: list[MessageSection] = []
-    size = 0
-    arena = Arena(chunk_bytes)
-    sections = batch_sections(
-        records,
+    groups = section_groups(
+        as_buffer(fetched),
         start=start,
         end=end,
-        arena=arena,
+        chunk_bytes=chunk_bytes,
         max_decompressed_bytes=max_decompressed_bytes,
     )
-
-    def decode_group() -> Iterator[RecordColumns]:
-        return _decode_group(batches, messages, start, end, max_decompressed_bytes)
-
-    try:
-        while True:
-            try:
-                section = next(sections, None)
-            except Exception:
-                yield from decode_group()
-                raise
-            if section is None:
-                break
-            other_kind = messages if isinstance(section, BatchSection) else batches
-            if other_kind or (size and size + section.size > chunk_bytes):
-                yield from decode_group()
-                batches, messages, size = [], [], 0
-                _begin_chunk(arena, section, records)
-            if isinstance(section, BatchSection):
-                batches.append(section)
+    with closing(groups):
+        for group in groups:
+            if isinstance(group, BatchGroup):
+                yield from _group_columns(group, start, end, max_decompressed_bytes)
             else:
-                messages.append(section)
-            size += section.size
-        yield from decode_group()
-    finally:
-        arena.close()
+                yield message_columns(group)
 
 
 @cache
@@ -118,38 +93,16 @@ def _keep_freed_memory() -> None:
     bytearray(_LARGEST_KEPT_BYTES)
 
 
-def _begin_chunk(arena: Arena, section: BatchSection | MessageSection, fetched: bytes) -> None:
-    """Empty the arena, but for the section if that is decompressed already."""
-    if isinstance(section, MessageSection) or section.data is fetched:
-        arena.restart()
-        return
-    data = bytes(section.data[section.start : section.end])
-    arena.restart()
-    section.data, section.start, section.end = data, 0, len(data)
-    if arena.add(data):
-        section.data = arena.buffer
-
-
-def _decode_group(
-    batches: Sequence[BatchSection],
-    messages: Sequence[MessageSection],
-    start: int,
-    end: int | None,
-    max_decompressed_bytes: int,
+def _group_columns(
+    group: BatchGroup, start: int, end: int | None, max_decompressed_bytes: int
 ) -> Iterator[RecordColumns]:
-    """The columns of what fits one chunk: batches, or messages; on a broken one, those before."""
-    if messages:
-        found = [record for section in messages for record in section.records]
-        if found:
-            yield columns_of(found)
-    if not batches:
-        return
+    """The wanted records of a group, if it has any; of one with a broken batch those before it."""
     try:
-        columns = _decode_sections(batches, start, end)
+        columns = _section_columns(group.buffer, group.sections, start, end)
     except CorruptBatchError:
-        for section in batches:
+        for section in group.sections:
             try:
-                columns = _decode_sections([section], start, end)
+                columns = _section_columns(group.buffer, [section], start, end)
             except CorruptBatchError as error:
                 # The record decoder knows better what is wrong where.
                 section.batch.records(
@@ -163,11 +116,10 @@ def _decode_group(
         yield columns
 
 
-def _decode_sections(
-    sections: Sequence[BatchSection], start: int, end: int | None
+def _section_columns(
+    buffer: bytes | memoryview, sections: Sequence[BatchSection], start: int, end: int | None
 ) -> RecordColumns:
     """All records of the sections, field by field. Raises CorruptBatchError, without a place."""
-    buffer, sections = _one_buffer(sections)
     _require(len(buffer) <= _MAX_BUFFER_BYTES, "2 GiB at a time are the most; pass less at once")
     found = [section.batch for section in sections]
     starts = [section.start for section in sections]
@@ -243,26 +195,3 @@ def _stamp(timestamps: Int64s, sections: Sequence[BatchSection], counts: Int64s)
 def _require(condition: bool | np.bool_, what: str) -> None:
     if not condition:
         raise CorruptBatchError(what)
-
-
-def _one_buffer(
-    sections: Sequence[BatchSection],
-) -> tuple[bytes | memoryview, Sequence[BatchSection]]:
-    """The sections over one buffer: the fetch response itself, or an arena's memory.
-
-    Only where both take turns, or a batch did not fit the arena, are all copied together.
-    """
-    buffer = sections[0].data
-    if all(section.data is buffer for section in sections):
-        if isinstance(buffer, bytearray):
-            # As long as this view lives the arena is not written again.
-            return memoryview(buffer).toreadonly()[: sections[-1].end], sections
-        return buffer, sections
-    moved: list[BatchSection] = []
-    parts: list[bytes | bytearray] = []
-    size = 0
-    for section in sections:
-        parts.append(section.data[section.start : section.end])
-        moved.append(section.moved(size))
-        size += section.size
-    return b"".join(parts), moved

@@ -1,10 +1,10 @@
-"""CloudEvents as flat columns, straight from the headers of a whole chunk of records.
+"""The columns of CloudEvents, as Arrow arrays straight from the headers of a chunk of records.
 
 Owns the columns of an event and the fast way to them: each attribute's header values become one
-Arrow column, and an attribute is checked once for each different value, or with one vectorized
-test. Whatever that way does not prove right (structured mode, a null or repeated header, unusual
-characters, a broken attribute) goes record by record through `kproto_cloudevents`, whose verdict
-counts. So both ways agree: the fast one takes only what the binding would read the same.
+Arrow column, which `event_checks` looks at as a whole. Whatever that way does not prove right
+(structured mode, a null or repeated header, unusual characters, a broken attribute) goes record by
+record through `kproto_cloudevents`, whose verdict counts. So both ways agree: the fast one takes
+only what the binding would read the same.
 
 Knows nothing of sockets or Spark.
 """
@@ -12,7 +12,6 @@ Knows nothing of sockets or Spark.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,48 +19,45 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from kproto_cloudevents import CloudEvent, CloudEventError, from_kafka
-from kproto_cloudevents.media_type import parse_media_type
-from kproto_cloudevents.types import canonical
-from kproto_cloudevents.version_tables import V1_0
+from kproto_cloudevents.values.types import canonical
 
-from .arrow_columns import RECORD_FIELDS, binary_array, record_array
+from .arrow_records import RECORD_SCHEMA, binary_array, record_array
+from .event_checks import CHECKS, check_plain_text
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from collections.abc import Mapping
 
-    from .columns import RecordColumns
+    from .record_columns import Bools, Int64s, RecordColumns
 
-    Int64s = NDArray[np.int64]
-    Bools = NDArray[np.bool_]
+__all__ = ["EVENT_SCHEMA", "events_as_arrow"]
 
-__all__ = ["EVENT_FIELDS", "event_batch"]
-
-# Attributes first, then the data, then the record that carried the event. `error` says why a
-# record is no event; then `value` and `headers` hold the record as it was and the attributes are
-# null. `time` is the instant, to the microsecond; the text as written stands in the headers.
-EVENT_FIELDS: Final[dict[str, pa.DataType]] = {
-    "specversion": pa.string(),
-    "id": pa.string(),
-    "source": pa.string(),
-    "type": pa.string(),
-    "subject": pa.string(),
-    "time": pa.timestamp("us", tz="UTC"),
-    "dataschema": pa.string(),
-    "datacontenttype": pa.string(),
-    "extensions": pa.map_(pa.string(), pa.string()),
-    "data": pa.binary(),
-    "error": pa.string(),
-    "value": pa.binary(),
-    **{name: RECORD_FIELDS[name] for name in RECORD_FIELDS if name != "value"},
-}
+#: Attributes first, then the data, then the record that carried the event. `error` says why a
+#: record is no event; then `value` and `headers` hold the record as it was and the attributes are
+#: null. `time` is the instant, to the microsecond; the text as written stands in the headers.
+EVENT_SCHEMA: Final[pa.Schema] = pa.schema(
+    [
+        ("specversion", pa.string()),
+        ("id", pa.string()),
+        ("source", pa.string()),
+        ("type", pa.string()),
+        ("subject", pa.string()),
+        ("time", pa.timestamp("us", tz="UTC")),
+        ("dataschema", pa.string()),
+        ("datacontenttype", pa.string()),
+        ("extensions", pa.map_(pa.string(), pa.string())),
+        ("data", pa.binary()),
+        ("error", pa.string()),
+        ("value", pa.binary()),
+        *(field for field in RECORD_SCHEMA if field.name != "value"),
+    ]
+)
 
 # A chunk with more different header names than this goes through the binding record by record:
 # names are few in any real topic, and each costs one pass over all headers.
 _MAX_HEADER_NAMES: Final = 128
 
-_RECORD_NAMES: Final = frozenset(
-    ("key", "topic", "partition", "offset", "timestamp", "timestampType")
-)
+# What is the record's own in every row.
+_RECORD_NAMES: Final = frozenset(RECORD_SCHEMA.names) - {"value", "headers"}
 
 _CONTENT_TYPE: Final = "content-type"
 _PREFIX: Final = "ce_"
@@ -72,15 +68,15 @@ _REQUIRED: Final = ("specversion", "id", "source", "type")
 _Picked = dict[str, "Int64s"]
 
 
-def event_batch(
+def events_as_arrow(
     columns: RecordColumns,
     *,
     topic: str,
     partition: int,
-    names: Sequence[str] = tuple(EVENT_FIELDS),
+    schema: pa.Schema = EVENT_SCHEMA,
     all_headers: bool = False,
 ) -> pa.RecordBatch:
-    """The columns called `names` (of `EVENT_FIELDS`) as an Arrow record batch, a row a record.
+    """The columns that `schema` names (of `EVENT_SCHEMA`, in any order), a row a record.
 
     `headers` is null for a record that is an event, unless `all_headers`.
 
@@ -91,25 +87,24 @@ def event_batch(
     picked, extensions, regular = _attribute_headers(columns, buffer)
     values = {name: binary_array(buffer, columns.header_values, picked[name]) for name in picked}
     for name, array in values.items():
-        regular &= _CHECKS.get(name, _check_plain_text)(array)
+        regular &= CHECKS.get(name, check_plain_text)(array)
     if len(extensions):
         rows = _rows_of_headers(columns)[extensions]
-        plain = _check_plain_text(binary_array(buffer, columns.header_values, extensions))
+        plain = check_plain_text(binary_array(buffer, columns.header_values, extensions))
         regular[rows[~plain]] = False
 
     events = _event_arrays(columns, buffer, values, extensions, regular)
     if not regular.all():
         events = _with_irregular(events, columns, regular)
-    arrays = {}
-    for name in names:
+    arrays = []
+    for name in schema.names:
         if name in _RECORD_NAMES:
-            arrays[name] = record_array(name, columns, buffer, topic, partition)
+            arrays.append(record_array(name, columns, buffer, topic, partition))
         elif name == "headers":
-            arrays[name] = _headers(columns, buffer, events["error"], all_headers)
+            arrays.append(_headers(columns, buffer, events["error"], all_headers))
         else:
-            arrays[name] = events[name]
-    schema = pa.schema([pa.field(name, EVENT_FIELDS[name]) for name in names])
-    return pa.RecordBatch.from_arrays([arrays[name] for name in names], schema=schema)
+            arrays.append(events[name])
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _headers(
@@ -117,7 +112,7 @@ def _headers(
 ) -> pa.Array:
     """The headers column; costs next to nothing when no record needs it."""
     if not all_headers and error.null_count == len(error):
-        return pa.nulls(len(error), EVENT_FIELDS["headers"])
+        return pa.nulls(len(error), EVENT_SCHEMA.field("headers").type)
     headers = record_array("headers", columns, buffer, "", 0)
     return headers if all_headers else pc.if_else(error.is_valid(), headers, None)
 
@@ -182,88 +177,6 @@ def _attribute_of(header: str) -> str | None:
     return name if usual and len(name) <= 20 and name not in ("data", "datacontenttype") else ""
 
 
-# --- checks: each gives True for the values that are right without doubt, and for nulls --------
-
-
-def _check_plain_text(array: pa.Array) -> Bools:
-    """Text of one character or more, all of them printable ASCII."""
-    data = array.buffers()[2]
-    lengths = pc.fill_null(pc.binary_length(array), 1).to_numpy(zero_copy_only=False)
-    filled: Bools = lengths > 0
-    if data is None or data.size == 0:
-        return filled
-    text = np.frombuffer(data, dtype=np.uint8)
-    if text.min() >= 0x20 and text.max() <= 0x7E:
-        return filled
-    return _matches(array, r"\A[ -~]+\z")
-
-
-def _matches(array: pa.Array, pattern: str) -> Bools:
-    found = pc.fill_null(pc.match_substring_regex(array, pattern), True)
-    matching: Bools = found.to_numpy(zero_copy_only=False)
-    return matching
-
-
-# RFC 3339 without what needs a closer look: leap seconds, more than six digits of a second,
-# the years before 1000 and after 8999, and the 29th of February.
-_USUAL_TIME: Final = (
-    r"\A[1-8][0-9]{3}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])"
-    r"|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"
-    r"T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?"
-    r"(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])\z"
-)
-
-
-def _check_time(array: pa.Array) -> Bools:
-    return _matches(array, _USUAL_TIME)
-
-
-def _check_each_value(is_right: Callable[[str], bool]) -> Callable[[pa.Array], Bools]:
-    """A check that runs once for each different value: sources and types are few."""
-
-    def check(array: pa.Array) -> Bools:
-        encoded = array.dictionary_encode()
-        right = [_is_text(raw, is_right) for raw in encoded.dictionary.to_pylist()]
-        codes = encoded.indices.fill_null(len(right)).to_numpy(zero_copy_only=False)
-        by_row: Bools = np.array([*right, True], dtype=np.bool_)[codes]
-        return by_row
-
-    return check
-
-
-def _is_text(raw: bytes, is_right: Callable[[str], bool]) -> bool:
-    try:
-        return is_right(raw.decode())
-    except UnicodeDecodeError:
-        return False
-
-
-def _obeys(attribute: str) -> Callable[[pa.Array], Bools]:
-    spec = V1_0.attributes[attribute]
-    return _check_each_value(lambda text: spec.fault(text) is None)
-
-
-def _is_binary_mode(content_type: str) -> bool:
-    """A right media type that does not say structured mode."""
-    media_type = parse_media_type(content_type)
-    return (
-        media_type is not None
-        and not media_type.is_event_format
-        and not media_type.is_batch_format
-        and V1_0.attributes["datacontenttype"].fault(content_type) is None
-    )
-
-
-_CHECKS: Final[Mapping[str, Callable[[pa.Array], Bools]]] = {
-    "specversion": _check_each_value(lambda text: text == V1_0.label),
-    "source": _obeys("source"),
-    "type": _obeys("type"),
-    "dataschema": _obeys("dataschema"),
-    "datacontenttype": _check_each_value(_is_binary_mode),
-    "time": _check_time,
-}
-
-
 # --- from header values to event columns -------------------------------------------------------
 
 
@@ -281,11 +194,11 @@ def _event_arrays(
     arrays: dict[str, pa.Array] = {}
     for name in (*_CORE, "datacontenttype"):
         if name not in values:
-            arrays[name] = pa.nulls(len(kept), EVENT_FIELDS[name])
+            arrays[name] = pa.nulls(len(kept), EVENT_SCHEMA.field(name).type)
             continue
         array = values[name] if everyone else values[name].filter(mask)
         text = array.cast(pa.string())
-        arrays[name] = text.cast(EVENT_FIELDS[name]) if name == "time" else text
+        arrays[name] = text.cast(EVENT_SCHEMA.field(name).type) if name == "time" else text
     arrays["extensions"] = _extension_maps(columns, buffer, extensions, regular)
     arrays["data"] = binary_array(buffer, columns.values, None if everyone else kept)
     arrays["error"] = pa.nulls(len(kept), pa.string())
@@ -322,7 +235,7 @@ def _with_irregular(
     order = pa.array(np.argsort(np.concatenate((np.flatnonzero(regular), irregular))))
     merged = {}
     for name, array in events.items():
-        others = pa.array([event.get(name) for event in read], type=EVENT_FIELDS[name])
+        others = pa.array([event.get(name) for event in read], type=EVENT_SCHEMA.field(name).type)
         merged[name] = pa.concat_arrays([array, others]).take(order)
     return merged
 
@@ -333,13 +246,13 @@ def _read_event(columns: RecordColumns, row: int) -> dict[str, Any]:
     try:
         outcome = from_kafka(columns.key(row), value, columns.headers(row))
         if isinstance(outcome, CloudEvent):
-            return _columns_of(outcome)
+            return _event_row(outcome)
         return {"error": outcome.reason, "value": value}
     except CloudEventError as error:
         return {"error": str(error), "value": value}
 
 
-def _columns_of(event: CloudEvent) -> dict[str, Any]:
+def _event_row(event: CloudEvent) -> dict[str, Any]:
     """An event's columns. Raises CloudEventError for data that its charset cannot express."""
     try:
         time = None if event.time is None else event.time.datetime.astimezone(UTC)

@@ -1,0 +1,159 @@
+"""The columns of Spark's JVM connector for Kafka, as Arrow arrays.
+
+Owns their names and Arrow types, and the way from record columns to them. Keys, values and headers
+stay where they are in the buffer: an Arrow array is laid over it with interleaved offsets (start,
+end, start, end, …) and only then compacted with `take`.
+
+Knows nothing of batches, sockets, Spark or CloudEvents.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from .record_columns import ByteRanges, Int32s, Int64s, RecordColumns
+
+__all__ = ["RECORD_SCHEMA", "binary_array", "record_array", "records_as_arrow"]
+
+_HEADERS_TYPE: Final = pa.list_(
+    pa.field(
+        "element",
+        pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]),
+    )
+)
+
+#: The columns in the connector's order.
+RECORD_SCHEMA: Final[pa.Schema] = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("us", tz="UTC")),
+        ("timestampType", pa.int32()),
+        ("headers", _HEADERS_TYPE),
+    ]
+)
+
+_MAX_TIMESTAMP_MS: Final = (2**63 - 1) // 1000
+
+_MAX_KEPT_BYTES: Final = 1 << 20
+
+
+def records_as_arrow(
+    columns: RecordColumns, *, topic: str, partition: int, schema: pa.Schema = RECORD_SCHEMA
+) -> pa.RecordBatch:
+    """The columns that `schema` names (of `RECORD_SCHEMA`, in any order), a row a record.
+
+    Columns that are not asked for cost nothing.
+
+    Raises:
+        CorruptBatchError: a header key is not UTF-8.
+    """
+    buffer = pa.py_buffer(columns.buffer)
+    arrays = [record_array(name, columns, buffer, topic, partition) for name in schema.names]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def record_array(
+    name: str, columns: RecordColumns, buffer: pa.Buffer, topic: str, partition: int
+) -> pa.Array:
+    """One column by its name. Raises CorruptBatchError as `records_as_arrow` does."""
+    count = len(columns)
+    match name:
+        case "key":
+            return binary_array(buffer, columns.keys)
+        case "value":
+            return binary_array(buffer, columns.values)
+        case "topic":
+            return pa.repeat(topic, count)
+        case "partition":
+            return pa.array(np.full(count, partition, dtype=np.int32))
+        case "offset":
+            return pa.array(columns.offsets)
+        case "timestamp":
+            return _timestamp_array(columns.timestamps)
+        case "timestampType":
+            return pa.array(columns.timestamp_types)
+        case "headers":
+            return _headers_array(columns, buffer)
+        case _:
+            raise KeyError(name)
+
+
+def binary_array(buffer: pa.Buffer, ranges: ByteRanges, rows: Int64s | None = None) -> pa.Array:
+    """The byte strings of `ranges` as a compact Arrow binary array.
+
+    `rows` picks and orders rows; -1 in it gives null.
+    """
+    count = len(ranges)
+    if count == 0:
+        return pa.nulls(0 if rows is None else len(rows), pa.binary())
+    # Even elements are the wanted bytes, odd ones what lies between two of them.
+    bounds = np.ascontiguousarray(ranges.bounds)
+    spread = pa.Array.from_buffers(pa.binary(), 2 * count - 1, [None, pa.py_buffer(bounds), buffer])
+    if rows is None:
+        return spread.take(pa.array(_even_numbers(count), mask=ranges.null))
+    null = rows < 0
+    if ranges.null is not None:
+        null |= ranges.null[rows]
+    return spread.take(pa.array(rows * 2, mask=null))
+
+
+_first_even_numbers: Int32s = np.arange(0, 0, 2, dtype=np.int32)
+
+
+def _even_numbers(count: int) -> Int32s:
+    """0, 2, 4, …; kept, up to a megabyte of them, as fresh memory costs more than to fill it."""
+    global _first_even_numbers
+    numbers = _first_even_numbers  # another thread may replace them meanwhile, by fewer
+    if count > len(numbers):
+        numbers = np.arange(0, 2 * count, 2, dtype=np.int32)
+        if numbers.nbytes <= _MAX_KEPT_BYTES:
+            _first_even_numbers = numbers
+    return numbers[:count]
+
+
+def _headers_array(columns: RecordColumns, buffer: pa.Buffer) -> pa.Array:
+    """A list of key and value for each record; null, as from the connector, where it has none.
+
+    Raises:
+        CorruptBatchError: a header key is not UTF-8.
+    """
+    names, values = _header_arrays(columns, buffer)
+    entries = pa.StructArray.from_arrays([names, values], fields=list(_HEADERS_TYPE.value_type))
+    offsets = columns.header_offsets.astype(np.int32)
+    none = offsets[1:] == offsets[:-1]
+    return pa.ListArray.from_arrays(
+        pa.array(offsets), entries, type=_HEADERS_TYPE, mask=pa.array(none) if none.any() else None
+    )
+
+
+def _header_arrays(columns: RecordColumns, buffer: pa.Buffer) -> tuple[pa.Array, pa.Array]:
+    """All header keys (string) and header values (binary), in row order.
+
+    Raises:
+        CorruptBatchError: a header key is not UTF-8.
+    """
+    keys = binary_array(buffer, columns.header_keys)
+    try:
+        names = keys.cast(pa.string())
+    except pa.ArrowInvalid:
+        raise columns.not_utf8() from None
+    return names, binary_array(buffer, columns.header_values)
+
+
+def _timestamp_array(timestamps: Int64s) -> pa.Array:
+    """Milliseconds as Arrow timestamps in microseconds, UTC.
+
+    One that microseconds in 64 bits cannot hold (about 292,000 years) becomes null.
+    """
+    beyond = (timestamps > _MAX_TIMESTAMP_MS) | (timestamps < -_MAX_TIMESTAMP_MS)
+    mask = beyond if beyond.any() else None
+    micros = np.where(beyond, 0, timestamps) * 1000
+    return pa.array(micros, mask=mask).cast(RECORD_SCHEMA.field("timestamp").type)

@@ -1,0 +1,1 @@
+"""The demo, `python -m kproto_pipeline.demo`: real flights published, the job, a chart."""

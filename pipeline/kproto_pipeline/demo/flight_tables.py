@@ -1,0 +1,58 @@
+"""What the demo shows of the flights: carriers and hours, as native column expressions.
+
+Owns the questions to the job's output. Knows no broker and no topic.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as sf
+
+from ..job.verdicts import VALID
+from .flights import DEPARTED
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+__all__ = ["carrier_rows", "flight_table", "hour_rows"]
+
+_DATA_SCHEMA: Final = (
+    "carrier string, flight int, tailnum string, origin string, dest string, hour int, "
+    "dep_delay double, arr_delay double, distance int"
+)
+
+
+def flight_table(spark: SparkSession, parquet: str) -> DataFrame:
+    """The valid flights with their data as columns."""
+    return (
+        spark.read.parquet(parquet)
+        .where(sf.col("status") == VALID)
+        .select("type", sf.from_json(sf.col("data").cast("string"), _DATA_SCHEMA).alias("flight"))
+        .select("type", "flight.*")
+    )
+
+
+def carrier_rows(events: DataFrame) -> list[Row]:
+    """Per carrier: scheduled flights, departures and the mean departure delay in minutes."""
+    return (
+        events.groupBy("carrier")
+        .agg(
+            sf.count(sf.lit(1)).alias("scheduled"),
+            sf.count(sf.when(sf.col("type") == DEPARTED, 1)).alias("departures"),
+            sf.avg("dep_delay").alias("delay"),
+        )
+        .orderBy(sf.desc("departures"), "carrier")
+        .collect()
+    )
+
+
+def hour_rows(events: DataFrame) -> list[Row]:
+    """Per scheduled hour of departure, local time: the mean departure delay in minutes."""
+    return (
+        events.where(sf.col("type") == DEPARTED)
+        .groupBy("hour")
+        .agg(sf.avg("dep_delay").alias("delay"), sf.count(sf.lit(1)).alias("departures"))
+        .orderBy("hour")
+        .collect()
+    )

@@ -1,0 +1,83 @@
+"""What the demo tells at its end: every count beside what it must be, a table, a chart.
+
+Owns the words and the picture. Knows no broker and asks Spark for nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from pyspark.sql import Row
+
+    from ..job import JobCounts
+    from .flights import Expected
+    from .progress import Stage
+
+__all__ = ["Check", "all_checks", "draw_delay_by_hour", "print_report"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One count that must be what it should be."""
+
+    what: str
+    expected: int
+    found: int
+
+    def __str__(self) -> str:
+        verdict = "ok" if self.expected == self.found else f"WRONG, must be {self.expected:,}"
+        return f"  {self.what:<28} {self.found:>9,}  {verdict}"
+
+
+def all_checks(
+    expected: Expected, published: int, counts: JobCounts, carriers: Sequence[Row]
+) -> list[Check]:
+    """Every count of every stage beside what it must be."""
+    return [
+        Check("published", expected.records, published),
+        Check("read by Spark", published, counts.read),
+        Check("valid", expected.flights, counts.valid),
+        Check("invalid (dead letters)", expected.broken, counts.invalid),
+        Check("duplicates dropped", expected.repeated, counts.duplicates),
+        Check("written to Parquet", expected.flights + expected.broken, counts.written),
+        Check("flights in the table", expected.flights, sum(row["scheduled"] for row in carriers)),
+    ]
+
+
+def print_report(checks: Sequence[Check], carriers: Sequence[Row], stages: Sequence[Stage]) -> None:
+    """Counts, the table of carriers and how fast each stage was."""
+    print("\ncounts")
+    for check in checks:
+        print(check)
+    print("\ncarrier  scheduled  departures  mean departure delay")
+    for row in carriers:
+        delay = "–" if row["delay"] is None else f"{row['delay']:.1f} min"
+        print(f"{row['carrier']:<7}  {row['scheduled']:>9,}  {row['departures']:>10,}  {delay:>20}")
+    print("\nstage     seconds    events/s")
+    for stage in stages:
+        print(f"{stage.name:<8}  {stage.seconds:>7.1f}  {stage.total / stage.seconds:>10,.0f}")
+
+
+def draw_delay_by_hour(rows: Sequence[Row], path: Path) -> None:
+    """A PNG with the mean departure delay by scheduled hour."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")  # no display is needed
+    import matplotlib.pyplot as plt
+
+    hours = [row["hour"] for row in rows]
+    figure, axes = plt.subplots(figsize=(9, 4.5), layout="constrained")
+    axes.bar(hours, [row["delay"] for row in rows], color="#3b6ea5")
+    axes.set_title("Departure delay by scheduled hour, New York airports, 2013")
+    axes.set_xlabel("scheduled hour of departure (local time)")
+    axes.set_ylabel("mean delay (minutes)")
+    axes.set_xticks(hours)
+    axes.spines[["top", "right"]].set_visible(False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
+    plt.close(figure)

@@ -1,0 +1,128 @@
+"""The Spark data source `kproto`: a topic as a DataFrame, column by column.
+
+Owns what Spark asks first: the name, the columns, a reader. Offsets are resolved once, when the
+read is planned, so that a batch is the same however often one of its tasks runs; one input
+partition is one range of one topic partition. Both are `range_reader`'s.
+
+    register(spark)
+    flights = (
+        spark.read.format("kproto")
+        .option("kafka.bootstrap.servers", "localhost:9092")
+        .option("subscribe", "flights")
+        .load()
+    )
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+
+from kproto.wire.errors import KprotoError
+
+from ..columns import EVENT_SCHEMA, RECORD_SCHEMA
+from .range_reader import KprotoReader
+from .read_options import OptionError, ReadOptions, parse_read_options
+
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["KprotoDataSource", "NotThereError", "register"]
+
+
+class NotThereError(KprotoError):
+    """Something that a Spark data source can do, and this one cannot yet."""
+
+
+def register(spark: SparkSession) -> None:
+    """Make `spark.read.format("kproto")` known to a session.
+
+    On a local master without PYSPARK_PYTHON, workers get this process's interpreter. Spark would
+    take the first `python3` on the PATH, which need not have this package.
+    """
+    if "PYSPARK_PYTHON" not in os.environ:
+        context = getattr(spark, "_sc", None)  # a Spark Connect session has none
+        if context is not None and context.master.startswith("local"):
+            context.pythonExec = sys.executable
+    spark.dataSource.register(KprotoDataSource)
+
+
+class KprotoDataSource(DataSource):
+    """Kafka topics; options as in `read_options`.
+
+    The columns are those of Spark's JVM connector (`headers` with `includeHeaders`), or with
+    `cloudEvents` those of `EVENT_SCHEMA`. A schema given to `spark.read.schema(…)` may name any
+    of them in any order; the others are then not decoded at all.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        return "kproto"
+
+    def schema(self) -> StructType:
+        return from_arrow_schema(_offered(parse_read_options(self.options)))
+
+    def reader(self, schema: StructType) -> KprotoReader:
+        options = parse_read_options(self.options)
+        return KprotoReader(options, _checked_schema(schema, _offered(options)))
+
+    # Not PySparkNotImplementedError: of that, Spark tries the next method and then names that one.
+
+    def streamReader(self, schema: StructType) -> NoReturn:  # noqa: N802 - Spark's name
+        raise NotThereError(
+            'readStream from format("kproto") is not there yet; read ranges of offsets with '
+            'spark.read and startingOffsets, or the stream with Spark\'s own format("kafka")'
+        )
+
+    def writer(self, schema: StructType, overwrite: bool) -> NoReturn:
+        raise NotThereError(
+            'write to format("kproto") is not there yet; send the rows with '
+            'kproto.Client(…).producer(), or with Spark\'s own format("kafka")'
+        )
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: N802 - Spark's
+        raise NotThereError(
+            'writeStream to format("kproto") is not there yet; send each batch in foreachBatch '
+            'with kproto.Client(…).producer(), or use Spark\'s own format("kafka")'
+        )
+
+    def __repr__(self) -> str:
+        # Options may hold secrets, and Spark prints data sources in plans and errors.
+        return "KprotoDataSource()"
+
+
+def _offered(options: ReadOptions) -> pa.Schema:
+    """The columns that a read with these options has."""
+    if options.cloud_events:
+        return EVENT_SCHEMA
+    if options.include_headers:
+        return RECORD_SCHEMA
+    return RECORD_SCHEMA.remove(RECORD_SCHEMA.get_field_index("headers"))
+
+
+def _checked_schema(schema: StructType, offered: pa.Schema) -> pa.Schema:
+    """The schema that Spark asks for, in Arrow's terms.
+
+    Raises:
+        OptionError: it names a column that is not there, or with another type.
+    """
+    wanted = to_arrow_schema(schema, timezone="UTC")
+    for field in wanted:
+        if field.name not in offered.names:
+            raise OptionError(
+                f"the schema's column {field.name!r} is not one of {', '.join(offered.names)}"
+            )
+        kind = offered.field(field.name).type
+        if not field.type.equals(kind):
+            raise OptionError(
+                f"the schema's column {field.name!r} is {field.type}; it must be {kind}"
+            )
+    return wanted

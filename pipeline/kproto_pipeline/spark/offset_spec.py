@@ -1,0 +1,124 @@
+"""The offsets that somebody asks for, and what they are in a log: the connector's offset JSON.
+
+Owns the text of `startingOffsets` and `endingOffsets`, as Spark's Kafka connector takes it.
+Decisions on plain data: knows nothing of Spark, sockets or ranges.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from kproto.wire.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from kproto.client import TopicPartition
+
+__all__ = ["EARLIEST", "LATEST", "OffsetSpec", "concrete_offsets", "parse_offset_spec"]
+
+# The sentinels of the connector's offset JSON, and of Kafka's ListOffsets.
+LATEST: Final = -1
+EARLIEST: Final = -2
+
+# One word for all partitions, or an offset (or sentinel) for each.
+OffsetSpec: TypeAlias = "int | Mapping[TopicPartition, int]"
+
+_ALONE: Final = "; kproto reads no streams yet"
+
+_WORDS: Final = {"earliest": EARLIEST, "latest": LATEST}
+
+
+def parse_offset_spec(option: str, text: str, *, refused: str) -> OffsetSpec:
+    """`earliest`, `latest`, or `{"topic": {"0": 23, "1": -2}}` (-2 earliest, -1 latest).
+
+    `refused` is the word that makes no sense for this option: a batch can neither start at the
+    latest offset nor end at the earliest.
+
+    Raises:
+        ConfigurationError: naming the option, what is wrong and what would be right.
+    """
+    word = text.strip().lower()
+    sentinel = _WORDS.get(word)
+    if sentinel is not None:
+        if word == refused:
+            raise ConfigurationError(f"{option} cannot be {word!r} in a batch read{_ALONE}")
+        return sentinel
+    spec: dict[TopicPartition, int] = {}
+    for topic, partitions in _json_object(option, text).items():
+        if not isinstance(partitions, dict):
+            raise ConfigurationError(
+                f'{option}: topic {topic!r} needs its partitions, as {{"{topic}": {{"0": 23}}}}'
+            )
+        for partition, offset in partitions.items():
+            if not partition.isascii() or not partition.isdigit():
+                raise ConfigurationError(
+                    f"{option}: {partition!r} of topic {topic!r} is no partition number"
+                )
+            if type(offset) is not int or offset < EARLIEST:
+                raise ConfigurationError(
+                    f"{option}: {topic}-{partition} has {offset!r}; an offset is a whole number "
+                    "from 0 on, or -2 for earliest, -1 for latest"
+                )
+            if offset == _WORDS[refused]:
+                raise ConfigurationError(
+                    f"{option}: {topic}-{partition} cannot be {offset} ({refused}) in a batch "
+                    f"read{_ALONE}"
+                )
+            spec[topic, int(partition)] = offset
+    if not spec:
+        raise ConfigurationError(f"{option} names no partition")
+    return spec
+
+
+def _json_object(option: str, text: str) -> dict[str, object]:
+    try:
+        parsed = json.loads(text)
+    except ValueError:
+        parsed = None
+    if not isinstance(parsed, dict):
+        raise ConfigurationError(
+            f"{option} is {text!r}; it must be 'earliest', 'latest' or JSON such as "
+            '{"topic": {"0": 23, "1": -2}}'
+        )
+    return parsed
+
+
+def concrete_offsets(
+    option: str,
+    spec: OffsetSpec,
+    partitions: Iterable[TopicPartition],
+    earliest: Mapping[TopicPartition, int],
+    latest: Mapping[TopicPartition, int],
+) -> dict[TopicPartition, int]:
+    """The offset that `spec` means for each partition, sentinels replaced by what the log has.
+
+    Raises:
+        ConfigurationError: the spec does not name exactly the partitions that are read.
+    """
+    wanted = sorted(partitions)
+    if isinstance(spec, Mapping):
+        missing = [part for part in wanted if part not in spec]
+        unknown = sorted(part for part in spec if part not in set(wanted))
+        if missing or unknown:
+            raise ConfigurationError(
+                f"{option} must name every partition that is read and no other: "
+                f"{_listed('missing', missing)}{'; ' if missing and unknown else ''}"
+                f"{_listed('not read', unknown)}"
+            )
+        asked = dict(spec)
+    else:
+        asked = dict.fromkeys(wanted, spec)
+    known = {EARLIEST: earliest, LATEST: latest}
+    return {
+        part: known[offset][part] if offset in known else offset for part, offset in asked.items()
+    }
+
+
+def _listed(what: str, partitions: Sequence[TopicPartition]) -> str:
+    if not partitions:
+        return ""
+    names = ", ".join(f"{topic}-{partition}" for topic, partition in partitions[:10])
+    return f"{what} {names}{' …' if len(partitions) > 10 else ''}"

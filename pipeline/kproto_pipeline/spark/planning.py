@@ -1,0 +1,72 @@
+"""What a batch read consists of: its partitions and offsets, as the brokers have them now.
+
+Owns the questions to the cluster. What the answers mean for offsets is `offset_spec`'s and
+`offset_ranges`' to decide. Knows nothing of Spark.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from kproto.client import Client
+
+from .offset_ranges import plan_ranges, split_ranges
+from .offset_spec import concrete_offsets
+from .read_options import OptionError
+
+if TYPE_CHECKING:
+    from kproto.client import TopicPartition
+
+    from .offset_ranges import OffsetRange
+    from .read_options import ReadOptions
+
+__all__ = ["ranges_to_read"]
+
+
+async def ranges_to_read(options: ReadOptions) -> list[OffsetRange]:
+    """What the options ask for, made concrete by what the brokers have.
+
+    Raises:
+        OptionError: a partition that its topic does not have.
+        ConfigurationError: offsets for other partitions than those that are read, or a start
+            behind its end.
+        DataLossError: offsets that the log does not have, and the options ask to fail then.
+        KprotoError: whatever the client raises.
+    """
+    async with Client(options.bootstrap_servers, options.client_settings()) as client:
+        parts = await _selected_partitions(client, options)
+        earliest = await client.list_offsets(dict.fromkeys(parts, "earliest"))
+        latest = await client.list_offsets(dict.fromkeys(parts, "latest"))
+    starts = concrete_offsets("startingOffsets", options.starting, parts, earliest, latest)
+    ends = concrete_offsets("endingOffsets", options.ending, parts, earliest, latest)
+    ranges = plan_ranges(
+        starts, ends, earliest, latest, fail_on_data_loss=options.fail_on_data_loss
+    )
+    return split_ranges(
+        ranges,
+        min_partitions=options.min_partitions,
+        max_records=options.max_records_per_partition,
+    )
+
+
+async def _selected_partitions(client: Client, options: ReadOptions) -> list[TopicPartition]:
+    """The partitions that `subscribe`, `assign` or `subscribePattern` mean.
+
+    Raises:
+        OptionError: a partition that its topic does not have.
+        BrokerResponseError: a topic that the cluster does not have.
+    """
+    selection = options.selection
+    if selection.pattern is not None:
+        # Java's Matcher.matches(): the whole name.
+        matching = re.compile(selection.pattern)
+        found = [info for info in await client.refresh() if matching.fullmatch(info.name)]
+    else:
+        named = selection.topics or {topic: None for topic, _ in selection.partitions}
+        found = [await client.topic(topic) for topic in named]
+    existing = [(info.name, partition) for info in found for partition in sorted(info.partitions)]
+    for topic, partition in selection.partitions:
+        if (topic, partition) not in existing:
+            raise OptionError(f"option assign: topic {topic} has no partition {partition}")
+    return list(selection.partitions) or existing

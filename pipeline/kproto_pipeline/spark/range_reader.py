@@ -1,0 +1,65 @@
+"""The reader of a batch: on the driver its ranges, in each task the rows of one range.
+
+Owns what Spark calls on either side. It is pickled on the driver and unpickled in every task, so it
+holds plain data alone. In a task the way leads one way: `read_ahead` fetches, `columns` makes Arrow
+of what came, Spark takes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from ..columns import arrow_batches, events_as_arrow, records_as_arrow
+from .planning import ranges_to_read
+from .read_ahead import read_ahead
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import pyarrow as pa
+
+    from .offset_ranges import OffsetRange
+    from .read_options import ReadOptions
+
+__all__ = ["KprotoReader", "RangePartition"]
+
+
+class RangePartition(InputPartition):
+    """One Spark task: one range of offsets. None stands for an empty read."""
+
+    def __init__(self, wanted: OffsetRange | None) -> None:
+        super().__init__(wanted)
+
+
+class KprotoReader(DataSourceReader):
+    """Plans the ranges of a batch read on the driver, and reads one range in each task."""
+
+    def __init__(self, options: ReadOptions, schema: pa.Schema) -> None:
+        self._options = options
+        self._schema = schema
+
+    def __repr__(self) -> str:
+        return "KprotoReader()"
+
+    def partitions(self) -> list[InputPartition]:
+        """One input partition a range; offsets are those of now."""
+        ranges = asyncio.run(ranges_to_read(self._options))
+        return [RangePartition(wanted) for wanted in ranges] or [RangePartition(None)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one range, as Arrow record batches: one or more for a fetch response."""
+        wanted: OffsetRange | None = partition.value
+        if wanted is None:
+            return
+        as_arrow: Callable[..., pa.RecordBatch] = records_as_arrow
+        if self._options.cloud_events:
+            as_arrow = partial(events_as_arrow, all_headers=self._options.include_headers)
+        convert = partial(
+            as_arrow, topic=wanted.topic, partition=wanted.partition, schema=self._schema
+        )
+        for fetched in read_ahead(self._options, wanted):
+            yield from arrow_batches(fetched.records, convert, start=fetched.offset, end=wanted.end)
