@@ -1,21 +1,25 @@
-"""The first program of the README: send, send many, read back. Ctrl-C ends it."""
+"""The first program of the README: send events, read them back. Ctrl-C ends it."""
 
 import asyncio
+import contextlib
+
+from kproto_cloudevents import CloudEvent
 
 import kproto
-
-values = [b"good morning", b"good night"]
 
 
 async def main() -> None:
     async with kproto.Client("localhost:9092") as client:
         async with client.producer() as producer:
-            ack = await producer.send("greetings", b"hello", key=b"k")
-            print(ack)  # acknowledged: topic, partition, offset, timestamp
-            acks = await producer.send_many("greetings", values)  # one call for many
-            print(acks[-1])
+            for number, text in enumerate(["hello", "good morning", "good night"]):
+                event = CloudEvent(
+                    id=str(number), source="/readme", type="greeting", data={"text": text}
+                )
+                ack = await producer.send_event("greetings", event, key=b"k")
+                print(ack)  # acknowledged: topic, partition, offset, timestamp
         async for record in client.consumer("greetings", start="earliest"):
             print(record.offset, record.value, record.headers)
 
 
-asyncio.run(main())
+with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C ends it
+    asyncio.run(main())

@@ -4,16 +4,20 @@
 
 listens at the first address and passes every byte on, as it is, to the broker at the second.
 Clients reconnect to the address that a broker advertises, so it must advertise the proxy's: a
-real one by `advertised.listeners=PLAINTEXT://localhost:9092`.
+real one by `advertised.listeners=PLAINTEXT://localhost:9092`. Ctrl-C ends it.
 """
 
 import asyncio
+import contextlib
 import sys
 from collections.abc import Callable
+from functools import partial
 
 from kproto import KprotoError
 from kproto.protocol.connection import PendingRequests, ServerConnection
 from kproto.protocol.framing import FrameReader
+
+Address = tuple[str, int]
 
 
 async def pass_on(
@@ -28,8 +32,9 @@ async def pass_on(
     target.write_eof()
 
 
-async def serve(client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
-    broker, to_broker = await asyncio.open_connection(*address(sys.argv[2]))
+async def serve(
+    target: Address, client: asyncio.StreamReader, to_client: asyncio.StreamWriter
+) -> None:
     server, pending = ServerConnection(), PendingRequests()
 
     def show_request(frame: bytes) -> None:
@@ -42,27 +47,40 @@ async def serve(client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -
         response = pending.match(frame)
         print(f"<- {response.name} v{response.version}, {response.size} bytes", flush=True)
 
-    try:
-        async with asyncio.TaskGroup() as both:
-            both.create_task(pass_on(client, to_broker, show_request))
-            both.create_task(pass_on(broker, to_client, show_response))
-    except* (KprotoError, OSError) as lost:
-        print(f"connection given up: {lost.exceptions[0]}", file=sys.stderr)
-    finally:
-        to_client.close()
-        to_broker.close()
+    with contextlib.closing(to_client), contextlib.suppress(asyncio.CancelledError):
+        try:
+            broker, to_broker = await asyncio.open_connection(*target)
+            with contextlib.closing(to_broker):
+                async with asyncio.TaskGroup() as both:
+                    both.create_task(pass_on(client, to_broker, show_request))
+                    both.create_task(pass_on(broker, to_client, show_response))
+        except* (KprotoError, OSError) as lost:
+            print(f"connection given up: {lost.exceptions[0]}", file=sys.stderr)
 
 
-def address(text: str) -> tuple[str, int]:
+def address(text: str) -> Address:
     host, _, port = text.rpartition(":")
-    return host, int(port)
+    if not host or not port.isdecimal():
+        sys.exit(f"{text!r} is no address, as localhost:9092 is one\n\n{__doc__}")
+    return host.strip("[]"), int(port)
 
 
-async def main() -> None:
-    server = await asyncio.start_server(serve, *address(sys.argv[1]))
+async def main(listen: Address, target: Address) -> None:
+    try:
+        _, broker = await asyncio.open_connection(*target)
+        broker.close()
+    except (OSError, OverflowError) as error:
+        sys.exit(f"nobody answers at {target[0]}:{target[1]}, the second address: {error}")
+    try:
+        server = await asyncio.start_server(partial(serve, target), *listen)
+    except (OSError, OverflowError) as error:
+        sys.exit(f"cannot listen at {listen[0]}:{listen[1]}, the first address: {error}")
     async with server:
         await server.serve_forever()
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    if len(sys.argv) != 3:
+        sys.exit(f"two addresses are wanted, not {len(sys.argv) - 1}\n\n{__doc__}")
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(main(address(sys.argv[1]), address(sys.argv[2])))

@@ -1,4 +1,4 @@
-"""The example proxy, with a client between which and the broker it stands: aiokafka."""
+"""The example proxies, with a client between which and the broker they stand: aiokafka."""
 
 from __future__ import annotations
 
@@ -72,6 +72,36 @@ async def test_aiokafka_through_the_proxy(peers_python: Path) -> None:
     assert {"<- ApiVersionsResponse", "<- ProduceResponse", "<- FetchResponse"} <= seen.keys()
     assert seen["-> ProduceRequest"] == seen["<- ProduceResponse"] == 1
     assert seen["-> MetadataRequest"] == seen["<- MetadataResponse"] > 0
+
+
+@pytest.mark.peers
+async def test_aiokafka_stays_on_the_rewriting_proxy(peers_python: Path) -> None:
+    """The broker advertises an address that nobody has: who is not told another cannot go on."""
+    async with Broker(BrokerSettings(advertised_host="192.0.2.1")) as broker:
+        broker.create_topic("seen", partitions=1)
+        port = broker.bootstrap.rpartition(":")[2]
+        proxy = await asyncio.create_subprocess_exec(
+            sys.executable,
+            str(ROOT / "examples" / "rewriting_proxy.py"),
+            f"{PROXY_HOST}:{port}",
+            f"127.0.0.1:{port}",
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+        )
+        try:
+            await until_it_listens(int(port))
+            client = await asyncio.create_subprocess_exec(
+                str(peers_python),
+                "-c",
+                AIOKAFKA,
+                f"{PROXY_HOST}:{port}",
+                stdout=asyncio.subprocess.PIPE,
+            )
+            async with asyncio.timeout(60):
+                printed, _ = await client.communicate()
+        finally:
+            proxy.kill()
+            await proxy.wait()
+    assert printed.decode().strip() == "0 b'through the proxy'"
 
 
 def lines_of(lines: list[str]) -> list[str]:

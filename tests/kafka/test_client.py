@@ -135,9 +135,11 @@ async def test_a_consumer_of_the_end_sees_what_comes_after(
 async def test_an_unknown_topic_is_one_clear_error(bootstrap: str) -> None:
     settings = kproto.ClientSettings(topic_timeout_ms=300)
     async with kproto.Client(bootstrap, settings) as client, client.producer() as producer:
-        with pytest.raises(kproto.BrokerResponseError, match="'no-such-topic'") as caught:
+        with pytest.raises(kproto.DeliveryError, match="'no-such-topic'") as caught:
             await producer.send("no-such-topic", b"lost?")
-        assert caught.value.name == "UNKNOWN_TOPIC_OR_PARTITION"
+        assert isinstance(caught.value.cause, kproto.BrokerResponseError)
+        assert caught.value.cause.name == "UNKNOWN_TOPIC_OR_PARTITION"
+        assert caught.value.records[0].value == b"lost?"
 
 
 async def test_a_record_that_is_too_large_is_not_lost(client: kproto.Client, topic: str) -> None:

@@ -13,7 +13,7 @@ from kproto.messages import ProduceResponse
 from kproto.records import RecordBatch, read_batches
 from tests.support.brokers import StartKafka
 from tests.support.middleman import Middleman, cut, drop, other_correlation_id, scramble
-from tests.unit.client.test_partitioner import PLACES
+from tests.unit.client.producer.test_partitioner import PLACES
 
 PATIENT = kproto.ClientSettings(retry_backoff_ms=10)
 

@@ -10,6 +10,7 @@ import pytest
 
 from kproto.records import (
     LOG_APPEND_TIME,
+    BatchBuilder,
     Header,
     NewRecord,
     RecordBatch,
@@ -105,6 +106,10 @@ def test_what_the_broker_stamps_is_what_restamp_writes(
         partition_leader_epoch=0,
         log_append_time=batch.max_timestamp,
     )
+    builder = BatchBuilder.like(batch)
+    for record in batch.records(own_timestamps=True):
+        builder.append(record.key, record.value, record.headers, timestamp=record.timestamp)
+    assert builder.build(partition_leader_epoch=0) == batch.raw
 
 
 def test_a_small_limit_cuts_the_last_batch(connection: RawConnection, topic_name: str) -> None:

@@ -32,22 +32,23 @@ from kproto.messages.offset_commit_request import (
     OffsetCommitRequestTopic,
 )
 from kproto.messages.produce_request import PartitionProduceData, TopicProduceData
-from kproto.records import (
-    Record,
-    RecordBatch,
-    coordinator,
-    encode_batch,
-    metadata_log,
-    read_batches,
-)
-from kproto.records.control import (
+from kproto.records import Record, RecordBatch, encode_batch, read_batches
+from kproto.stored.control import (
     ControlRecord,
     ControlRecordType,
     decode_control_record,
     encode_control_record,
 )
-from kproto.records.coordinator import CoordinatorRecord
-from kproto.records.metadata_log import MetadataRecord
+from kproto.stored.coordinator import (
+    CoordinatorRecord,
+    decode_coordinator_record,
+    encode_coordinator_record,
+)
+from kproto.stored.metadata_log import (
+    MetadataRecord,
+    decode_metadata_record,
+    encode_metadata_record,
+)
 from tests.support.availability import not_available
 from tests.support.brokers import versions
 from tools.kafka import KafkaJarsError, KafkaNode, KafkaStartError
@@ -109,7 +110,7 @@ async def test_committed_offsets(node: tuple[KafkaNode, Path]) -> None:
         # The coordinator is there a moment after the first request has made its topic.
         await until(committed)
         stored = await records_of(client, "__consumer_offsets")
-    decoded = [coordinator.decode_record(record) for record in stored]
+    decoded = [decode_coordinator_record(record) for record in stored]
     commits = {
         (it.key.topic, it.key.partition): it.value
         for it in decoded
@@ -123,7 +124,7 @@ async def test_committed_offsets(node: tuple[KafkaNode, Path]) -> None:
         (TOPIC, 1): (11, "by hand"),
     }
     for record, found in zip(stored, decoded, strict=True):
-        assert coordinator.encode_record(found) == (record.key, record.value)
+        assert encode_coordinator_record(found) == (record.key, record.value)
 
 
 async def transaction(client: kproto.Client, name: str, *, commit: bool) -> None:
@@ -192,13 +193,13 @@ async def test_transactions_and_their_markers(node: tuple[KafkaNode, Path]) -> N
         stored = await records_of(client, "__transaction_state")
     assert [record.type for record in found] == [ControlRecordType.COMMIT, ControlRecordType.ABORT]
     assert all(isinstance(record.message, EndTxnMarker) for record in found)
-    decoded = [coordinator.decode_record(record) for record in stored]
+    decoded = [decode_coordinator_record(record) for record in stored]
     names = set()
     for record, it in zip(stored, decoded, strict=True):
         assert isinstance(it, CoordinatorRecord)
         assert isinstance(it.key, TransactionLogKey)
         assert isinstance(it.value, TransactionLogValue)
-        assert coordinator.encode_record(it) == (record.key, record.value)
+        assert encode_coordinator_record(it) == (record.key, record.value)
         names.add(it.key.transactional_id)
     assert names == {"kept", "dropped"}
 
@@ -225,9 +226,9 @@ def test_the_metadata_log(node: tuple[KafkaNode, Path]) -> None:
     names = set()
     for batch in batches:
         for record in () if batch.is_control else batch.records():
-            it = metadata_log.decode_record(record)
+            it = decode_metadata_record(record)
             assert isinstance(it, MetadataRecord)
-            assert metadata_log.encode_record(it) == record.value
+            assert encode_metadata_record(it) == record.value
             names.add(type(it.message).__name__)
     assert names >= {
         "FeatureLevelRecord",
@@ -258,7 +259,7 @@ def test_the_checkpoint_of_a_new_node(node: tuple[KafkaNode, Path]) -> None:
     assert control[0].type == ControlRecordType.SNAPSHOT_HEADER
     assert control[-1].type == ControlRecordType.SNAPSHOT_FOOTER
     messages = [
-        metadata_log.decode_record(record)
+        decode_metadata_record(record)
         for batch in batches
         if not batch.is_control
         for record in batch.records()

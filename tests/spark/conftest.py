@@ -8,10 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pytest
-from kproto_pipeline.demo import embedded_broker
+from kproto_pipeline.demo.publishing import embedded_broker
 
-from kproto.client import Client, NewTopic, ProducerRecord
-from kproto.client.producing import CompressionName
+from kproto.client import Client, CompressionName, NewTopic, ProducerRecord
 from tests.support.brokers import RunningKafka
 
 

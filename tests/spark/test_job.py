@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 from kproto_cloudevents import CloudEvent, to_kafka
-from kproto_pipeline.job import CountMismatchError, JobCounts, OutputExistsError, _agreed, run_job
+from kproto_pipeline.job.parquet_job import (
+    CountMismatchError,
+    JobCounts,
+    OutputExistsError,
+    _agreed,
+    run_job,
+)
 
 from kproto.client import ProducerRecord
 from tests.spark.conftest import Topics
@@ -79,7 +85,7 @@ def test_records_are_judged_counted_and_written(
     assert set(letters) == {(record.key, record.value) for record in BROKEN}
     for record in BROKEN:
         letter = letters[record.key, record.value]
-        assert [(h["key"], h["value"]) for h in letter["headers"]] == list(record.headers)
+        assert [(h["key"], h["value"]) for h in letter["headers"] or ()] == list(record.headers)
     assert "no ce_ header" in letters[b"k1", b"no event"]["error"]
     assert "ce_id: the required attribute is missing" in letters[None, b"\xff\x00"]["error"]
 

@@ -38,4 +38,4 @@ def _limited(test: Any, seconds: float) -> Any:
 
 def _is_excused(task: asyncio.Task[Any]) -> bool:
     name = getattr(task.get_coro(), "__qualname__", "")
-    return task.done() or name.startswith(("ClientOfBroker.", "_Acceptor."))
+    return task.done() or name.startswith(("Session.", "_Acceptor."))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kproto.records import CREATE_TIME, RecordBatch, encode_batch
-from kproto.records.crc import crc32c
-from kproto.records.layout import CRC, CRC_AT, CRC_FROM
+from kproto.records.magic2.batch_header import CRC, CRC_AT, CRC_FROM
+from kproto.records.magic2.crc import crc32c
 
 __all__ = ["TIMESTAMP", "batch_bytes", "patched", "view"]
 

@@ -7,7 +7,6 @@ script, so this one stands on the plain container.
 from __future__ import annotations
 
 import gc
-import socket
 import time
 import warnings
 from pathlib import PurePosixPath
@@ -17,6 +16,7 @@ from testcontainers.core.docker_client import DockerClient
 
 from tools.kafka.probe import answers_api_versions
 from tools.kafka.properties import Ports, server_properties
+from tools.setup.ports import free_ports
 
 __all__ = ["DockerKafka", "DockerKafkaError", "engine_answers"]
 
@@ -65,7 +65,7 @@ class DockerKafka:
         host = self._container.get_docker_client().host()
         # The broker must know the address it is reached at before it starts, so the host's port
         # is chosen here and not by the engine.
-        port = _free_port()
+        (port,) = free_ports(1, host="")
         self.bootstrap = f"{host}:{port}"
         self._container.with_bind_ports(BROKER_PORT, port)
         for name, value in environment(version, host, port).items():
@@ -109,9 +109,3 @@ def environment(version: str, host: str, port: int) -> dict[str, str]:
         },
     )
     return {f"KAFKA_{key.upper().replace('.', '_')}": value for key, value in properties.items()}
-
-
-def _free_port() -> int:
-    with socket.socket() as chooser:
-        chooser.bind(("", 0))
-        return int(chooser.getsockname()[1])

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
 from kproto.broker import Broker, BrokerSettings
+from kproto.broker.handlers import KAFKA_APIS
+from kproto.broker.registry import Api
+from kproto.clock import SYSTEM_CLOCK, Clock
+from kproto.testing.clock import ManualClock
 from kproto.wire.uuid import Uuid
 
 __all__ = ["UNKNOWN_TOPIC_ID", "ThreadedBroker", "threaded_broker"]
@@ -37,20 +42,36 @@ class ThreadedBroker:
 
         return asyncio.run_coroutine_threadsafe(run(), self._loop).result(STOP_TIMEOUT_S)
 
+    def advance(self, clock: ManualClock, ms: float) -> None:
+        """Turn the hands of the broker's clock, in its thread."""
+        asyncio.run_coroutine_threadsafe(clock.advance(ms), self._loop).result(STOP_TIMEOUT_S)
+
+    def until(self, condition: Callable[[Broker], object]) -> None:
+        """Wait until `condition(broker)` holds; fail when it does not for too long."""
+        end = time.monotonic() + STOP_TIMEOUT_S
+        while not self.call(condition):
+            assert time.monotonic() < end, "what was waited for did not come"
+            time.sleep(0.001)
+
     def topic_id(self, name: str) -> Uuid:
         """The id of a topic that is there."""
         return self.call(lambda it: it.topics[name].topic_id)
 
 
 @contextmanager
-def threaded_broker(settings: BrokerSettings | None = None) -> Iterator[ThreadedBroker]:
+def threaded_broker(
+    settings: BrokerSettings | None = None,
+    *,
+    clock: Clock = SYSTEM_CLOCK,
+    apis: Iterable[Api] = KAFKA_APIS,
+) -> Iterator[ThreadedBroker]:
     """Run a broker in a thread until the end of the block."""
     started: list[tuple[ThreadedBroker, asyncio.Event]] = []
     ready = threading.Event()
 
     async def serve() -> None:
         stop = asyncio.Event()
-        async with Broker(settings) as broker:
+        async with Broker(settings, clock=clock, apis=apis) as broker:
             started.append((ThreadedBroker(broker, asyncio.get_running_loop()), stop))
             ready.set()
             await stop.wait()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from datetime import datetime
-from typing import NamedTuple, assert_never, assert_type
+from typing import Literal, NamedTuple, assert_never, assert_type
 
 from kproto_cloudevents import (
     JSON_FORMAT,
@@ -16,6 +16,7 @@ from kproto_cloudevents import (
     JsonMap,
     KafkaRecord,
     LazyEvent,
+    Mode,
     NotAnEvent,
     OpaqueEvent,
     Received,
@@ -32,7 +33,9 @@ from kproto_cloudevents import (
     to_kafka,
 )
 from kproto_cloudevents.extensions import SAMPLED_RATE, ExtensionRegistry
-from kproto_cloudevents.types import AttributeValue
+from kproto_cloudevents.values.types import AttributeValue
+
+from kproto.client import Acks, Producer
 
 
 class Consumed(NamedTuple):
@@ -114,6 +117,25 @@ def lazy_reading(record: KafkaRecord) -> None:
         assert_type(lazy.type, str)
         assert_type(lazy["zone"], str)
         assert_type(lazy.event(), CloudEvent)
+
+
+async def every_outcome_can_be_sent(
+    producer: Producer, outcome: CloudEvent | LazyEvent | OpaqueEvent | NotAnEvent
+) -> None:
+    await producer.send_event("orders", outcome)
+    await producer.send_event("orders", outcome, mode="structured", key=b"k")
+    assert_type(await producer.send_events("orders", [outcome], mode="binary", key=b"k"), Acks)
+
+
+def an_event_is_a_mapping_of_its_attributes(event: CloudEvent, lazy: LazyEvent) -> None:
+    assert_type(dict(event), dict[str, AttributeValue])
+    assert_type(dict(event.items()), dict[str, AttributeValue])
+    assert_type(dict(lazy), dict[str, str])
+    assert_type((event.mode, lazy.data), tuple[Mode | None, bytes | None])
+
+
+def what_is_unknown_is_a_field(outcome: OpaqueEvent) -> None:
+    assert_type(outcome.unknown, Literal["format", "version"] | None)
 
 
 async def the_record_is_at_hand(

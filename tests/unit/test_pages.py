@@ -6,7 +6,13 @@ import pytest
 
 from tests.support.pages import blocks, page_text, run_program
 
-PAGES = ("docs/broker.md", "docs/messages.md", "docs/records.md", "docs/testing.md")
+PAGES = (
+    "docs/broker.md",
+    "docs/client.md",
+    "docs/messages.md",
+    "docs/records.md",
+    "docs/testing.md",
+)
 PROGRAMS = [(page, program) for page in PAGES for program in blocks(page_text(page), "python")]
 
 

@@ -5,17 +5,18 @@ Only the broker's address is another one, since port 9092 may be taken.
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import json
 import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
-from kproto_cloudevents import CloudEvent, to_kafka
 
 import kproto
 from kproto.broker import Broker
@@ -24,14 +25,17 @@ from tests.support.pages import blocks, page_text
 
 PROGRAMS = blocks(page_text("README.md"), "python")
 
-#: What the first program prints: two acknowledgements, then three records.
+#: What the first program prints: three acknowledgements, then three events as records.
 LINES = [
-    r"Ack\(topic='greetings', partition=0, offset=0, timestamp=\d+\)",
-    r"Ack\(topic='greetings', partition=0, offset=2, timestamp=\d+\)",
-    r"0 b'hello' \[\]",
-    r"1 b'good morning' \[\]",
-    r"2 b'good night' \[\]",
+    *(rf"Ack\(topic='greetings', partition=0, offset={n}, timestamp=\d+\)" for n in range(3)),
+    *(
+        rf"{n} b'{{\"text\":\"{text}\"}}' \[\('ce_specversion', b'1.0'\), \('ce_id', b'{n}'\), .*\]"
+        for n, text in enumerate(("hello", "good morning", "good night"))
+    ),
 ]
+
+PATHS = (ROOT, *(ROOT / folder for folder in ("cloudevents", "codegen", "pipeline")))
+ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, PATHS))}
 
 
 def test_the_example_is_the_program_of_the_readme() -> None:
@@ -42,26 +46,31 @@ def test_the_example_is_the_program_of_the_readme() -> None:
 async def test_the_first_program_runs() -> None:
     async with Broker() as broker:
         broker.create_topic("greetings", partitions=1)
-        program = PROGRAMS[0].replace("localhost:9092", broker.bootstrap)
-        assert program != PROGRAMS[0]
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-u",
-            "-c",
-            program,
-            stdout=asyncio.subprocess.PIPE,
-            cwd=ROOT,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
-        )
-        assert process.stdout is not None
-        try:
-            async with asyncio.timeout(60):
-                printed = [await process.stdout.readline() for _ in LINES]
-        finally:
-            process.kill()
-            await process.communicate()
+        printed = await run_first_program(broker)
     for line, pattern in zip(printed, LINES, strict=True):
-        assert re.fullmatch(pattern, line.decode().rstrip())
+        assert re.fullmatch(pattern, line)
+
+
+async def run_first_program(broker: Broker) -> list[str]:
+    """The lines that it prints before it waits for further records."""
+    program = PROGRAMS[0].replace("localhost:9092", broker.bootstrap)
+    assert program != PROGRAMS[0]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-u",
+        "-c",
+        program,
+        stdout=asyncio.subprocess.PIPE,
+        cwd=ROOT,
+        env=ENVIRONMENT,
+    )
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(60):
+            return [(await process.stdout.readline()).decode().rstrip() for _ in LINES]
+    finally:
+        process.kill()
+        await process.communicate()
 
 
 async def test_any_request_can_be_sent(capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,13 +84,10 @@ async def test_any_request_can_be_sent(capsys: pytest.CaptureFixture[str]) -> No
 
 
 @pytest.mark.spark
-async def test_the_first_pipeline_runs(tmp_path: Path) -> None:
+async def test_the_first_pipeline_shows_what_the_first_program_sent(tmp_path: Path) -> None:
     async with Broker() as broker:
         broker.create_topic("greetings", partitions=1)
-        event = CloudEvent(id="1", source="/readme", type="greeting", data={"hello": "world"})
-        record = to_kafka(event)
-        async with kproto.Client(broker.bootstrap) as client, client.producer() as producer:
-            await producer.send("greetings", record.value, key=record.key, headers=record.headers)
+        await run_first_program(broker)
         program = PROGRAMS[2].replace("localhost:9092", broker.bootstrap)
         assert len(PROGRAMS[2].strip().splitlines()) <= 12
         process = await asyncio.create_subprocess_exec(
@@ -90,16 +96,26 @@ async def test_the_first_pipeline_runs(tmp_path: Path) -> None:
             program + "\nprint(spark.read.parquet('events.parquet').toJSON().collect())",
             stdout=subprocess.PIPE,
             cwd=tmp_path,
-            env=os.environ
-            | {"PYTHONPATH": os.pathsep.join(map(str, (ROOT, *(ROOT / p for p in FOLDERS))))},
+            env=ENVIRONMENT,
         )
         async with asyncio.timeout(180):
             printed, _ = await process.communicate()
     assert process.returncode == 0
     text = printed.decode()
-    assert "greeting" in text
-    row = json.loads(text[text.rindex("['") + 2 : text.rindex("']")])
-    assert row["source"] == "/readme"
+    assert re.findall(r"\| *(\w+) *\| *(\w+) *\|", text) == [("type", "count"), ("greeting", "3")]
+    rows = [json.loads(row) for row in ast.literal_eval(text[text.rindex("[") :])]
+    assert [(row["id"], row["source"]) for row in rows] == [(str(n), "/readme") for n in range(3)]
 
 
-FOLDERS = ("cloudevents", "codegen", "pipeline")
+def test_install_names_extras_that_there_are() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    text = page_text("README.md")
+    install = text.partition("## Install\n")[2].partition("\n## ")[0]
+    assert "pip install ." in install
+    wheel = f"{project['name']}-{project['version']}-py3-none-any.whl"
+    assert wheel in install
+    extras = set(re.findall(r"[a-z-]+", " ".join(re.findall(r"\[([a-z,-]+)\]", install))))
+    assert extras
+    assert extras <= set(project["optional-dependencies"])
+    for name in project["optional-dependencies"]:
+        assert f"kproto[{name}]" in text, "the list below"

@@ -14,6 +14,7 @@ from typing import Final
 #: Name -> what the table shows, in the order in which they are printed.
 TABLES: Final = {
     "messages": "Messages: decode and encode",
+    "explanations": "Messages: where broken bytes are broken",
     "imports": "Importing messages",
     "records": "Record batches and CRC-32C",
     "compiled": "Record batches, the modules compiled by mypyc",

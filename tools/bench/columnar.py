@@ -23,12 +23,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
-from kproto_pipeline.columnar import RECORD_FIELDS, decode_records, record_batch
+from kproto_pipeline.columns import RECORD_SCHEMA, arrow_batches, records_as_arrow
 
 from kproto.records import RecordBatch, encode_batches, read_batches, restamp
-from kproto.records.compression import codec_for_name
-from kproto.records.crc import CRC32C_IMPLEMENTATION
-from kproto.records.layout import HEADER_BYTES
+from kproto.records.codecs.compression import codec_for_name
+from kproto.records.magic2.batch_header import HEADER_BYTES
+from kproto.records.magic2.crc import CRC32C_IMPLEMENTATION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -127,10 +127,8 @@ def fetches(count: int) -> Iterator[Fetch]:
 
 def by_columns(data: bytes) -> pa.Table:
     """Our columnar decoder."""
-    chunks = decode_records(data)
-    return pa.Table.from_batches(
-        record_batch(chunk, topic=TOPIC, partition=PARTITION) for chunk in chunks
-    )
+    convert = partial(records_as_arrow, topic=TOPIC, partition=PARTITION)
+    return pa.Table.from_batches(arrow_batches(data, convert))
 
 
 def by_records(data: bytes) -> pa.Table:
@@ -156,9 +154,9 @@ def by_records(data: bytes) -> pa.Table:
     }
     arrays = [
         column if isinstance(column, pa.Array) else pa.array(column, kind)
-        for column, kind in zip(columns.values(), RECORD_FIELDS.values(), strict=True)
+        for column, kind in zip(columns.values(), RECORD_SCHEMA.types, strict=True)
     ]
-    return pa.Table.from_arrays(arrays, schema=pa.schema(list(RECORD_FIELDS.items())))
+    return pa.Table.from_arrays(arrays, schema=RECORD_SCHEMA)
 
 
 def packed_batches(data: bytes) -> list[tuple[Codec, bytes]]:

@@ -144,14 +144,11 @@ def event_headers(number: int) -> list[tuple[str, bytes]]:
 
 def install_peer() -> None:
     """The connector's PySpark in a venv of its own, and its jars from Maven."""
+    from tools.setup.environments import python_with
     from tools.setup.maven import fetch_jar
 
-    python = PEER / "bin" / "python"
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(PEER)], check=True)
-    subprocess.run(
-        [str(python), "-m", "pip", "install", "--quiet", f"pyspark=={PEER_PYSPARK}"], check=True
-    )
+    pyspark = f"pyspark=={PEER_PYSPARK}"
+    python_with(PEER, install=[pyspark], wanted=pyspark)
     for artifact in CONNECTOR:
         fetch_jar(JARS, artifact, otherwise=f"put the jar into {JARS}")
 

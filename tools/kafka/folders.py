@@ -7,13 +7,13 @@ nobody, whatever became of its owner. Knows nothing of what a node is.
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 import shutil
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
+
+from tools.setup.once import locked
 
 from .jars import CACHE
 
@@ -28,8 +28,7 @@ def reserve() -> tuple[Path, int]:
 
     Folders that nobody holds any more are removed first.
     """
-    NODES.mkdir(parents=True, exist_ok=True)
-    with _registry_locked():
+    with locked(NODES / "registry.lock"):
         for folder in NODES.iterdir():
             if folder.is_dir() and not is_held(folder):
                 shutil.rmtree(folder, ignore_errors=True)
@@ -54,11 +53,3 @@ def is_held(folder: Path) -> bool:
         return False
     finally:
         os.close(descriptor)
-
-
-@contextlib.contextmanager
-def _registry_locked() -> Iterator[None]:
-    """Keep other processes from making or removing folders meanwhile."""
-    with (NODES / "registry.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

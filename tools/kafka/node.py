@@ -11,9 +11,7 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
-import sys
 import time
 import uuid
 from base64 import urlsafe_b64encode
@@ -24,6 +22,8 @@ from types import TracebackType
 from typing import Self
 
 from tools.setup import java
+from tools.setup.ports import free_ports
+from tools.setup.programs import supervised
 
 from . import folders
 from .jars import resolve_jars
@@ -32,7 +32,6 @@ from .properties import HOST, Ports, render, server_properties
 
 __all__ = ["KafkaNode", "KafkaStartError", "RunningNode", "running_nodes"]
 
-SUPERVISOR = Path(__file__).with_name("supervisor.py")
 JVM_OPTIONS = (
     "-XX:+UseSerialGC",  # starts quickest, and two cores are shared with the tests
     "-XX:-UsePerfData",
@@ -113,7 +112,7 @@ class KafkaNode:
         detached: bool = False,
     ) -> None:
         self.version = version
-        self.ports = _free_ports(port)
+        self.ports = _ports(port)
         self.bootstrap = f"{HOST}:{self.ports.broker}"
         self._config = dict(config or {})
         self._heap = heap
@@ -211,7 +210,7 @@ class KafkaNode:
             resolve_jars(self.version), "kafka.Kafka", str(folder / "server.properties")
         )
         if not self._detached:
-            command = [sys.executable, str(SUPERVISOR), str(STOP_TIMEOUT_S), *command]
+            command = supervised(command, grace_s=STOP_TIMEOUT_S)
         assert self._lock is not None
         with (folder / "broker.log").open("ab") as log:
             self._process = subprocess.Popen(
@@ -266,25 +265,19 @@ class KafkaNode:
             self._lock = None
 
 
-def _free_ports(broker: int | None) -> Ports:
+def _ports(broker: int | None) -> Ports:
     """Return two ports that were free a moment ago; a named one is checked.
 
     Raises `KafkaStartError` if the named one is taken.
     """
-    with (
-        socket.socket(socket.AF_INET, socket.SOCK_STREAM) as first,
-        socket.socket(socket.AF_INET, socket.SOCK_STREAM) as second,
-    ):
-        first.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            first.bind((HOST, broker or 0))
-        except OSError as error:
-            raise KafkaStartError(
-                f"port {broker} of {HOST} cannot be used: {error.strerror}; "
-                "name another one, or see `python -m tools.kafka status`"
-            ) from error
-        second.bind((HOST, 0))
-        return Ports(broker=first.getsockname()[1], controller=second.getsockname()[1])
+    try:
+        first, second = free_ports(2, host=HOST, first=broker or 0)
+    except OSError as error:
+        raise KafkaStartError(
+            f"port {broker} of {HOST} cannot be used: {error.strerror}; "
+            "name another one, or see `python -m tools.kafka status`"
+        ) from error
+    return Ports(broker=first, controller=second)
 
 
 def _signal_group(process_group: int, number: signal.Signals) -> None:

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from tools.setup.ports import LOOPBACK
+
 __all__ = ["HOST", "Ports", "render", "server_properties"]
 
-HOST = "127.0.0.1"
+HOST = LOOPBACK
 """Loopback only, by number: no test depends on how `localhost` resolves."""
 
 FIXED = {

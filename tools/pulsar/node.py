@@ -6,9 +6,7 @@ Knows the command line of Pulsar's standalone program and nothing of the tests t
 from __future__ import annotations
 
 import signal
-import socket
 import subprocess
-import sys
 import tempfile
 import time
 import urllib.error
@@ -20,19 +18,16 @@ from typing import Self
 
 from tools.setup import java
 from tools.setup.maven import MavenError, fetch_jars
+from tools.setup.ports import LOOPBACK, free_ports
+from tools.setup.programs import supervised
 
 __all__ = ["PulsarError", "PulsarNode"]
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache" / "pulsar"
 POM_TEMPLATE = Path(__file__).with_name("pom.xml.template")
-SUPERVISOR = ROOT / "tools" / "kafka" / "supervisor.py"
-"""Keeps a JVM from outliving the process that started it; it knows nothing of Kafka."""
-
 VERSION = "3.0.7"
 """The long-term release whose whole broker is on Maven Central; parts of 4.0 are not."""
-
-HOST = "127.0.0.1"
 
 START_TIMEOUT_S = 120.0
 """A start takes about 15 seconds; a busy machine may need several times as long."""
@@ -42,8 +37,8 @@ STOP_TIMEOUT_S = 5.0
 
 SETTINGS = {
     "clusterName": "standalone",
-    "bindAddress": HOST,
-    "advertisedAddress": HOST,
+    "bindAddress": LOOPBACK,
+    "advertisedAddress": LOOPBACK,
     "allowAutoTopicCreation": "true",
     "managedLedgerDefaultEnsembleSize": "1",
     "managedLedgerDefaultWriteQuorum": "1",
@@ -78,8 +73,8 @@ class PulsarNode:
     """A standalone Pulsar on free ports of the loopback address, running inside the block."""
 
     def __init__(self) -> None:
-        self._broker_port, self._web_port, self._bookie_port = _free_ports(3)
-        self.service_url = f"pulsar://{HOST}:{self._broker_port}"
+        self._broker_port, self._web_port, self._bookie_port = free_ports(3)
+        self.service_url = f"pulsar://{LOOPBACK}:{self._broker_port}"
         self._resources = ExitStack()
 
     def __enter__(self) -> Self:
@@ -110,7 +105,7 @@ class PulsarNode:
         }
         text = "".join(f"{name}={value}\n" for name, value in settings.items())
         (folder / "standalone.conf").write_text(text, encoding="utf-8")
-        command = [sys.executable, str(SUPERVISOR), str(STOP_TIMEOUT_S), program, "-Xmx512m"]
+        command = [program, "-Xmx512m"]
         command += [f"--add-opens={package}=ALL-UNNAMED" for package in OPENED]
         command += ["-cp", f"{_jars()}/*", "org.apache.pulsar.PulsarStandaloneStarter"]
         command += ["--no-functions-worker", "--no-stream-storage", "--config", "standalone.conf"]
@@ -118,7 +113,7 @@ class PulsarNode:
         command += ["--bookkeeper-port", str(self._bookie_port)]
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(
-                command,
+                supervised(command, grace_s=STOP_TIMEOUT_S),
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
@@ -131,7 +126,7 @@ class PulsarNode:
     def _wait_until_ready(self, process: subprocess.Popen[bytes], log: Path) -> None:
         """Wait for the namespace that topics are made in, which comes last."""
         deadline = time.monotonic() + START_TIMEOUT_S
-        url = f"http://{HOST}:{self._web_port}/admin/v2/namespaces/public"
+        url = f"http://{LOOPBACK}:{self._web_port}/admin/v2/namespaces/public"
         while "public/default" not in _answer(url):
             if process.poll() is not None or time.monotonic() > deadline:
                 said = "\n".join(log.read_text("utf-8", errors="replace").splitlines()[-25:])
@@ -157,17 +152,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGKILL)
         process.wait()
-
-
-def _free_ports(count: int) -> list[int]:
-    """Ports that were free a moment ago."""
-    with ExitStack() as open_sockets:
-        found = []
-        for _ in range(count):
-            each = open_sockets.enter_context(socket.socket())
-            each.bind((HOST, 0))
-            found.append(each.getsockname()[1])
-        return found
 
 
 def _jars() -> Path:

@@ -6,15 +6,14 @@ Java runtime can run. Knows nothing of what the program does.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
-import shutil
 from pathlib import Path
 
 from tools.kafka.jars import KafkaJarsError, resolve_jars
 from tools.setup import java
 from tools.setup.maven import MavenError, fetch_jar
+from tools.setup.once import finished_at_once, locked
 from tools.setup.programs import ProgramError, run_program
 
 __all__ = ["ReferenceUnavailableError", "class_path"]
@@ -48,9 +47,7 @@ def class_path(release: str) -> str:
     sources = sorted(SOURCES.glob("*.java"))
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
     classes = CACHE / f"{release}-{digest}"
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with (CACHE / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(CACHE / "lock"):
         if not classes.is_dir():
             _compile(_compiler(home), sources, libraries, classes)
     return os.pathsep.join([str(classes), libraries])
@@ -58,14 +55,12 @@ def class_path(release: str) -> str:
 
 def _compile(compiler: list[str], sources: list[Path], libraries: str, classes: Path) -> None:
     """Compile; the folder gets its final name only when all is there."""
-    unfinished = classes.with_suffix(".unfinished")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    command = [*compiler, "-classpath", libraries, "-d", str(unfinished), *map(str, sources)]
-    try:
-        run_program(command, timeout_s=COMPILE_TIMEOUT_S)
-    except ProgramError as error:
-        raise ReferenceUnavailableError(f"cannot compile {SOURCES}: {error}") from error
-    unfinished.rename(classes)
+    with finished_at_once(classes) as unfinished:
+        command = [*compiler, "-classpath", libraries, "-d", str(unfinished), *map(str, sources)]
+        try:
+            run_program(command, timeout_s=COMPILE_TIMEOUT_S)
+        except ProgramError as error:
+            raise ReferenceUnavailableError(f"cannot compile {SOURCES}: {error}") from error
 
 
 def _compiler(home: Path) -> list[str]:

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from kproto_codegen.release import load_release
+from kproto_codegen.releases.release import load_release
 
 from kproto import messages
 from kproto.messages.base import Message

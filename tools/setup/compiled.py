@@ -7,7 +7,6 @@ of `kproto.records` there as it is, and prints the folder. Built anew when a sou
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import importlib.util
 import os
@@ -18,7 +17,8 @@ import sysconfig
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from .programs import ProgramError, run_program
+from .once import locked, made_from
+from .programs import ProgramError, print_found, run_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,17 +51,13 @@ def compiled_package() -> Path:
     once. Raises `CompiledError` that names what is missing.
     """
     package = FOLDER / "package"
-    stamp = FOLDER / "built.txt"
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    with (FOLDER / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        wanted = fingerprint()
-        if not stamp.is_file() or stamp.read_text(encoding="utf-8") != wanted:
-            stamp.unlink(missing_ok=True)
-            shutil.rmtree(package, ignore_errors=True)
-            shutil.copytree(ROOT / "kproto", package / "kproto", ignore=LEFT_OUT)
-            build(package)
-            stamp.write_text(wanted, encoding="utf-8")
+
+    def make() -> None:
+        shutil.copytree(ROOT / "kproto", package / "kproto", ignore=LEFT_OUT)
+        build(package)
+
+    with locked(FOLDER / "lock"):
+        made_from(fingerprint(), package, FOLDER / "built.txt", make)
     return package
 
 
@@ -79,7 +75,7 @@ def build(package: Path) -> None:
     missing = what_is_missing()
     if missing:
         raise CompiledError(f"the record modules cannot be compiled: {'; '.join(missing)}")
-    modules = sorted(str(path.relative_to(package)) for path in (package / MODULES).glob("*.py"))
+    modules = sorted(str(path.relative_to(package)) for path in (package / MODULES).rglob("*.py"))
     # No setting of the checkout applies: mypyc looks for some in the folder that it runs in.
     _run([sys.executable, "-m", "mypyc", "--strict", *modules], package)
     shutil.rmtree(package / "build", ignore_errors=True)
@@ -140,10 +136,7 @@ def _run(command: list[str], folder: Path, **environment: str) -> str:
 
 def main() -> None:
     """Print the folder; end with a plain message when there is none."""
-    try:
-        print(compiled_package())
-    except CompiledError as error:
-        sys.exit(f"compiled: {error}")
+    print_found("compiled", compiled_package, CompiledError)
 
 
 if __name__ == "__main__":

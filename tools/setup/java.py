@@ -21,6 +21,8 @@ import sys
 from pathlib import Path
 from zlib import crc32
 
+from .programs import print_found
+
 __all__ = ["JavaNotFoundError", "environment", "java_home"]
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -170,10 +172,7 @@ def _wrapped(home: Path) -> Path:
 
 def main() -> None:
     """Print the Java home; end with a plain message when there is none."""
-    try:
-        print(java_home())
-    except JavaNotFoundError as error:
-        sys.exit(f"java: {error}")
+    print_found("java", java_home, JavaNotFoundError)
 
 
 if __name__ == "__main__":

@@ -7,12 +7,12 @@ it has fetched in its own repository, so that a fetch which was cut off goes on 
 
 from __future__ import annotations
 
-import fcntl
 import shutil
 import string
 from pathlib import Path
 
 from . import java
+from .once import finished_at_once, locked
 from .programs import FIRST, ProgramError, run_program
 
 __all__ = ["MavenError", "fetch_jar", "fetch_jars"]
@@ -42,24 +42,22 @@ def fetch_jars(
     jars = folder / "jars"
     if jars.is_dir():
         return jars
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(folder / "lock"):
         if not jars.is_dir():
             written = folder / "pom.xml"
             template = string.Template(pom.read_text(encoding="utf-8"))
             written.write_text(template.substitute(filled), encoding="utf-8")
-            unfinished = folder / "jars.unfinished"
-            shutil.rmtree(unfinished, ignore_errors=True)
-            arguments = [
-                f"--file={written}",
-                "-DincludeScope=runtime",
-                f"-DoutputDirectory={unfinished}",
-            ]
-            said = _run("copy-dependencies", arguments, folder, name, otherwise)
-            if not list(unfinished.glob(sign)):
-                raise MavenError(f"Maven fetched {name}, but no {sign} with it; it said:\n{said}")
-            unfinished.rename(jars)
+            with finished_at_once(jars) as unfinished:
+                arguments = [
+                    f"--file={written}",
+                    "-DincludeScope=runtime",
+                    f"-DoutputDirectory={unfinished}",
+                ]
+                said = _run("copy-dependencies", arguments, folder, name, otherwise)
+                if not list(unfinished.glob(sign)):
+                    raise MavenError(
+                        f"Maven fetched {name}, but no {sign} with it; it said:\n{said}"
+                    )
     return jars
 
 

@@ -1,4 +1,4 @@
-"""Running a program to its end: nothing to read, a bound on its time, its output kept.
+"""Running a program to its end or under supervision, and being one that prints what it found.
 
 Knows no program; whoever runs one says what its failure means.
 """
@@ -6,11 +6,14 @@ Knows no program; whoever runs one says what its failure means.
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-__all__ = ["FIRST", "LAST", "ProgramError", "run_program"]
+__all__ = ["FIRST", "LAST", "ProgramError", "print_found", "run_program", "supervised"]
+
+SUPERVISOR: Final = Path(__file__).with_name("supervisor.py")
 
 FIRST: Final = slice(5)
 """The lines of the output that an error repeats, of a program that names the fault at once."""
@@ -56,3 +59,19 @@ def run_program(
         said = "\n".join((done.stdout + done.stderr).strip().splitlines()[shown])
         raise ProgramError(f"{name} ended with {done.returncode}; it said:\n{said}")
     return done.stdout
+
+
+def supervised(command: Sequence[str], *, grace_s: float) -> list[str]:
+    """`command`, to be started with a pipe as its input: it does not outlive the pipe's other end.
+
+    Whoever holds that end lets go of it, or ends, and the command has `grace_s` seconds to stop.
+    """
+    return [sys.executable, str(SUPERVISOR), str(grace_s), *command]
+
+
+def print_found(name: str, find: Callable[[], object], failure: type[Exception]) -> None:
+    """Print what `find` gives; end with a plain message of the program `name` on a `failure`."""
+    try:
+        print(find())
+    except failure as error:
+        sys.exit(f"{name}: {error}")

@@ -13,7 +13,7 @@ import pytest
 
 from kproto import messages
 from kproto.broker import BrokerSettings, handlers
-from kproto.broker.registry import APIS, served_versions
+from kproto.broker.registry import by_key, served_versions
 from kproto.messages.api_versions_request import ApiVersionsRequest
 from kproto.messages.create_topics_request import (
     CreatableTopic,
@@ -28,6 +28,8 @@ from kproto.protocol.error_codes import error_code
 from kproto.wire.uuid import ZERO_UUID, Uuid
 from tests.support.embedded import UNKNOWN_TOPIC_ID, ThreadedBroker, threaded_broker
 from tests.support.raw_connection import RawConnection
+
+APIS = by_key(handlers.KAFKA_APIS)
 
 
 def test_every_handler_module_is_named_by_its_api_and_says_what_it_does() -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from kproto import BrokerResponseError
 from kproto.broker import BrokerSettings
-from kproto.broker.state import BrokerState
+from kproto.broker.cluster import ClusterState, Endpoint
 from kproto.broker.topic_configs import TopicConfig
-from kproto.broker.topics import check_topic_name, partition_count
+from kproto.broker.topics import check_topic_name
 
 
 def name_of_error(act: Callable[[], object]) -> str:
@@ -29,46 +29,15 @@ def test_illegal_names(name: str) -> None:
     assert name_of_error(lambda: check_topic_name(name)) == "INVALID_TOPIC_EXCEPTION"
 
 
-def count(
-    partitions: int = -1, replicas: int = -1, assignments: dict[int, list[int]] | None = None
-) -> int:
-    return partition_count(
-        partitions, replicas, assignments or {}, node_id=1, default=3, most=10_000
-    )
-
-
-def test_how_many_partitions() -> None:
-    assert count() == 3
-    assert count(5, 1) == 5
-    assert count(10_000) == 10_000
-    assert count(assignments={0: [1], 1: [1]}) == 2
-
-
-@pytest.mark.parametrize(
-    ("partitions", "replicas", "assignments", "name"),
-    [
-        (0, 1, {}, "INVALID_PARTITIONS"),
-        (-2, 1, {}, "INVALID_PARTITIONS"),
-        (10_001, 1, {}, "POLICY_VIOLATION"),
-        (1, 0, {}, "INVALID_REPLICATION_FACTOR"),
-        (1, -2, {}, "INVALID_REPLICATION_FACTOR"),
-        (1, 2, {}, "INVALID_REPLICATION_FACTOR"),
-        (1, -1, {0: [1]}, "INVALID_REQUEST"),
-        (-1, 1, {0: [1]}, "INVALID_REQUEST"),
-        (-1, -1, {1: [1]}, "INVALID_REPLICA_ASSIGNMENT"),
-        (-1, -1, {0: [9]}, "INVALID_REPLICA_ASSIGNMENT"),
-        (-1, -1, {0: []}, "INVALID_REPLICA_ASSIGNMENT"),
-        (-1, -1, {0: [1, 1]}, "INVALID_REPLICA_ASSIGNMENT"),
-    ],
-)
-def test_sizes_that_cannot_be(
-    partitions: int, replicas: int, assignments: dict[int, list[int]], name: str
-) -> None:
-    assert name_of_error(lambda: count(partitions, replicas, assignments)) == name
+def cluster() -> ClusterState:
+    """A cluster of one node."""
+    state = ClusterState(BrokerSettings())
+    state.join(Endpoint(1, "localhost", 9092))
+    return state
 
 
 def test_names_are_taken_once() -> None:
-    state = BrokerState(BrokerSettings())
+    state = cluster()
     state.topics.add(state.plan_topic("c.o"))
     assert name_of_error(lambda: state.plan_topic("c.o")) == "TOPIC_ALREADY_EXISTS"
     assert name_of_error(lambda: state.plan_topic("c_o")) == "INVALID_TOPIC_EXCEPTION"
@@ -78,7 +47,7 @@ def test_names_are_taken_once() -> None:
 
 
 def test_a_deleted_topic_is_gone_by_name_and_by_id() -> None:
-    state = BrokerState(BrokerSettings())
+    state = cluster()
     topic = state.plan_topic("t")
     state.topics.add(topic)
     assert state.topics.with_id(topic.topic_id) is state.topics.named("t") is topic
@@ -98,6 +67,11 @@ def test_settings_that_act() -> None:
     )
     assert (config.max_message_bytes, config.log_append_time) == (5, True)
     assert config.timestamp_after_max_ms == 7
+    assert (config.retention_bytes, config.retention_ms) == (-1, 604_800_000)
+    given = {"retention.bytes": "5", "retention.ms": "-1"}
+    config = TopicConfig(given, 1000, 17)
+    assert (config.retention_bytes, config.retention_ms) == (5, -1)
+    assert config.retention_check_interval_ms == 17
     assert TopicConfig({}, 1000).max_message_bytes == 1000
 
 
@@ -115,6 +89,7 @@ def test_settings_that_act() -> None:
         ("cleanup.policy", "forget"),
         ("cleanup.policy", "compact,"),
         ("retention.ms", "x"),
+        ("retention.ms", "-2"),
         ("preallocate", "yes"),
         ("min.cleanable.dirty.ratio", "half"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 
 import pytest
@@ -76,7 +77,10 @@ async def test_a_consumer_that_waits_gets_what_comes() -> None:
             return None
 
         reading = asyncio.create_task(read_one())
-        await asyncio.sleep(0.1)
+        log = broker.topics["t"].partitions[0].log
+        async with asyncio.timeout(20):
+            while not log.watchers:  # noqa: ASYNC110 - that a fetch waits is the broker's own affair
+                await asyncio.sleep(0.001)
         async with Client(broker.bootstrap) as other, other.producer() as producer:
             await producer.send("t", b"now")
         assert await asyncio.wait_for(reading, 5) == b"now"
@@ -155,3 +159,40 @@ async def test_ipv6_and_an_advertised_host() -> None:
         async with Client(broker.bootstrap) as client:
             await client.create_topics("t")
             assert client.cluster.brokers[1].host == "localhost"
+
+
+async def test_an_advertised_port() -> None:
+    """As behind a proxy, or where a port is forwarded: clients are told that of the front."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        front = free.getsockname()[1]
+    async with Broker(BrokerSettings(advertised_port=front)) as broker:
+        host, _, port = broker.listens_at.partition(":")
+        assert broker.bootstrap == f"127.0.0.1:{front}" != broker.listens_at
+        async with Client(broker.listens_at) as client:
+            assert [(at.host, at.port) for at in client.cluster.brokers.values()] == [
+                ("127.0.0.1", front)
+            ]
+
+        async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            behind = await asyncio.open_connection(host, int(port))
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(pump(reader, behind[1]))
+                tasks.create_task(pump(behind[0], writer))
+
+        server = await asyncio.start_server(forward, "127.0.0.1", front)
+        async with server, Client(broker.bootstrap) as client:
+            await client.create_topics("t")
+            async with client.producer() as producer:
+                assert (await producer.send("t", b"v")).offset == 0
+    with pytest.raises(ConfigurationError, match="does not listen"):
+        _ = broker.listens_at
+
+
+async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Pass bytes on until there are none."""
+    while data := await reader.read(65_536):
+        writer.write(data)
+        await writer.drain()
+    writer.close()
+    with contextlib.suppress(ConnectionError):
+        await writer.wait_closed()

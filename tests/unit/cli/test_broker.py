@@ -13,7 +13,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from kproto import Client
+from kproto import Client, ClientSettings, DeliveryError
+from kproto.broker import BrokerSettings
+from kproto.cli.broker import _MAX_STORED_BYTES
 from tests.support.environment import ROOT
 
 TIMEOUT_S = 30
@@ -52,6 +54,22 @@ def running(*arguments: str, module: str = "kproto") -> Iterator[Running]:
             yield Running(process, process.stdout.readline())
         finally:
             process.kill()
+
+
+def test_its_first_line_names_what_is_advertised() -> None:
+    with running("--advertised-host", "front", "--advertised-port", "19092") as broker:
+        assert broker.bootstrap == "front:19092"
+
+
+async def test_what_it_may_store() -> None:
+    assert BrokerSettings().max_stored_bytes == _MAX_STORED_BYTES
+    with running("--topic", "a", "--max-stored-bytes", "5000") as broker:
+        short = ClientSettings(delivery_timeout_ms=300)
+        async with Client(broker.bootstrap, short) as client, client.producer() as producer:
+            with pytest.raises(DeliveryError, match="KAFKA_STORAGE_ERROR"):
+                await producer.send("a", bytes(5000))
+        async with Client(broker.bootstrap) as client, client.producer() as producer:
+            assert (await producer.send("a", bytes(4000))).offset == 0
 
 
 @pytest.mark.parametrize("module", ["kproto", "kproto.cli"])

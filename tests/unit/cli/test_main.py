@@ -11,9 +11,10 @@ from kproto import __version__
 from kproto.cli import main
 
 
-def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("command", [[], ["broker"]])
+def test_the_version(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
-        main(["--version"])
+        main([*command, "--version"])
     assert caught.value.code == 0
     assert capsys.readouterr().out == f"kproto {__version__}\n"
 

@@ -45,13 +45,14 @@ HANG_UP: Final = "hang up"
 Answer = Callable[[ReceivedRequest], Any]
 
 
-def quick(*, topic_timeout_ms: int, delivery_timeout_ms: int) -> ClientSettings:
+def quick(*, topic_timeout_ms: int, delivery_timeout_ms: int, **others: int) -> ClientSettings:
     """Settings of a client that retries within milliseconds, and gives up as soon as told."""
     return ClientSettings(
         retry_backoff_ms=1,
         retry_backoff_max_ms=5,
         topic_timeout_ms=topic_timeout_ms,
         delivery_timeout_ms=delivery_timeout_ms,
+        **others,  # type: ignore[arg-type]  # those that are numbers
     )
 
 

@@ -70,6 +70,8 @@ class ScriptedLog:
         self.fetches: list[FetchRequest] = []
         #: Error codes to answer with, one a fetch, before any records.
         self.errors: list[int] = []
+        #: Error codes of partitions, for every fetch.
+        self.failing: dict[tuple[str, int], int] = {}
         broker.answers[FetchRequest] = self.fetch
         broker.answers[ListOffsetsRequest] = self.list_offsets
 
@@ -122,6 +124,7 @@ class ScriptedLog:
     ) -> PartitionData:
         end = self.end(place)
         start = self.starts.get(place, 0)
+        error = error or self.failing.get(place, 0)
         if not error and not start <= wanted.fetch_offset <= end:
             error = _OUT_OF_RANGE
         data = b""

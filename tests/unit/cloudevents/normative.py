@@ -52,10 +52,10 @@ def read_table() -> Table:
 
 
 def existing_tests() -> set[str]:
-    """Every test beside this file, as `file::function`."""
+    """Every test beside this file and in the folders there, as `file::function`."""
     return {
-        f"{path.name}::{node.name}"
-        for path in HERE.glob("test_*.py")
+        f"{path.relative_to(HERE).as_posix()}::{node.name}"
+        for path in HERE.rglob("test_*.py")
         for node in ast.parse(path.read_text()).body
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and node.name.startswith("test_")

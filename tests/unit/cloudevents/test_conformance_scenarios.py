@@ -22,9 +22,9 @@ from kproto_cloudevents import (
     to_json,
     to_json_batch,
     to_kafka,
-    types,
 )
 from kproto_cloudevents.extensions import Extension, ExtensionAttribute
+from kproto_cloudevents.values import types
 
 from .samples import event_of
 

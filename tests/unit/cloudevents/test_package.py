@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import kproto_cloudevents
@@ -17,8 +19,8 @@ PACKAGE = Path(kproto_cloudevents.__file__).parent
 
 #: What each of these modules may import, inside its functions: others never load it.
 LAZY = {
-    "avro_format.py": "fastavro",
-    "protobuf_format.py": "google",
+    "formats/avro_format.py": "fastavro",
+    "formats/protobuf_format.py": "google",
     "official_sdk.py": "cloudevents",
 }
 
@@ -43,7 +45,7 @@ def test_only_the_standard_library_is_imported() -> None:
                 names = [node.module or ""]
             for name in names:
                 top = name.partition(".")[0]
-                lazy = node not in at_once and top == LAZY.get(path.name)
+                lazy = node not in at_once and top == LAZY.get(path.relative_to(PACKAGE).as_posix())
                 assert lazy or top in sys.stdlib_module_names, f"{path.name}: {name}"
 
 
@@ -60,6 +62,66 @@ def test_importing_it_loads_little() -> None:
     ).stdout.split()
     heavy = {"asyncio", "dataclasses", "inspect", "socket", "ipaddress", "kproto", "base64"}
     assert not heavy & set(loaded)
+
+
+#: The modules that are another name of one in the rooms.
+ALIASES = {
+    "avro_format": "formats.avro_format",
+    "extensions": "event.extensions",
+    "protobuf_format": "formats.protobuf_format",
+}
+
+
+@pytest.mark.parametrize(("alias", "module"), ALIASES.items())
+def test_another_name_of_a_module_gives_the_very_same_objects(alias: str, module: str) -> None:
+    named = import_module(f"kproto_cloudevents.{alias}")
+    held = import_module(f"kproto_cloudevents.{module}")
+    assert named.__all__ == held.__all__
+    for name in held.__all__:
+        assert getattr(named, name) is getattr(held, name)
+
+
+def test_what_the_documentation_imports_is_there() -> None:
+    imported = {
+        (match[1], name.strip())
+        for page in ("README.md", "docs/cloudevents.md", "docs/pulsar.md", "docs/pipeline.md")
+        for match in re.finditer(
+            r"^ *from (kproto_cloudevents[\w.]*) import ([\w, ]+)", page_text(page), re.MULTILINE
+        )
+        for name in match[2].split(",")
+    }
+    assert len(imported) > 8
+    for module, name in imported:
+        assert hasattr(import_module(module), name), f"{module}: {name}"
+
+
+#: Imports each module named, every time as the first of the package, and says what it knows.
+FIRST = """
+import importlib, sys
+sys.path.insert(0, sys.argv[1])
+for module in sys.argv[2:]:
+    for name in [name for name in sys.modules if name.startswith("kproto_cloudevents")]:
+        del sys.modules[name]
+    importlib.import_module(module)
+    event = sys.modules["kproto_cloudevents.event.cloud_event"].CloudEvent
+    print(module, event(id="1", source="/s", type="t").to_kafka_record("structured").value)
+"""
+
+
+def test_any_module_may_be_imported_first() -> None:
+    modules = [
+        ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
+        for path in sorted(PACKAGE.rglob("*.py"))
+    ]
+    assert "kproto_cloudevents.event.cloud_event" in modules
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", FIRST, str(PACKAGE.parent), *modules],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    written = b'{"specversion":"1.0","id":"1","source":"/s","type":"t"}'
+    assert done.stdout.splitlines() == [f"{module} {written!r}" for module in modules]
 
 
 def test_the_first_program_of_the_documentation_runs(capsys: pytest.CaptureFixture[str]) -> None:

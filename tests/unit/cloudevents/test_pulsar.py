@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from typing import Any
 
 import pytest
@@ -30,8 +31,8 @@ from kproto_cloudevents.pulsar import (
     pulsar_message,
     to_pulsar,
 )
-from kproto_cloudevents.version_tables import ALL_VERSIONS
-from kproto_cloudevents.versions import SpecVersion
+from kproto_cloudevents.versions.rules import SpecVersion
+from kproto_cloudevents.versions.tables import ALL_VERSIONS
 
 from .samples import EVENT
 from .test_lossless import BY_TYPE, EVERY_VERSION, FEW, JSON_VALUES, MAPS, PAYLOADS, attribute_texts
@@ -324,6 +325,9 @@ def test_unknown_things_are_forwarded_or_refused(
     with pytest.raises(error) as refused:
         from_pulsar(properties, b"\x00", profile=STRICT)
     assert str(refused.value) == found.reason
+    assert found.unknown == ("version" if error is UnknownVersionError else "format")
+    assert pickle.loads(pickle.dumps(found)).unknown == found.unknown
+    assert OpaquePulsarEvent(found.message, "by hand").unknown is None
 
 
 def test_an_unknown_version_within_a_document() -> None:
@@ -485,3 +489,40 @@ def test_any_message_is_read_or_refused(
         message = PulsarMessage(properties, payload)
         assert to_pulsar(found) == message
         assert list(to_pulsar(found).properties) == list(properties)
+
+
+OLD = {
+    "CE-CloudEventsVersion": '"0.1"',
+    "CE-EventID": '"1"',
+    "CE-Source": '"/s"',
+    "CE-EventType": '"t"',
+}
+OF_0_3 = {"CE-Specversion": '"0.3"', "CE-Id": '"1"', "CE-Source": '"/s"', "CE-Type": '"t"'}
+
+
+@pytest.mark.parametrize("bare_values", [False, True])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a":1,"a":2}',
+        '{"b": {"a":1, "\\u0061":1}}',
+        '{"b":[{"a":1,"a":1}]}',
+        '{"a":1,"c":{},"a":{}}',
+    ],
+)
+@pytest.mark.parametrize(
+    ("properties", "name"), [(OLD, "CE-X-M"), (OLD, "CE-M"), (OF_0_3, "CE-X-M"), (OF_0_3, "CE-M")]
+)
+def test_no_name_is_there_twice_in_a_map(
+    properties: dict[str, str], name: str, text: str, bare_values: bool
+) -> None:
+    with pytest.raises(CloudEventError, match=rf"{name}: .* has a name twice \(Pulsar draft 3"):
+        from_pulsar({**properties, name: text}, b"", bare_values=bare_values)
+    right = text.replace("a", "x", 1)
+    assert isinstance(from_pulsar({**properties, name: right}, b""), CloudEvent)
+
+
+def test_no_name_is_there_twice_in_an_entry_that_is_an_array() -> None:
+    with pytest.raises(CloudEventError, match=r"CE-X-M: .* has a name twice"):
+        from_pulsar({**OLD, "CE-X-M": '[{"a":1,"a":2}]'}, b"")
+    assert isinstance(from_pulsar({**OLD, "CE-X-M": '[{"a":1},{"a":2}]'}, b""), CloudEvent)

@@ -28,6 +28,8 @@ DEFAULTS: Final[dict[str, st.SearchStrategy[Any]]] = {
     ),
 }
 NULLABLE: Final = ("string", "bytes", "records")
+#: How deep structs are drawn in structs.
+MAX_DEPTH: Final = 3
 PRIMITIVES: Final = (*DEFAULTS, "bytes", "records")
 
 WORDS: Final = ("Topic", "Id", "Class", "Self", "Size", "List", "Type", "Foo", "KRaft", "ISR", "X1")
@@ -53,15 +55,15 @@ def definitions(draw: st.DrawFn) -> dict[str, Any]:
         "validVersions": f"{lowest}-{highest}" if highest > lowest else str(lowest),
         "flexibleVersions": "none" if flexible is None else f"{flexible}+",
     }
-    common: list[dict[str, Any]] = [
-        {"name": f"Common{index}", "versions": "0+", "fields": maker.fields(1, inner=True)}
-        for index in range(draw(st.integers(0, 2)))
-    ]
-    maker.common = [struct["name"] for struct in common]
+    common: list[dict[str, Any]] = []
+    for index in range(draw(st.integers(0, 2))):  # each may hold those before it
+        fields = maker.fields(MAX_DEPTH, inner=True)
+        common.append({"name": f"Common{index}", "versions": "0+", "fields": fields})
+        maker.common = [struct["name"] for struct in common]
     made["fields"] = maker.fields(0, inner=False) if draw(st.integers(0, 9)) else []
     if common:
         made["commonStructs"] = common
-    if kind in {"request", "response"} or draw(st.booleans()):
+    if kind in {"request", "response", "metadata"} or draw(st.booleans()):
         made["apiKey"] = draw(st.sampled_from([0, 7, 32767, "12"]))
     if kind == "request":
         made["listeners"] = draw(st.lists(st.sampled_from(["broker", "controller"]), unique=True))
@@ -99,8 +101,9 @@ class _Maker:
 
     def field(self, name: str, depth: int, *, inner: bool) -> dict[str, Any]:
         draw = self.draw
-        kinds = [*PRIMITIVES, *(f"[]{kind}" for kind in PRIMITIVES), *self.common]
-        kinds += [f"[]{name}" for name in self.common] + (["S", "[]S"] * 4 if depth < 3 else [])
+        kinds = [*PRIMITIVES, *(f"[]{kind}" for kind in PRIMITIVES if kind != "records")]
+        kinds += [*self.common, *(f"[]{name}" for name in self.common)]
+        kinds += ["S", "[]S"] * 4 if depth < MAX_DEPTH else []
         kind = draw(st.sampled_from(kinds))
         made: dict[str, Any] = {"name": name, "type": kind, "versions": self.versions(inner=inner)}
         if kind.removeprefix("[]") in self.common:
@@ -114,13 +117,16 @@ class _Maker:
         if taggable and draw(st.integers(0, 3)) == 0:
             made["taggedVersions"] = f"{max(self.flexible or 0, self._begin(made))}+"
             made["versions"] = f"{self._begin(made)}+"
-            if draw(st.booleans()):
+            known = "S" not in kind or (self.flexible or 0) <= self.highest
+            if known and draw(st.booleans()):
                 made["versions"] = made["taggedVersions"]
         self.add_null_and_default(made, kind)
         if draw(st.booleans()):
             made["ignorable"] = draw(st.sampled_from([True, "true", "false"]))
-        if kind in {"string", "bytes"} and "tag" not in made and draw(st.integers(0, 4)) == 0:
-            made["flexibleVersions"] = draw(st.sampled_from(["none", f"{self.highest}+"]))
+        own = kind in {"string", "bytes"} and "taggedVersions" not in made
+        if own and draw(st.integers(0, 4)) == 0:
+            later = "none" if self.flexible is None else f"{max(self.flexible, self.highest)}+"
+            made["flexibleVersions"] = draw(st.sampled_from(["none", later]))
         if kind == "bytes" and draw(st.booleans()):
             made["zeroCopy"] = True
         keyable = inner and kind not in {"records", *self.common} and "S" not in kind

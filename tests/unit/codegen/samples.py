@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kproto_codegen.finding import Finding, Profile
-from kproto_codegen.parser import Definition, parse_definition
-from kproto_codegen.rules import check_definition
+from kproto_codegen.reading.parser import Definition, parse_definition
+from kproto_codegen.rules.finding import Finding, Profile
+from kproto_codegen.rules.table import check_definition
 
 from kproto.schema.specs import FieldSpec, MessageSpec
 

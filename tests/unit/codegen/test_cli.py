@@ -9,10 +9,14 @@ from pathlib import Path
 
 import pytest
 from kproto_codegen.cli import main
-from kproto_codegen.release import load_release
+from kproto_codegen.emit import rendering
+from kproto_codegen.releases.release import load_release
 
-from .samples import ROOT, write_jar
-from .test_importer import SAMPLE, clients_jar, metadata_jar
+from kproto import __version__
+
+from .packages import write_definitions
+from .releases.test_importer import SAMPLE, clients_jar, metadata_jar
+from .samples import ROOT, data, field, message, write_jar
 
 Captured = pytest.CaptureFixture[str]
 
@@ -104,6 +108,85 @@ def test_generate_tells_a_faulty_definition(tmp_path: Path, capsys: Captured) ->
     assert main(arguments) == 1
     assert "Bad.json:1: a message has no 'name'" in capsys.readouterr().err
     assert not out.exists()
+
+
+@pytest.mark.parametrize("command", [[], ["import"], ["generate"], ["check"]])
+def test_the_version(command: list[str], capsys: Captured) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main([*command, "--version"])
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == f"kproto-codegen {__version__}\n"
+
+
+def test_generate_without_its_extra_names_it(
+    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)  # as if it were not installed
+    rendering._environment.cache_clear()
+    schemas = write_definitions(tmp_path / "own", [data(validVersions="0")])
+    out = tmp_path / "package"
+    arguments = ["generate", "--schemas", str(schemas), "--package", "own", "--out", str(out)]
+    assert main(arguments) == 1
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "needs jinja2" in said
+    assert 'pip install "kproto[codegen]"' in said
+    assert not out.exists()
+    monkeypatch.delitem(sys.modules, "jinja2")
+    rendering._environment.cache_clear()
+    assert main(arguments) == 0
+
+
+def releases_with_faults(folder: Path) -> Path:
+    """Two releases with faults in each of their files, and in the error codes."""
+    both = [message(field("A", "Int8"), field("B", zeroCopy=True)), {"name": "X", "odd": 1}]
+    write_definitions(folder / "1.0", both)
+    write_definitions(folder / "1.1", [data(field("A", "string", tag="x"), field("B", bad=1))])
+    (folder / "1.1" / "errors.json").write_text("{}")
+    return folder
+
+
+def test_generate_tells_every_fault_of_every_file(tmp_path: Path, capsys: Captured) -> None:
+    schemas = releases_with_faults(tmp_path / "schemas")
+    assert main(["generate", "--schemas", str(schemas), "--package", "x"]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert all(line.startswith(f"kproto-codegen: {schemas}/") for line in lines), lines
+    told = [line.partition(f"{schemas}/")[2] for line in lines]
+    assert [(line.partition(":")[0], line.rpartition(": ")[2][:22]) for line in told] == [
+        ("1.0/0.json", "'Int8' is no type; int"),
+        ("1.0/0.json", "zeroCopy is for bytes,"),
+        ("1.0/1.json", "a message has no 'type"),
+        ("1.0/1.json", "a message has no 'vali"),
+        ("1.0/1.json", "'odd' is no key of a m"),
+        ("1.1/0.json", "tag should be a whole "),
+        ("1.1/0.json", "'bad' is no key of a f"),
+        ("1.1/errors.json", "should hold an array o"),
+    ]
+
+
+def test_check_tells_the_faults_of_both_releases(tmp_path: Path, capsys: Captured) -> None:
+    schemas = releases_with_faults(tmp_path)
+    assert main(["check", str(schemas / "1.0"), str(schemas / "1.1")]) == 2
+    said = capsys.readouterr().err
+    assert said.count("1.0/") == 5
+    assert said.count("1.1/") == 3
+    assert main(["check", str(schemas / "1.0"), str(schemas / "1.0")]) == 2
+    assert capsys.readouterr().err.count("1.0/") == 5
+
+
+def test_check_wants_one_of_a_folder_of_releases(tmp_path: Path, capsys: Captured) -> None:
+    schemas = tmp_path / "schemas"
+    for name in ("3.9.2", "3.10.0"):
+        write_definitions(schemas / name / "clients", [message()])
+    for arguments in ([schemas, schemas / "3.9.2"], [schemas / "3.9.2", schemas]):
+        assert main(["check", *map(str, arguments)]) == 2
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert captured.err == (
+            f"kproto-codegen: {schemas}: is a folder of releases, and one of them is wanted: "
+            f"{schemas}/3.9.2, {schemas}/3.10.0\n"
+        )
+    assert main(["check", str(schemas / "3.9.2"), str(schemas / "3.10.0")]) == 0
 
 
 def test_the_command_runs_as_a_module(tmp_path: Path) -> None:

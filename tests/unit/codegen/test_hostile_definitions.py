@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import pytest
 from kproto_codegen.errors import DefinitionError
-from kproto_codegen.parser import parse_definition
-from kproto_codegen.rules import checked_spec
+from kproto_codegen.reading.parser import parse_definition
+from kproto_codegen.rules.table import checked_spec
 
 from kproto import messages
 from kproto.schema.naming import attribute_name, class_name, snake_case

@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from kproto_codegen.changes import release_changes
+from kproto_codegen.emit.package import generate
 from kproto_codegen.errors import DefinitionError
-from kproto_codegen.history import union
-from kproto_codegen.merge import wire_form
-from kproto_codegen.parser import Definition, parse_definition
-from kproto_codegen.release import Release, format_facts
-from kproto_codegen.render import generate
-from kproto_codegen.rules import check_messages, checked_spec
+from kproto_codegen.reading.parser import Definition, parse_definition
+from kproto_codegen.releases.release import Release, format_facts
+from kproto_codegen.rules.between import check_messages
+from kproto_codegen.rules.table import checked_spec
+from kproto_codegen.union.changes import release_changes
+from kproto_codegen.union.history import unite
+from kproto_codegen.union.merge import wire_form
 
 from kproto.schema.layout import layout
 from kproto.schema.specs import MessageSpec
@@ -91,7 +92,7 @@ def test_any_two_releases_are_compared_and_united_or_refused(
     assert release_changes(old, old) == []
     assert release_changes(new, new) == []
     try:
-        made = union([old, new])
+        made = unite([old, new])
     except DefinitionError:
         return  # the type changed, or the versions leave a hole
     for change in release_changes(old, new):

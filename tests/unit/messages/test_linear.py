@@ -14,6 +14,7 @@ import pytest
 
 from kproto import wire
 from kproto.messages.base import Message
+from kproto.schema import explain
 from kproto.wire import reading
 from kproto.wire.errors import DecodeError
 from kproto.wire.limits import MAX_TAGGED_FIELDS
@@ -134,6 +135,60 @@ def test_work_to_explain_a_fault_behind_twice_the_elements_is_at_most_twice(name
         first = steps(lambda data=once.data: fail(data))  # type: ignore[misc]
         second = steps(lambda data=twice.data: fail(data))  # type: ignore[misc]
         assert second <= 2 * first + 10, once.path
+
+
+def fails(cls: type[Message], version: int, data: bytes) -> None:
+    with pytest.raises(DecodeError):
+        cls.decode(data, version)
+
+
+#: Lines to explain for each line that reads: an array of numbers is read by one, and walked by ten.
+LINES = 12
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_work_to_explain_is_in_proportion_to_that_of_reading(name: str) -> None:
+    cls, version = class_of(name), MEASURED[name]
+    fails(cls, version, b"")  # loads what an explanation needs
+    for shape in shapes(shape_of(name, version), 400):
+        reading = steps(lambda data=shape.data: cls.decode(data, version))  # type: ignore[misc]
+        failing = steps(lambda data=shape.data + b"x": fails(cls, version, data))  # type: ignore[misc]
+        assert failing <= (1 + LINES) * reading + 1000, f"{shape.path}, {shape.variant}"
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_to_explain_takes_no_more_memory_than_to_read(name: str) -> None:
+    cls, version = class_of(name), MEASURED[name]
+    fails(cls, version, b"")
+    for shape in shapes(shape_of(name, version), 2000):
+        taken = peak(cls, version, shape.data)
+        behind = shape.data + b"x"
+        tracemalloc.start()
+        try:
+            fails(cls, version, behind)
+            assert tracemalloc.get_traced_memory()[1] <= taken + 40_000, shape.path
+        finally:
+            tracemalloc.stop()
+
+
+def test_what_was_read_is_let_go_before_it_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[int] = []
+
+    def look(*_: object, **__: object) -> None:
+        held.append(tracemalloc.get_traced_memory()[0])
+
+    monkeypatch.setattr(explain, "explain_decode", look)
+    cls = class_of("MetadataRequest")
+    data = next(shapes(shape_of("MetadataRequest", 12), 5000)).data
+    both = data + b"x", data[:-1]
+    tracemalloc.start()
+    try:
+        for broken in both:
+            fails(cls, 12, broken)
+    finally:
+        tracemalloc.stop()
+    assert len(held) == 2
+    assert max(held) < 100_000  # 5,000 topics take some 400 kB
 
 
 def steps_for_tags(count: int) -> int:

@@ -11,8 +11,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from kproto_codegen.plan import NEVER_LAZY
-from kproto_codegen.render import generate
+from kproto_codegen.emit.package import generate
+from kproto_codegen.emit.plan import NEVER_LAZY
 
 from kproto.messages.base import DEFAULT, Request
 from kproto.schema.explain import explain_decode

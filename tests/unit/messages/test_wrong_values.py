@@ -63,7 +63,7 @@ def wrong_values(kind: WireType) -> Iterator[Any]:
         case "uuid":
             yield from (b"\1" * 15, b"\1" * 17, "A" * 16, uuid.UUID(int=1), 5)
         case "struct":
-            yield from (5, RawTaggedField(1, b""))
+            yield from (5, "text", RawTaggedField(1, b""))
         case "array":
             assert kind.element is not None
             yield from (5, iter(()), "text", "", {}, {"name": "text"})

@@ -108,7 +108,7 @@ def test_a_produce_without_acks_waits_for_nothing() -> None:
     assert len(client.pending) == 1
     assert server.pending(server.receive(unframed(silent))) is None
     asked = server.receive(unframed(loud))
-    assert server.pending(asked) == PendingRequest(3, 9, 1)
+    assert server.pending(asked) == PendingRequest(3, 9, 1, MetadataResponse)
     assert client.receive(unframed(server.send(asked, MetadataResponse()))).correlation_id == 1
 
 

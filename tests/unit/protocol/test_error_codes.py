@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from kproto.protocol.error_codes import ERRORS, code_of, error_code, raise_for_code
+from kproto.protocol.error_codes import (
+    ERRORS,
+    code_of,
+    error_code,
+    error_of_code,
+    raise_for_code,
+)
 from kproto.wire.errors import BrokerResponseError
 
 SCHEMAS = Path(__file__).resolve().parents[3] / "schemas"
@@ -54,3 +60,11 @@ def test_by_name() -> None:
     assert {code_of(entry.name) for entry in ERRORS.values()} == set(ERRORS)
     with pytest.raises(KeyError):
         code_of("NO_SUCH_ERROR")
+
+
+@pytest.mark.parametrize("code", [*ERRORS, -2, 32767])
+def test_an_error_keeps_what_kafka_says_of_its_code(code: int) -> None:
+    error = error_of_code(code, "asking")
+    assert (error.code, error.name, error.retriable) == error_code(code)
+    assert error.detail == "asking"
+    assert str(error) == f"{error.name} ({code}): asking"

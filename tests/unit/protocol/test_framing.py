@@ -84,11 +84,8 @@ def test_byte_by_byte(deliver: Deliver) -> None:
 
 
 @ways
-def test_a_large_frame_grows_as_its_bytes_arrive(
-    deliver: Deliver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(framing, "FIRST_ALLOCATION_BYTES", 2 * SHARED)
-    wanted = [contents(9 * SHARED + 17), b"behind it"]
+def test_a_large_frame_grows_as_its_bytes_arrive(deliver: Deliver) -> None:
+    wanted = [contents(9 * SHARED + 17), b"behind it", contents(SHARED - 3), contents(5 * SHARED)]
     reader = FrameReader()
     stream = b"".join(map(frame, wanted))
     found = []
@@ -97,16 +94,23 @@ def test_a_large_frame_grows_as_its_bytes_arrive(
     assert found == wanted
 
 
-def test_a_frame_that_only_announces_its_size_takes_no_memory_for_it() -> None:
+@ways
+@pytest.mark.parametrize("sent", [0, 1, 5000, SHARED - 4, SHARED, 7 * SHARED, 3_000_000])
+def test_a_frame_takes_memory_for_what_came_and_not_for_what_it_announced(
+    deliver: Deliver, sent: int
+) -> None:
     reader = FrameReader()
+    data = struct.pack(">i", 100_000_000) + bytes(sent)
     tracemalloc.start()
     try:
-        reader.feed(struct.pack(">i", 100_000_000))
-        taken = tracemalloc.get_traced_memory()[1]
+        assert deliver(reader, data) == []
+        reader.buffer().release()
+        taken = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
-    assert taken <= framing.FIRST_ALLOCATION_BYTES + SHARED
-    assert reader.pending == 0
+    # As much again is ready for what comes next.
+    assert taken < 2 * sent + 5_000
+    assert reader.pending == (sent if sent >= SHARED - 4 else sent + 4)
 
 
 @ways
@@ -153,7 +157,9 @@ def test_pending_counts_the_bytes_of_an_unfinished_frame() -> None:
     assert reader.feed(b"de") == [b"abcde"]
     assert reader.pending == 0
     reader.feed(struct.pack(">i", 2 * SHARED) + bytes(100))
-    assert reader.pending == 100
+    assert reader.pending == 104
+    reader.feed(bytes(SHARED))
+    assert reader.pending == SHARED + 100
 
 
 def test_a_frame_is_its_pieces_behind_their_size() -> None:

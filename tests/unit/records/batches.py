@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from kproto.records import NewRecord, Record, crc32c
-from kproto.records import batch as batch_module
-from kproto.records.layout import HEADER_FROM_ATTRIBUTES, HEADER_TO_CRC
+from kproto.records.magic2 import record_batch as batch_module
+from kproto.records.magic2.batch_header import HEADER_FROM_ATTRIBUTES, HEADER_TO_CRC
 from kproto.records.varints import encode_varint
 
 #: Whether mypyc compiled the modules under test; they then look at types themselves.

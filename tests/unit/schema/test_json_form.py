@@ -14,14 +14,19 @@ from kproto.messages import (
     AlterClientQuotasRequest,
     DescribeTopicPartitionsResponse,
     FetchRequest,
+    FetchResponse,
+    ListConfigResourcesResponse,
     MetadataRequest,
     ProduceRequest,
     QuorumStateData,
     SaslAuthenticateRequest,
+    TxnOffsetCommitRequest,
+    VoteRequest,
 )
 from kproto.messages.alter_client_quotas_request import EntryData, OpData
 from kproto.messages.base import Message
 from kproto.messages.fetch_request import ReplicaState
+from kproto.messages.fetch_response import FetchableTopicResponse, PartitionData
 from kproto.messages.metadata_request import MetadataRequestTopic
 from kproto.messages.produce_request import PartitionProduceData, TopicProduceData
 from kproto.wire.errors import DecodeError, EncodeError
@@ -298,3 +303,78 @@ def test_a_version_that_is_not_valid() -> None:
         FetchRequest.from_json({}, 99)
     with pytest.raises(EncodeError, match="version 99 is not one of"):
         FetchRequest().to_json(99)
+
+
+def test_a_former_name_is_read() -> None:
+    # 3.9.2 called the resources so, and the names of those.
+    old = {"throttleTimeMs": 3, "errorCode": 0, "clientMetricsResources": [{"name": "a"}]}
+    read = ListConfigResourcesResponse.from_json(old, 0)
+    assert [resource.resource_name for resource in read.config_resources] == ["a"]
+    node = read.to_json(0)
+    assert node["configResources"] == [{"resourceName": "a"}]
+    assert ListConfigResourcesResponse.from_json(node, 0) == read
+
+
+def test_a_former_name_inside_structs_of_any_version() -> None:
+    partition = {"partitionIndex": 1, "lastOffsetEpoch": 2, "lastOffset": 3}
+    node = VoteRequest().to_json(1)
+    former = {"candidateEpoch": 7, "candidateId": 5, "candidateDirectoryId": str(TOPIC_ID)}
+    former |= {"voterDirectoryId": str(TOPIC_ID)}
+    node["topics"] = [{"topicName": "t", "partitions": [partition | former]}]
+    (read,) = VoteRequest.from_json(node, 1).topics[0].partitions
+    assert (read.replica_epoch, read.replica_id, read.replica_directory_id) == (7, 5, TOPIC_ID)
+
+
+def test_an_error_names_the_field_as_it_stands_there() -> None:
+    node = TxnOffsetCommitRequest().to_json(3)
+    node["generationId"] = node.pop("generationIdOrMemberEpoch")
+    assert TxnOffsetCommitRequest.from_json(node, 3) == TxnOffsetCommitRequest()
+    refused(TxnOffsetCommitRequest, 3, node | {"generationId": "x"}, "generationId")
+    node["generationIdOrMemberEpoch"] = 5
+    with pytest.raises(DecodeError, match="the field is here twice, as generationId too"):
+        TxnOffsetCommitRequest.from_json(node, 3)
+
+
+def test_a_former_name_of_a_field_of_another_version() -> None:
+    node = TxnOffsetCommitRequest().to_json(2)
+    assert TxnOffsetCommitRequest.from_json(node | {"generationId": -1}, 2)
+    refused(TxnOffsetCommitRequest, 2, node | {"generationId": 4}, "generationId")
+
+
+def stated(request: FetchRequest) -> FetchRequest:
+    """The request as JSON has it, read again."""
+    return FetchRequest.from_json(request.to_json(15), 15)
+
+
+def test_a_tagged_struct_of_unknown_tags_alone_stays_in_json() -> None:
+    request = FetchRequest()
+    request.replica_state.unknown_tagged_fields = [RawTaggedField(9, b"x")]
+    node = request.to_json(15)
+    assert node["replicaState"] == {"replicaId": -1, "replicaEpoch": -1}
+    read = stated(stated(request))
+    assert read.to_json(15) == node
+    assert read.copy().to_json(15) == node
+    # Its bytes, and what it equals, are those of a struct at its default.
+    assert (read, read.encode(15), repr(read)) == (
+        FetchRequest(),
+        FetchRequest().encode(15),
+        repr(FetchRequest()),
+    )
+    read.replica_state.unknown_tagged_fields.append(RawTaggedField(9, b"x"))
+    assert read == request
+
+
+@pytest.mark.parametrize("name", ["current_leader", "diverging_epoch", "snapshot_id"])
+def test_tagged_structs_of_unknown_tags_alone_stay_inside_others(name: str) -> None:
+    part = PartitionData()
+    getattr(part, name).unknown_tagged_fields = [RawTaggedField(0, b"")]
+    response = FetchResponse(responses=[FetchableTopicResponse(partitions=[part])])
+    node = response.to_json(16)
+    assert len(node["responses"][0]["partitions"][0]) == 9
+    assert FetchResponse.from_json(node, 16).to_json(16) == node
+
+
+def test_to_look_at_the_unknown_tags_of_a_default_puts_nothing_into_json() -> None:
+    request = FetchRequest()
+    assert request.replica_state.unknown_tagged_fields == []
+    assert "replicaState" not in request.to_json(15)

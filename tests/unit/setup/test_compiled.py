@@ -11,6 +11,14 @@ from tests.support.availability import not_available
 from tools.setup import compiled
 
 
+def modules_in(folder: Path, suffix: str) -> set[tuple[Path, str]]:
+    """The modules below a folder, each with the folder that it stands in."""
+    return {
+        (path.parent.relative_to(folder), path.name.removesuffix(suffix))
+        for path in folder.rglob(f"*{suffix}")
+    }
+
+
 @pytest.mark.slow
 def test_the_record_modules_pass_their_tests_when_compiled() -> None:
     missing = compiled.what_is_missing()
@@ -18,10 +26,9 @@ def test_the_record_modules_pass_their_tests_when_compiled() -> None:
         not_available("the compiled record modules", "; ".join(missing))
     package = compiled.compiled_package()
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
-    sources = {path.stem for path in (compiled.ROOT / compiled.MODULES).glob("*.py")}
-    found = {
-        path.name.removesuffix(suffix) for path in (package / compiled.MODULES).glob(f"*{suffix}")
-    }
+    sources = modules_in(compiled.ROOT / compiled.MODULES, ".py")
+    assert len({folder for folder, _ in sources}) == 4  # the records themselves, and three rooms
+    found = modules_in(package / compiled.MODULES, suffix)
     assert found == sources
     assert " passed" in compiled.run_record_tests(package)
 

@@ -1,13 +1,15 @@
-"""A program that is run to its end: its output, and what is told when it fails."""
+"""A program that is run to its end, one that is supervised, and one that prints what it found."""
 
 from __future__ import annotations
 
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from tools.setup.programs import FIRST, ProgramError, run_program
+from tools.setup.programs import FIRST, ProgramError, print_found, run_program, supervised
 
 TIMEOUT_S = 60.0
 
@@ -40,3 +42,38 @@ def test_a_program_that_hangs_is_ended() -> None:
 def test_a_program_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ProgramError, match="nothing does not run"):
         run_program([str(tmp_path / "nothing")], timeout_s=TIMEOUT_S)
+
+
+def test_a_supervised_program_does_not_outlive_the_pipe() -> None:
+    command = supervised(python("import time; print('up', flush=True); time.sleep(60)"), grace_s=5)
+    started = time.monotonic()
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "up\n"
+        assert process.stdin is not None
+        process.stdin.close()
+        process.wait(30)
+    assert time.monotonic() - started < 30
+
+
+def test_a_supervised_program_ends_by_itself_with_its_own_code() -> None:
+    with subprocess.Popen(
+        supervised(python("import sys; sys.exit(3)"), grace_s=5), stdin=subprocess.PIPE
+    ) as process:
+        assert process.wait(30) == 3
+
+
+def test_what_was_found_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    print_found("java", lambda: Path("home"), ProgramError)
+    assert capsys.readouterr().out == "home\n"
+
+
+def test_what_was_not_found_ends_the_program_in_one_line() -> None:
+    def find() -> Path:
+        raise ProgramError("install one")
+
+    with pytest.raises(SystemExit) as ended:
+        print_found("java", find, ProgramError)
+    assert ended.value.code == "java: install one"

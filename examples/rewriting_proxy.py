@@ -1,0 +1,94 @@
+"""A rewriting proxy: any Kafka client stays on it, whatever address the broker advertises.
+
+    python examples/rewriting_proxy.py localhost:9092 localhost:19092
+
+listens at the first address and speaks for the broker at the second: wherever a response names a
+broker, it puts the first address. Everything else passes as it is. Ctrl-C ends it.
+"""
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from kproto import KprotoError
+from kproto.protocol.connection import PendingRequests, ServerConnection
+from kproto.protocol.framing import FrameReader
+
+Address = tuple[str, int]
+
+
+async def pass_on(
+    source: asyncio.StreamReader, target: asyncio.StreamWriter, rewrite: Callable[[bytes], bytes]
+) -> None:
+    frames = FrameReader()
+    while data := await source.read(65536):
+        for frame in frames.feed(data):
+            target.write(rewrite(frame))
+        await target.drain()
+    target.write_eof()
+
+
+def name_proxy(message: Any, proxy: Address) -> None:
+    """Put the proxy where a response names a broker: Metadata, FindCoordinator and the like."""
+    named = [message, *getattr(message, "brokers", ()), *getattr(message, "coordinators", ())]
+    for place in [*named, *getattr(message, "node_endpoints", ())]:
+        if getattr(place, "host", ""):
+            place.host, place.port = proxy
+
+
+async def serve(
+    proxy: Address, target: Address, client: asyncio.StreamReader, to_client: asyncio.StreamWriter
+) -> None:
+    server, pending = ServerConnection(), PendingRequests()
+
+    def rewrite_request(frame: bytes) -> bytes:
+        request = server.receive(frame)
+        if expected := server.pending(request):
+            pending.expect(expected)
+        return request.to_frame()
+
+    def rewrite_response(frame: bytes) -> bytes:
+        response = pending.match(frame)
+        name_proxy(response.message, proxy)
+        return response.to_frame()
+
+    with contextlib.closing(to_client), contextlib.suppress(asyncio.CancelledError):
+        try:
+            broker, to_broker = await asyncio.open_connection(*target)
+            with contextlib.closing(to_broker):
+                async with asyncio.TaskGroup() as both:
+                    both.create_task(pass_on(client, to_broker, rewrite_request))
+                    both.create_task(pass_on(broker, to_client, rewrite_response))
+        except* (KprotoError, OSError) as lost:
+            print(f"connection given up: {lost.exceptions[0]}", file=sys.stderr)
+
+
+def address(text: str) -> Address:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal():
+        sys.exit(f"{text!r} is no address, as localhost:9092 is one\n\n{__doc__}")
+    return host.strip("[]"), int(port)
+
+
+async def main(proxy: Address, target: Address) -> None:
+    try:
+        _, broker = await asyncio.open_connection(*target)
+        broker.close()
+    except (OSError, OverflowError) as error:
+        sys.exit(f"nobody answers at {target[0]}:{target[1]}, the second address: {error}")
+    try:
+        server = await asyncio.start_server(partial(serve, proxy, target), *proxy)
+    except (OSError, OverflowError) as error:
+        sys.exit(f"cannot listen at {proxy[0]}:{proxy[1]}, the first address: {error}")
+    async with server:
+        await server.serve_forever()
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(f"two addresses are wanted, not {len(sys.argv) - 1}\n\n{__doc__}")
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(main(address(sys.argv[1]), address(sys.argv[2])))

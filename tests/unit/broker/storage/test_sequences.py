@@ -1,0 +1,78 @@
+"""Idempotent producers: the verdicts are those that brokers 4.4.0 and 3.9.2 gave when asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from kproto import BrokerResponseError
+from kproto.broker.storage.sequences import ProducerSequences
+from kproto.records import RecordBatch
+from tests.support.batches import view
+
+PRODUCER = 7
+
+
+def batch(sequence: int, count: int = 1, epoch: int = 0) -> RecordBatch:
+    return view(count, producer_id=PRODUCER, producer_epoch=epoch, base_sequence=sequence)
+
+
+def append(sequences: ProducerSequences, sent: RecordBatch, offset: int) -> None:
+    assert sequences.duplicate_of(sent) is None
+    sequences.check(sent)
+    sequences.remember(sent, offset, sent.max_timestamp)
+
+
+def verdict(sequences: ProducerSequences, sent: RecordBatch) -> str:
+    try:
+        sequences.check(sent)
+    except BrokerResponseError as error:
+        return error.name
+    return "NONE"
+
+
+def test_an_unknown_producer_may_begin_anywhere() -> None:
+    assert verdict(ProducerSequences(), batch(5)) == "NONE"
+
+
+def test_the_last_five_batches_are_known_when_they_come_again() -> None:
+    sequences = ProducerSequences()
+    for index in range(7):
+        append(sequences, batch(index), 10 + index)
+    again = [sequences.duplicate_of(batch(index)) for index in range(7)]
+    assert again[:2] == [None, None]
+    assert [known.base_offset for known in again if known is not None] == [12, 13, 14, 15, 16]
+    assert verdict(sequences, batch(0)) == "OUT_OF_ORDER_SEQUENCE_NUMBER", "older ones are not"
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        (batch(2), "NONE"),
+        (batch(2, 3), "NONE"),
+        (batch(3), "OUT_OF_ORDER_SEQUENCE_NUMBER"),
+        (batch(1, 2), "OUT_OF_ORDER_SEQUENCE_NUMBER"),
+        (batch(0, epoch=1), "NONE"),
+        (batch(2, epoch=1), "OUT_OF_ORDER_SEQUENCE_NUMBER"),
+        (batch(2, epoch=-1), "INVALID_PRODUCER_EPOCH"),
+    ],
+)
+def test_what_may_come_next(sent: RecordBatch, expected: str) -> None:
+    sequences = ProducerSequences()
+    append(sequences, batch(0, 2), 0)
+    assert verdict(sequences, sent) == expected
+
+
+def test_an_older_epoch_is_fenced_even_when_it_repeats() -> None:
+    sequences = ProducerSequences()
+    append(sequences, batch(0), 0)
+    append(sequences, batch(0, epoch=1), 1)
+    assert sequences.duplicate_of(batch(0)) is None
+    assert verdict(sequences, batch(0)) == "INVALID_PRODUCER_EPOCH"
+    assert verdict(sequences, batch(1, epoch=1)) == "NONE"
+
+
+def test_sequences_begin_again_at_zero() -> None:
+    sequences = ProducerSequences()
+    append(sequences, batch(2**31 - 2, 4), 0)
+    append(sequences, batch(2), 4)
+    assert sequences.duplicate_of(batch(2**31 - 2, 4)) == (2**31 - 2, 1, 0, 1_700_000_000_003)

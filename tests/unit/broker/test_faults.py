@@ -1,0 +1,130 @@
+"""Scripted faults: a control function answers, delays, closes, or lets pass."""
+
+from __future__ import annotations
+
+import pytest
+
+from kproto import BrokerConnectionError, Client, ConfigurationError
+from kproto.broker import Broker, Close, Delay, Outcome
+from kproto.messages.api_versions_request import ApiVersionsRequest
+from kproto.messages.fetch_request import FetchRequest
+from kproto.messages.metadata_request import MetadataRequest
+from kproto.messages.metadata_response import MetadataResponse, MetadataResponseTopic
+from kproto.messages.produce_request import ProduceRequest
+from kproto.protocol.connection import ReceivedRequest
+from kproto.testing.clock import ManualClock
+from tests.support.embedded import ThreadedBroker, threaded_broker
+from tests.support.raw_connection import ClosedByBrokerError, RawConnection
+
+ASK = MetadataRequest(topics=[])
+
+
+def test_a_control_sees_every_request_and_lets_it_pass(
+    broker: ThreadedBroker, connection: RawConnection
+) -> None:
+    seen: list[tuple[str, int, str | None]] = []
+
+    def look(request: ReceivedRequest) -> Outcome:
+        seen.append((request.name, request.version, request.client_id))
+        return None
+
+    broker.call(lambda it: it.control(look))
+    connection.exchange(ApiVersionsRequest(), 2)
+    connection.exchange(ASK, 1)
+    assert seen == [("ApiVersionsRequest", 2, "raw"), ("MetadataRequest", 1, "raw")]
+
+
+def test_a_control_answers_so_many_times(broker: ThreadedBroker, connection: RawConnection) -> None:
+    answer = MetadataResponse(topics=[MetadataResponseTopic(error_code=5, name="made up")])
+    broker.call(lambda it: it.control(lambda _: answer, request=MetadataRequest, times=2))
+    connection.exchange(ApiVersionsRequest(), 0)
+    topics = [len(connection.exchange(ASK, 9).topics) for _ in range(3)]
+    assert topics == [1, 1, 0]
+
+
+def test_passing_does_not_count(broker: ThreadedBroker, connection: RawConnection) -> None:
+    outcomes: list[Outcome] = [None, MetadataResponse(controller_id=77), None]
+
+    def every_second(request: ReceivedRequest) -> Outcome:
+        return outcomes.pop(0)
+
+    broker.call(lambda it: it.control(every_second, times=1))
+    assert [connection.exchange(ASK, 1).controller_id for _ in range(3)] == [1, 77, 1]
+
+
+def test_a_control_closes_the_connection(broker: ThreadedBroker, connection: RawConnection) -> None:
+    broker.call(lambda it: it.control(lambda _: Close(), times=1))
+    connection.send(ASK, 1)
+    with pytest.raises(ClosedByBrokerError):
+        connection.receive()
+    with RawConnection(broker.bootstrap) as another:
+        assert another.exchange(ASK, 1).controller_id == 1
+
+
+def test_controls_are_asked_in_order_and_a_delay_goes_on_to_the_next() -> None:
+    answer = MetadataResponse(controller_id=77)
+
+    def script(it: Broker) -> None:
+        it.control(lambda _: Delay(150), times=1)
+        it.control(lambda _: answer, times=2)
+        it.control(lambda _: Close())
+
+    clock = ManualClock()
+    with (
+        threaded_broker(clock=clock) as broker,
+        RawConnection(broker.bootstrap) as connection,
+    ):
+        broker.call(script)
+        connection.send(ASK, 1)
+        broker.until(lambda _: clock.next_timer_ms == 150)
+        broker.advance(clock, 150)
+        delayed = connection.receive()
+        assert isinstance(delayed, MetadataResponse)
+        assert delayed.controller_id == 77
+        assert connection.exchange(ASK, 1).controller_id == 77
+        with pytest.raises(ClosedByBrokerError):
+            connection.exchange(ASK, 1)
+
+
+def test_a_control_can_be_removed(broker: ThreadedBroker, connection: RawConnection) -> None:
+    control = broker.call(lambda it: it.control(lambda _: Close()))
+    broker.call(lambda it: it.remove_control(control))
+    broker.call(lambda it: it.remove_control(control))
+    assert connection.exchange(ASK, 1).controller_id == 1
+
+
+def test_a_control_that_raises_ends_the_connection_and_not_the_broker(
+    broker: ThreadedBroker, connection: RawConnection, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(request: ReceivedRequest) -> Outcome:
+        raise ZeroDivisionError
+
+    broker.call(lambda it: it.control(broken, times=1))
+    with pytest.raises(ClosedByBrokerError):
+        connection.exchange(ASK, 1)
+    assert "ZeroDivisionError" in caplog.text
+    control = broker.call(lambda it: it.control(lambda _: None))
+    assert control.times is None
+
+
+@pytest.mark.parametrize("times", [0, -1])
+def test_times_must_be_at_least_one(times: int) -> None:
+    with pytest.raises(ConfigurationError, match="times"):
+        Broker().control(lambda _: None, times=times)
+
+
+async def test_an_answer_that_is_lost_after_the_append_does_not_store_twice() -> None:
+    async with Broker() as broker:
+        broker.create_topic("t")
+        broker.control(lambda _: Close(after_handling=True), request=ProduceRequest, times=2)
+        async with Client(broker.bootstrap) as client, client.producer() as producer:
+            ack = await producer.send("t", b"once")
+        assert ack.offset == 0
+        assert [record.value for record in broker.records("t")] == [b"once"]
+
+
+async def test_our_client_says_that_the_connection_was_closed() -> None:
+    async with Broker() as broker, Client(broker.bootstrap) as client:
+        broker.control(lambda _: Close(), request=FetchRequest)
+        with pytest.raises(BrokerConnectionError):
+            await client.request(FetchRequest(max_wait_ms=0), broker=1)

@@ -1,0 +1,73 @@
+"""What a broker answers is data that it is handed: APIs more, others, or fewer."""
+
+from __future__ import annotations
+
+from kproto import Client, ClientSettings
+from kproto.broker import Broker, BrokerSettings
+from kproto.broker.context import ANONYMOUS, Context
+from kproto.broker.decisions import Wait
+from kproto.broker.handlers import KAFKA_APIS
+from kproto.broker.registry import by_key, handles, served
+from kproto.messages.heartbeat_request import HeartbeatRequest
+from kproto.messages.heartbeat_response import HeartbeatResponse
+from kproto.messages.init_producer_id_request import InitProducerIdRequest
+from kproto.messages.metadata_request import MetadataRequest
+from kproto.messages.metadata_response import MetadataResponse
+from kproto.protocol.framing import frame
+from kproto.protocol.headers import encode_request_header
+from tests.support.embedded import threaded_broker
+from tests.support.raw_connection import RawConnection
+
+seen: list[Context] = []
+
+
+@handles(HeartbeatRequest, versions=range(1, 3))
+def heartbeat(context: Context, request: HeartbeatRequest, version: int) -> Wait:
+    seen.append(context)
+    answer = HeartbeatResponse(throttle_time_ms=request.generation_id + version)
+    return Wait(until=context.deadline(5), wake=(), then=lambda time_is_over: answer)
+
+
+@handles(MetadataRequest, versions=range(14))
+def made_up(context: Context, request: MetadataRequest, version: int) -> MetadataResponse:
+    return MetadataResponse(controller_id=77)
+
+
+async def test_an_api_of_a_test() -> None:
+    async with (
+        Broker(apis=[*KAFKA_APIS, heartbeat]) as broker,
+        Client(broker.bootstrap, ClientSettings(client_id="me")) as client,
+    ):
+        seen.clear()
+        answer = await client.request(HeartbeatRequest(generation_id=5), broker=1)
+        assert answer.throttle_time_ms == 7, "in version 2, the latest of it that is answered"
+    (context,) = seen
+    assert (context.client_id, context.host, context.principal) == ("me", "127.0.0.1", ANONYMOUS)
+    assert context.cluster.endpoints == [context.endpoint]
+    assert context.versions[HeartbeatRequest.API_KEY] == range(1, 3)
+
+
+def test_a_client_may_call_itself_otherwise() -> None:
+    seen.clear()
+    with (
+        threaded_broker(apis=[heartbeat]) as broker,
+        RawConnection(broker.bootstrap) as connection,
+    ):
+        for number, name in enumerate(["a", "a", None]):
+            header = encode_request_header(HeartbeatRequest, 1, number, name)
+            connection.send_bytes(frame(header, HeartbeatRequest().encode(1)))
+            connection.receive_frame()
+    assert [context.client_id for context in seen] == ["a", "a", None]
+    assert seen[0] is seen[1], "it is not made for each request"
+
+
+def test_the_later_of_two_counts() -> None:
+    apis = by_key([*KAFKA_APIS, made_up])
+    assert apis[MetadataRequest.API_KEY] is made_up
+    assert len(apis) == len(KAFKA_APIS)
+
+
+def test_unstable_versions_are_left_out_unless_asked_for() -> None:
+    key = InitProducerIdRequest.API_KEY
+    assert served(KAFKA_APIS, BrokerSettings())[key].versions == range(6)
+    assert served(KAFKA_APIS, BrokerSettings(unstable_versions=True))[key].versions == range(7)

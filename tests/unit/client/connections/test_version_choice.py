@@ -1,0 +1,127 @@
+"""In which version a request goes out: never above the last one that has every field it sets."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from kproto import Client, EncodeError, UnsupportedVersionError
+from kproto.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+)
+from kproto.messages.api_versions_response import ApiVersion
+from kproto.messages.base import Request, Response
+from kproto.messages.delete_topics_request import DeleteTopicState
+from kproto.messages.offset_commit_request import OffsetCommitRequestTopic
+from kproto.protocol.connection import ReceivedRequest
+from kproto.wire.uuid import Uuid
+from tests.unit.client.scripted_broker import ScriptedBroker, api_versions
+
+ID = Uuid(bytes(15) + b"\x01")
+
+
+@asynccontextmanager
+async def cluster(
+    **ranges: tuple[int, int],
+) -> AsyncIterator[tuple[ScriptedBroker, Client]]:
+    """A broker that offers these ranges, and all else whole; what it is asked it answers."""
+
+    def offered(asked: ReceivedRequest) -> ApiVersionsResponse:
+        answer = api_versions()
+        for name, (lowest, highest) in ranges.items():
+            (key,) = [k for k in answer.api_keys if k.api_key == REQUESTS[name].API_KEY]
+            answer.api_keys.remove(key)
+            entry = ApiVersion(api_key=key.api_key, min_version=lowest, max_version=highest)
+            answer.api_keys.append(entry)
+        return answer
+
+    async with ScriptedBroker() as broker:
+        broker.answers[ApiVersionsRequest] = offered
+        for name, request in REQUESTS.items():
+            broker.answers[request] = lambda asked, name=name: RESPONSES[name]()  # type: ignore[misc]  # a lambda with a default has no type
+        async with Client(broker.bootstrap) as client:
+            yield broker, client
+
+
+REQUESTS: dict[str, type[Request[Any]]] = {
+    "delete_topics": DeleteTopicsRequest,
+    "find_coordinator": FindCoordinatorRequest,
+    "offset_commit": OffsetCommitRequest,
+    "join_group": JoinGroupRequest,
+}
+RESPONSES: dict[str, type[Response]] = {
+    "delete_topics": DeleteTopicsResponse,
+    "find_coordinator": FindCoordinatorResponse,
+    "offset_commit": OffsetCommitResponse,
+    "join_group": JoinGroupResponse,
+}
+
+
+@pytest.mark.parametrize(
+    ("request_", "version"),
+    [
+        (DeleteTopicsRequest(topic_names=["a", "b"]), 5),
+        (DeleteTopicsRequest(topics=[DeleteTopicState(name="a")]), 6),
+        (FindCoordinatorRequest(key="g"), 3),
+        (FindCoordinatorRequest(coordinator_keys=["g"]), 6),
+        (OffsetCommitRequest(group_id="g", topics=[OffsetCommitRequestTopic(name="t")]), 9),
+        (
+            OffsetCommitRequest(
+                group_id="g", topics=[OffsetCommitRequestTopic(name="t", topic_id=ID)]
+            ),
+            10,
+        ),
+        (OffsetCommitRequest(group_id="g", retention_time_ms=1), 4),
+    ],
+    ids=lambda value: str(value)[:60],
+)
+async def test_the_last_version_that_has_it(request_: Request[Any], version: int) -> None:
+    async with cluster() as (broker, client):
+        await client.request(request_, broker=0)
+        asked = broker.asked[-1]
+        assert asked.version == version
+        assert asked.message is not None
+        assert asked.message.encode(version) == request_.encode(version)
+
+
+async def test_where_no_common_version_is_left_the_field_is_named() -> None:
+    async with cluster(delete_topics=(6, 6), find_coordinator=(4, 6)) as (broker, client):
+        words = "DeleteTopicsRequest: .* versions 6 to 6, .* field topic_names is set"
+        with pytest.raises(UnsupportedVersionError, match=words):
+            await client.request(DeleteTopicsRequest(topic_names=["a"]))
+        with pytest.raises(UnsupportedVersionError, match="field key is set"):
+            await client.request(FindCoordinatorRequest(key="g"))
+        assert broker.count(DeleteTopicsRequest) == broker.count(FindCoordinatorRequest) == 0
+
+
+async def test_both_forms_at_once_are_refused() -> None:
+    async with cluster() as (_, client):
+        request = DeleteTopicsRequest(topic_names=["a"], topics=[DeleteTopicState(name="b")])
+        with pytest.raises(EncodeError, match="field topics"):
+            await client.request(request)
+
+
+async def test_what_is_ignorable_and_begins_later_falls_away() -> None:
+    async with cluster(join_group=(0, 7)) as (broker, client):
+        request = JoinGroupRequest(group_id="g", member_id="m", reason="because")
+        await client.request(request, broker=0)
+        asked = broker.asked[-1]
+        assert (asked.version, asked.message) == (7, JoinGroupRequest(group_id="g", member_id="m"))
+
+
+async def test_a_version_that_is_named_is_the_caller_s() -> None:
+    async with cluster() as (broker, client):
+        await client.request(DeleteTopicsRequest(topic_names=["a"]), version=4)
+        assert broker.asked[-1].version == 4

@@ -1,0 +1,515 @@
+"""When which batch goes where, and what a failure leads to: decisions, without a loop or a broker.
+
+The last test plays thousands of schedules against a model of a partition's leader (KIP-98): what
+was acknowledged is stored once, in order, whatever was lost or refused on the way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kproto.client import ClientSettings
+from kproto.client.producer.accumulator import Accumulator, Plan
+from kproto.client.producer.batch import (
+    LAST_SEQUENCE,
+    NO_IDENTITY,
+    Batch,
+    Delivery,
+    Identity,
+)
+from kproto.protocol.error_codes import code_of, error_of_code
+from kproto.wire.errors import BrokerConnectionError, KprotoError, RequestTimeoutError
+
+SETTINGS = ClientSettings(
+    retry_backoff_ms=100, retry_backoff_max_ms=1_000, delivery_timeout_ms=10_000
+)
+
+LOST = BrokerConnectionError("the connection was lost")
+
+
+class Shown:
+    """What the clock shows when a batch is opened, in seconds."""
+
+    now = 0.0
+
+
+SHOWN = Shown()
+
+
+@pytest.fixture
+def loop() -> Iterator[asyncio.AbstractEventLoop]:
+    made = asyncio.new_event_loop()
+    yield made
+    made.close()
+
+
+Make = Callable[..., Accumulator]
+
+
+@pytest.fixture
+def make(loop: asyncio.AbstractEventLoop) -> Make:
+    return lambda **options: accumulator(loop, **options)
+
+
+def accumulator(
+    loop: asyncio.AbstractEventLoop,
+    *,
+    batch_bytes: int = 200,
+    linger_ms: int = 0,
+    max_in_flight: int = 5,
+    idempotent: bool = True,
+) -> Accumulator:
+    made = Accumulator(
+        SETTINGS,
+        batch_bytes=batch_bytes,
+        linger_ms=linger_ms,
+        max_in_flight=max_in_flight,
+        idempotent=idempotent,
+        monotonic=lambda: SHOWN.now,
+        new_future=loop.create_future,
+    )
+    if idempotent:
+        made.identity = Identity(7, 0)
+    return made
+
+
+def add(to: Accumulator, count: int = 1, partition: int = 0, now: float = 0.0) -> list[Batch]:
+    """Records of which two do not fit into one batch."""
+    SHOWN.now = now
+    return [to.add("t", partition, (None, b"%d" % at, (), 0), 90)[0] for at in range(count)]
+
+
+def plan(of: Accumulator, now: float = 0.0, in_flight: int = 0) -> Plan:
+    return of.plan(now, lambda topic, partition, since: 0, lambda node: in_flight)
+
+
+def take_all(of: Accumulator, now: float = 0.0) -> list[Batch]:
+    """What goes out at once, in its order."""
+    taken: list[Batch] = []
+    while queues := plan(of, now).requests.get(0):
+        taken += [of.take(queue, 0) for queue in queues]
+    return taken
+
+
+def error(name: str) -> KprotoError:
+    return error_of_code(code_of(name), "")
+
+
+def outcome(batch: Batch) -> KprotoError | None:
+    return batch.future.result()
+
+
+# --- What is sent when ---
+
+
+def test_one_request_holds_a_batch_of_every_partition_that_is_ready(make: Make) -> None:
+    waiting = make()
+    for partition in range(3):
+        add(waiting, 2, partition)
+    (queues,) = plan(waiting).requests.values()
+    assert [queue.partition for queue in queues] == [0, 1, 2]
+
+
+def test_each_leader_has_its_own_request(make: Make) -> None:
+    waiting = make()
+    for partition in range(4):
+        add(waiting, 1, partition)
+    found = waiting.plan(0, lambda topic, partition, since: partition % 2, lambda node: 0)
+    by_node = {node: [q.partition for q in queues] for node, queues in found.requests.items()}
+    assert by_node == {0: [0, 2], 1: [1, 3]}
+
+
+def test_the_first_batch_under_a_producer_id_goes_alone_then_five(make: Make) -> None:
+    waiting = make()
+    batches = add(waiting, 9)
+    assert take_all(waiting) == batches[:1]
+    waiting.stored(batches[0])
+    assert take_all(waiting) == batches[1:6]
+    assert [batch.sequence for batch in batches[:6]] == [0, 1, 2, 3, 4, 5]
+    waiting.stored(batches[1])
+    assert take_all(waiting) == batches[6:7]
+
+
+def test_without_idempotence_one_at_a_time(make: Make) -> None:
+    waiting = make(idempotent=False)
+    batches = add(waiting, 3)
+    for batch in batches:
+        assert take_all(waiting) == [batch]
+        assert (batch.identity, batch.sequence) == ((-1, -1), -1)
+        waiting.stored(batch)
+
+
+def test_a_batch_that_takes_records_waits_for_those_under_way(make: Make) -> None:
+    waiting = make(batch_bytes=10_000)
+    (first,) = add(waiting)
+    assert take_all(waiting) == [first]
+    waiting.stored(first)
+    (second,) = add(waiting)
+    assert take_all(waiting) == [second]
+    (third,) = add(waiting)
+    assert take_all(waiting) == []
+    assert add(waiting) == [third]
+    waiting.stored(second)
+    assert take_all(waiting) == [third]
+
+
+def test_a_batch_lingers_unless_it_is_full_or_hurried(make: Make) -> None:
+    waiting = make(linger_ms=50)
+    (first,) = add(waiting, now=1.0)
+    found = plan(waiting, now=1.02)
+    assert (found.requests, found.next_at) == ({}, 1.05)
+    assert take_all(waiting, now=1.05) == [first]
+    waiting.stored(first)
+    full, part = add(waiting, 2, now=2.0)
+    assert take_all(waiting, now=2.0) == [full]
+    waiting.stored(full)
+    waiting.hurry()
+    assert take_all(waiting, now=2.0) == [part]
+
+
+def test_no_more_requests_than_a_broker_may_have(make: Make) -> None:
+    waiting = make(max_in_flight=2)
+    add(waiting)
+    assert plan(waiting, in_flight=1).requests
+    assert not plan(waiting, in_flight=2).requests
+
+
+def test_what_is_at_the_old_leader_comes_back_first(make: Make) -> None:
+    waiting = make()
+    batches = add(waiting, 5)
+    waiting.stored(*take_all(waiting))
+    assert take_all(waiting) == batches[1:4]
+
+    def moved(topic: str, partition: int, since: float) -> int:
+        return 1
+
+    assert waiting.plan(0, moved, lambda node: 0).requests == {}
+    for batch in batches[1:4]:
+        waiting.came_back(batch, error("NOT_LEADER_OR_FOLLOWER"), 0.0)
+    assert list(waiting.plan(1, moved, lambda node: 0).requests) == [1]
+
+
+def test_a_partition_without_a_leader_and_a_producer_without_an_id(make: Make) -> None:
+    waiting = make()
+    add(waiting)
+    found = waiting.plan(0, lambda topic, partition, since: None, lambda node: 0)
+    assert [queue.partition for queue in found.unled] == [0]
+    waiting.identity = None
+    assert plan(waiting).wants_identity
+    assert plan(waiting).requests == {}
+
+
+def test_metadata_must_be_newer_than_a_failure(make: Make) -> None:
+    waiting = make()
+    (batch,) = add(waiting)
+    take_all(waiting)
+    waiting.came_back(batch, error("NOT_LEADER_OR_FOLLOWER"), 3.0)
+    asked: list[float] = []
+
+    def led_by(topic: str, partition: int, since: float) -> None:
+        asked.append(since)
+
+    waiting.plan(5.0, led_by, lambda node: 0)
+    assert asked == [3.0]
+
+
+def test_sequence_numbers_begin_again_behind_the_largest(make: Make) -> None:
+    waiting = make(batch_bytes=10_000)
+    add(waiting, 3)
+    waiting.queues["t", 0].identity = Identity(7, 0)
+    waiting.queues["t", 0].sequence = LAST_SEQUENCE - 1
+    (batch,) = take_all(waiting)
+    assert batch.sequence == LAST_SEQUENCE - 1
+    assert waiting.queues["t", 0].sequence == 1
+
+
+# --- What comes back ---
+
+
+def test_all_that_is_under_way_comes_back_before_any_goes_again(make: Make) -> None:
+    waiting = make()
+    batches = add(waiting, 7)
+    waiting.stored(*take_all(waiting))
+    sent = take_all(waiting)
+    assert sent == batches[1:6]
+    waiting.came_back(sent[1], LOST, 0.0)
+    waiting.came_back(sent[0], LOST, 0.0)
+    assert take_all(waiting, now=9.0) == []
+    for batch in sent[2:]:
+        waiting.came_back(batch, LOST, 0.0)
+    assert take_all(waiting, now=9.0) == sent
+    assert [batch.sequence for batch in sent] == [1, 2, 3, 4, 5]
+
+
+def test_a_batch_that_overtook_another_goes_again(make: Make) -> None:
+    waiting = make()
+    add(waiting, 4)
+    waiting.stored(*take_all(waiting))
+    first, second = take_all(waiting)
+    waiting.came_back(second, error("OUT_OF_ORDER_SEQUENCE_NUMBER"), 0.0)
+    assert not second.future.done()
+    waiting.stored(first)
+    (again,) = take_all(waiting)
+    assert (again, again.sequence) == (second, 2)
+
+
+def test_a_number_that_no_earlier_batch_explains_is_told(make: Make) -> None:
+    waiting = make()
+    add(waiting, 2)
+    waiting.stored(*take_all(waiting))
+    (second,) = take_all(waiting)
+    refused = error("OUT_OF_ORDER_SEQUENCE_NUMBER")
+    waiting.came_back(second, refused, 0.0)
+    assert outcome(second) is refused
+
+
+def test_behind_a_batch_that_failed_for_good_the_partition_begins_anew(make: Make) -> None:
+    waiting = make()
+    add(waiting, 5)
+    waiting.stored(*take_all(waiting))
+    first, second, third = take_all(waiting)
+    second.data = third.data = b"as sent"
+    too_large = error("MESSAGE_TOO_LARGE")
+    waiting.came_back(first, too_large, 0.0)
+    assert outcome(first) is too_large
+    assert waiting.identity is None
+    # The one was refused, of the other nobody knows: it goes again under its old number.
+    waiting.came_back(third, error("OUT_OF_ORDER_SEQUENCE_NUMBER"), 0.0)
+    assert not third.is_numbered
+    waiting.came_back(second, LOST, 0.0)
+    waiting.identity = Identity(8, 0)
+    assert take_all(waiting, now=9.0) == [second]
+    assert (second.identity, second.sequence, second.data) == ((7, 0), 2, b"as sent")
+    waiting.stored(second)
+    assert take_all(waiting, now=9.0) == [third]
+    assert (third.identity, third.sequence) == ((8, 0), 0)
+
+
+def test_another_partition_keeps_its_producer_id(make: Make) -> None:
+    waiting = make()
+    add(waiting, 1, 0)
+    add(waiting, 2, 1)
+    one, two = take_all(waiting)
+    waiting.stored(two)
+    waiting.came_back(one, error("MESSAGE_TOO_LARGE"), 0.0)
+    assert waiting.identity is None
+    (next_of_two,) = take_all(waiting)
+    assert (next_of_two.identity, next_of_two.sequence) == ((7, 0), 1)
+
+
+def test_a_batch_that_is_too_large_is_split_down_to_single_records(make: Make) -> None:
+    waiting = make(batch_bytes=10_000)
+    (batch,) = set(add(waiting, 5))
+    too_large = error("MESSAGE_TOO_LARGE")
+    stored: list[bytes | None] = []
+    while waiting.identity is not None:
+        (part,) = take_all(waiting)
+        values = [value for _, value, _, _ in part.records]
+        assert part.sequence == int(values[0] or b""), "each keeps the number that it had"
+        if len(values) > 1 or values == [b"3"]:
+            waiting.came_back(part, too_large, 0.0)
+        else:
+            part.base_offset = 10 + part.sequence
+            stored += values
+            waiting.stored(part)
+    assert stored == [b"0", b"1", b"2"]
+    assert batch.ack(1).offset == 11
+    assert not batch.future.done()
+    (last,) = take_all(waiting)
+    waiting.came_back(last, error("OUT_OF_ORDER_SEQUENCE_NUMBER"), 0.0)
+    waiting.identity = Identity(8, 0)
+    assert take_all(waiting) == [last]
+    assert (last.identity, last.sequence) == ((8, 0), 0)
+    last.base_offset = 13
+    waiting.stored(last)
+    assert outcome(batch) is too_large
+    assert [batch.failure(at) for at in range(5)] == [None, None, None, too_large, None]
+    assert batch.ack(4).offset == 13
+    assert waiting.buffered == 0
+    assert not waiting.unsettled
+
+
+def test_what_had_its_time_is_told_under_way_or_not(make: Make) -> None:
+    waiting = make()
+    batches = add(waiting, 2)
+    (sent,) = take_all(waiting)
+    assert plan(waiting).deadline == 10.0
+    waiting.expire(9.9)
+    assert not sent.future.done()
+    waiting.expire(10.0)
+    for batch in batches:
+        assert isinstance(outcome(batch), RequestTimeoutError)
+    assert waiting.buffered == 0
+    assert ("t", 0) in waiting.busy, "the queue waits for what is under way"
+    waiting.stored(sent)
+    assert not waiting.busy
+    waiting.identity = Identity(8, 0)
+    (after,) = add(waiting, now=11.0)
+    assert take_all(waiting, now=11.0) == [after]
+    assert (after.identity, after.sequence) == ((8, 0), 0)
+
+
+def test_the_last_failure_is_the_reason(make: Make) -> None:
+    waiting = make()
+    (batch,) = add(waiting)
+    take_all(waiting)
+    refused = error("NOT_ENOUGH_REPLICAS")
+    waiting.came_back(batch, refused, 1.0)
+    waiting.expire(10.0)
+    assert outcome(batch) is refused
+
+
+def test_what_cannot_go_at_all_fails_at_once_or_waits(make: Make) -> None:
+    waiting = make()
+    batches = add(waiting, 2)
+    queue = waiting.queues["t", 0]
+    waiting.failed(queue, error("LEADER_NOT_AVAILABLE"), 1.0)
+    found = plan(waiting, now=1.0)
+    assert found.requests == {}
+    assert 1.08 <= found.next_at <= 1.12
+    denied = error("TOPIC_AUTHORIZATION_FAILED")
+    waiting.failed(queue, denied, 2.0)
+    assert [outcome(batch) for batch in batches] == [denied, denied]
+    assert not waiting.busy
+    assert waiting.identity == (7, 0), "nothing was sent, so that the numbers still fit"
+
+
+def test_failed_deliveries_that_nobody_looked_at_are_kept(make: Make) -> None:
+    waiting = make(batch_bytes=10_000)
+    batch, first = waiting.add("t", 0, (None, b"1", (), 0), 90)
+    _, second = waiting.add("t", 0, (None, b"2", (), 0), 90)
+    batch.deliveries = [Delivery(batch, first), Delivery(batch, second)]
+    batch.deliveries[0].seen = True
+    waiting.failed(waiting.queues["t", 0], error("TOPIC_AUTHORIZATION_FAILED"), 0.0)
+    (failure,) = waiting.unseen_failures()
+    assert [record.value for record in failure.records] == [b"2"]
+    assert waiting.unseen_failures() == []
+
+
+# --- Schedules ---
+
+
+@dataclass
+class Leader:
+    """A partition's leader as far as producers see it: sequence numbers, and five remembered."""
+
+    most_records: int = 100
+    stored: list[bytes | None] = field(default_factory=list)
+    states: dict[Identity, list[range]] = field(default_factory=dict)
+
+    def append(self, batch: Batch) -> str:
+        if batch.identity == NO_IDENTITY:
+            return self.store(batch)
+        known = self.states.get(batch.identity, [])
+        numbers = range(batch.sequence, batch.sequence + len(batch.records))
+        if numbers in known[-5:]:
+            return "DUPLICATE_SEQUENCE_NUMBER"
+        if known and numbers.start != known[-1].stop:
+            return "OUT_OF_ORDER_SEQUENCE_NUMBER"
+        self.states.setdefault(batch.identity, []).append(numbers)
+        return self.store(batch)
+
+    def store(self, batch: Batch) -> str:
+        self.stored += [value for _, value, _, _ in batch.records]
+        return "NONE"
+
+
+FAULTS = ["fine"] * 6 + ["not enough", "lost before", "lost behind", "too late", "too large"]
+
+
+@given(seed=st.integers(0, 2**32), fault_rate=st.floats(0, 1), idempotent=st.booleans())
+def test_what_is_acknowledged_is_stored_once_and_in_order(
+    seed: int, fault_rate: float, idempotent: bool
+) -> None:
+    chance = random.Random(seed)
+    loop = asyncio.new_event_loop()
+    try:
+        play(accumulator(loop, idempotent=idempotent), chance, fault_rate, idempotent)
+    finally:
+        loop.close()
+
+
+def play(waiting: Accumulator, chance: random.Random, fault_rate: float, idempotent: bool) -> None:
+    leader = Leader(most_records=chance.choice([1, 2, 100]))
+    sent: list[Batch] = []  # what the leader has not seen yet, in the order of the connection
+    answers: list[tuple[Batch, KprotoError | None]] = []
+    batches: dict[Batch, list[bytes | None]] = {}  # with the values of their records
+    now = 0.0
+    to_come = 40
+    next_id = 8
+    while to_come or waiting.busy:
+        now += chance.random() / 5
+        SHOWN.now = now
+        if to_come and chance.random() < 0.7:
+            record = (None, b"%d" % (40 - to_come), (), 0)
+            batch, _ = waiting.add("t", 0, record, chance.choice([20, 40, 90]))
+            batches.setdefault(batch, []).append(record[1])
+            to_come -= 1
+        waiting.expire(now)
+        found = plan(waiting, now, in_flight=len(sent) + len(answers))
+        if found.wants_identity:
+            waiting.identity = Identity(next_id, 0)
+            next_id += 1
+        for queues in found.requests.values():
+            sent += [waiting.take(queue, 0) for queue in queues]
+        if sent and chance.random() < 0.8:
+            answers += answer(leader, sent, chance, fault_rate)
+        while answers and chance.random() < 0.6:
+            batch, refused = answers.pop(chance.randrange(len(answers)) if not sent else 0)
+            if refused is None:
+                waiting.stored(batch)
+            else:
+                waiting.came_back(batch, refused, now)
+    check(leader, batches, idempotent)
+
+
+def answer(
+    leader: Leader, sent: list[Batch], chance: random.Random, fault_rate: float
+) -> list[tuple[Batch, KprotoError | None]]:
+    """What becomes of the oldest request; a lost connection takes all behind it along."""
+    fault = chance.choice(FAULTS) if chance.random() < fault_rate else "fine"
+    if fault.startswith("lost"):
+        lost = list(sent)
+        if fault == "lost behind":
+            for batch in lost[: chance.randint(1, len(lost))]:
+                if len(batch.records) <= leader.most_records:
+                    leader.append(batch)
+        sent.clear()
+        return [(batch, LOST) for batch in lost]
+    batch = sent.pop(0)
+    if len(batch.records) > leader.most_records:
+        return [(batch, error("MESSAGE_TOO_LARGE"))]
+    refusals = {
+        "not enough": "NOT_ENOUGH_REPLICAS",
+        "too large": "MESSAGE_TOO_LARGE",
+    }
+    if fault in refusals:
+        return [(batch, error(refusals[fault]))]
+    name = leader.append(batch)
+    if name == "OUT_OF_ORDER_SEQUENCE_NUMBER":
+        return [(batch, error(name))]
+    if fault == "too late" and name == "NONE":
+        return [(batch, error("NOT_ENOUGH_REPLICAS_AFTER_APPEND"))]
+    return [(batch, None)]
+
+
+def check(leader: Leader, batches: dict[Batch, list[bytes | None]], idempotent: bool) -> None:
+    values = [value for held in batches.values() for value in held]
+    acknowledged = [
+        value
+        for batch, held in batches.items()
+        for at, value in enumerate(held)
+        if batch.failure(at) is None
+    ]
+    first_stored = list(dict.fromkeys(leader.stored))
+    assert [v for v in first_stored if v in acknowledged] == acknowledged
+    assert first_stored == [v for v in values if v in first_stored], "in the order given"
+    if idempotent:
+        assert len(leader.stored) == len(first_stored), "nothing twice"

@@ -1,0 +1,92 @@
+"""What acknowledgements say, of one record and of many."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kproto.client.producer.acks import Acks
+from kproto.client.producer.batch import Ack, Batch
+from kproto.client.producer.errors import DeliveryError
+from kproto.client.producer.producer_record import ProducerRecord
+from kproto.wire.errors import KprotoError
+
+
+@pytest.fixture
+async def batches() -> list[Batch]:
+    """Three batches of two partitions, with two, three and one records."""
+    loop = asyncio.get_running_loop()
+    made = [Batch("t", partition, loop.create_future()) for partition in (0, 1, 0)]
+    for batch, count in zip(made, (2, 3, 1), strict=True):
+        for at in range(count):
+            batch.records.append((b"k%d" % at, b"v%d" % at, (), 1000 + at))
+    return made
+
+
+async def test_acknowledgements_in_the_order_of_the_records(batches: list[Batch]) -> None:
+    first, second, third = batches
+    acks = Acks()
+    order = [(first, 0), (second, 0), (second, 1), (first, 1), (second, 2), (third, 0)]
+    for batch, position in order:
+        acks.add(batch, position)
+    first.base_offset, second.base_offset, third.base_offset = 10, 20, 30
+    second.log_append_time = 99
+    wanted = [
+        Ack("t", 0, 10, 1000),
+        Ack("t", 1, 20, 99),
+        Ack("t", 1, 21, 99),
+        Ack("t", 0, 11, 1001),
+        Ack("t", 1, 22, 99),
+        Ack("t", 0, 30, 1000),
+    ]
+    assert len(acks) == 6
+    assert list(acks) == wanted
+    assert [acks[at] for at in range(-6, 6)] == wanted + wanted
+    assert acks[1:5:2] == wanted[1:5:2]
+    assert acks[::-1] == wanted[::-1]
+    assert list(reversed(acks)) == wanted[::-1]
+    assert wanted[3] in acks
+    assert acks.index(wanted[4]) == 4
+    assert acks.batches() == [first, second, third]
+    assert repr(acks) == "<6 acknowledgements>"
+    for outside in (6, -7):
+        with pytest.raises(IndexError, match=f"6 acknowledgements, and none at {outside}"):
+            acks[outside]
+
+
+async def test_records_of_others_may_stand_between(batches: list[Batch]) -> None:
+    (_, second, _) = batches
+    second.base_offset = 5
+    acks = Acks()
+    acks.add(second, 0)
+    acks.add(second, 2)
+    assert [ack.offset for ack in acks] == [5, 7]
+
+
+async def test_an_offset_that_the_broker_did_not_say(batches: list[Batch]) -> None:
+    acks = Acks()
+    acks.add(batches[0], 1)
+    assert acks[0] == Ack("t", 0, -1, 1001)
+
+
+async def test_what_was_not_delivered(batches: list[Batch]) -> None:
+    first, second, third = batches
+    acks = Acks()
+    for batch, position in [(first, 0), (second, 0), (second, 2), (third, 0)]:
+        acks.add(batch, position)
+    first.future.set_result(KprotoError("failed"))
+    second.future.set_result(None)
+    third.future.set_result(KprotoError("failed"))
+    assert acks.undelivered() == [
+        ProducerRecord(b"v0", b"k0", (), 1000, 0),
+        ProducerRecord(b"v0", b"k0", (), 1000, 0),
+    ]
+
+
+def test_a_delivery_error_says_how_many_and_why() -> None:
+    cause = KprotoError("the reason")
+    error = DeliveryError("t", 3, [ProducerRecord(b"v")], cause)
+    assert str(error) == "1 records for t[3] were not acknowledged: the reason"
+    assert (error.topic, error.partition, error.cause) == ("t", 3, cause)
+    assert isinstance(error, KprotoError)

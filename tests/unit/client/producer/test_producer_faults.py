@@ -1,0 +1,445 @@
+"""The producer when things go wrong: it tries again, and no record is lost on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from typing import Any
+
+import pytest
+
+import kproto
+from kproto import (
+    BrokerConnectionError,
+    BrokerResponseError,
+    Client,
+    ClientSettings,
+    ConfigurationError,
+    DeliveryError,
+    EncodeError,
+    ProducerRecord,
+    RequestTimeoutError,
+)
+from kproto.client.producer import sender as sender_module
+from kproto.messages import InitProducerIdRequest, MetadataRequest
+from kproto.messages.produce_request import ProduceRequest
+from kproto.protocol.connection import ReceivedRequest
+from kproto.testing.clock import ManualClock
+from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, Stored, produced, quick
+
+QUICK = quick(topic_timeout_ms=100, delivery_timeout_ms=2_000)
+IMPATIENT = quick(topic_timeout_ms=50, delivery_timeout_ms=100)
+
+
+# --- Retries ---
+
+
+@pytest.mark.parametrize(
+    "fault", ["hang up", "NOT_ENOUGH_REPLICAS", "NOT_LEADER", "REQUEST_TIMED_OUT"]
+)
+async def test_the_same_bytes_are_sent_again(fault: str) -> None:
+    sent: list[bytes] = []
+    code = {"NOT_ENOUGH_REPLICAS": 19, "NOT_LEADER": 6, "REQUEST_TIMED_OUT": 7}.get(fault, 0)
+
+    def answer(asked: ReceivedRequest) -> Any:
+        request = asked.message
+        assert isinstance(request, ProduceRequest)
+        sent.append(request.topic_data[0].partition_data[0].records or b"")
+        if len(sent) <= 2:
+            return HANG_UP if fault == "hang up" else produced(asked, error_code=code)
+        return produced(asked)
+
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        broker.answers[ProduceRequest] = answer
+        async with client.producer() as producer:
+            ack, later = await asyncio.gather(producer.send("t", b"1"), producer.send("t", b"2"))
+        assert (ack.offset, later.offset) == (0, 1)
+    assert len(sent) == 3
+    assert len(set(sent)) == 1
+
+
+async def test_what_the_broker_has_already_is_acknowledged() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        broker.answers[ProduceRequest] = lambda asked: produced(asked, 46, base_offset=-1)
+        async with client.producer() as producer:
+            assert (await producer.send("t", b"", timestamp=1)) == ("t", 0, -1, 1)
+
+
+async def test_a_broker_that_is_away_for_a_moment() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        stored = Stored(broker)
+        async with client.producer() as producer:
+            await producer.send("t", b"before")
+            await broker.stop()
+            first = asyncio.create_task(producer.send("t", b"meanwhile"))
+            await asyncio.sleep(0.05)
+            second = asyncio.create_task(producer.send("t", b"too"))
+            await asyncio.sleep(0.05)
+            await broker.start_again()
+            await first
+            await second
+        assert stored.values() == [b"before", b"meanwhile", b"too"]
+
+
+# --- Failures ---
+
+
+async def test_each_send_gets_its_own_record_back() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        broker.answers[ProduceRequest] = lambda asked: produced(asked, error_code=10)
+        async with client.producer() as producer:
+            errors = await asyncio.gather(
+                *(
+                    producer.send("t", b"%d" % at, key=b"k", headers=[("h", None)])
+                    for at in range(5)
+                ),
+                return_exceptions=True,
+            )
+    for at, error in enumerate(errors):
+        assert isinstance(error, DeliveryError)
+        (record,) = error.records
+        assert (record.value, record.key, record.headers) == (b"%d" % at, b"k", (("h", None),))
+        assert record.partition == 0
+        assert record.timestamp is not None
+        assert (error.topic, error.partition) == ("t", 0)
+        assert isinstance(error.cause, BrokerResponseError)
+        assert error.cause.name == "MESSAGE_TOO_LARGE"
+        assert "1 records for t[0] were not acknowledged: MESSAGE_TOO_LARGE" in str(error)
+    assert len({id(error) for error in errors}) == 5
+
+
+async def test_send_many_gives_back_all_that_failed_and_nothing_else() -> None:
+    def answer(asked: ReceivedRequest) -> Any:
+        request = asked.message
+        assert isinstance(request, ProduceRequest)
+        response = produced(asked)
+        for part in response.responses[0].partition_responses:
+            part.error_code = 10 if part.index else 0
+        return response
+
+    async with ScriptedBroker({"t": 3}) as broker, Client(broker.bootstrap, QUICK) as client:
+        broker.answers[ProduceRequest] = answer
+        async with client.producer() as producer:
+            records = [ProducerRecord(b"%d" % at, partition=at % 3) for at in range(30)]
+            other = asyncio.create_task(
+                producer.send_many("t", [ProducerRecord(b"other", partition=1)])
+            )
+            with pytest.raises(DeliveryError) as told:
+                await producer.send_many("t", records)
+            with pytest.raises(DeliveryError) as of_other:
+                await other
+    assert [record.value for record in told.value.records] == [
+        b"%d" % at for at in range(30) if at % 3
+    ]
+    assert [record.partition for record in told.value.records] == [
+        at % 3 for at in range(30) if at % 3
+    ]
+    assert [record.value for record in of_other.value.records] == [b"other"]
+
+
+async def test_a_failure_and_a_bad_record_are_both_told() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        broker.answers[ProduceRequest] = lambda asked: produced(asked, error_code=10)
+        bad: Any = ["text"]
+        async with client.producer() as producer:
+            with pytest.raises(DeliveryError) as told:
+                await producer.send_many("t", [b"before", *bad])
+    assert [record.value for record in told.value.records] == [b"before"]
+    assert isinstance(told.value.__cause__, EncodeError)
+
+
+async def test_it_gives_up_at_the_delivery_time_out() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, IMPATIENT) as client:
+        broker.answers[ProduceRequest] = lambda asked: produced(asked, error_code=19)
+        async with client.producer() as producer:
+            with pytest.raises(DeliveryError, match="NOT_ENOUGH_REPLICAS"):
+                await producer.send("t", b"")
+            stored = Stored(broker)
+            ack = await producer.send("t", b"next")
+            assert stored.values()[ack.offset] == b"next", "the next one is not harmed"
+        assert broker.count(InitProducerIdRequest) == 2, "what the broker has is unknown"
+
+
+async def test_a_broker_that_stays_away() -> None:
+    async with (
+        ScriptedBroker({"t": 1}) as broker,
+        Client(broker.bootstrap, IMPATIENT) as client,
+        client.producer() as producer,
+    ):
+        await producer.send("t", b"")
+        await broker.stop()
+        with pytest.raises(DeliveryError) as told:
+            await producer.send("t", b"kept")
+        assert isinstance(told.value.cause, BrokerConnectionError)
+        assert told.value.records[0].value == b"kept"
+
+
+async def test_a_broker_that_stops_answering() -> None:
+    settings = ClientSettings(
+        request_timeout_ms=50, delivery_timeout_ms=150, retry_backoff_ms=1, retry_backoff_max_ms=5
+    )
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, settings) as client:
+        broker.answers[ProduceRequest] = lambda asked: None
+        async with client.producer() as producer:
+            with pytest.raises(DeliveryError) as told:
+                await producer.send("t", b"kept")
+            assert isinstance(told.value.cause, RequestTimeoutError)
+
+
+async def test_the_broker_is_given_less_time_than_the_request() -> None:
+    """So that its answer, that the replicas are slow, comes before the connection is given up."""
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap) as client:
+        async with client.producer() as producer:
+            await producer.send("t", b"")
+        (asked,) = [got.message for got in broker.asked if isinstance(got.message, ProduceRequest)]
+        assert asked.timeout_ms == 30_000
+        assert asked.acks == -1
+
+
+async def test_an_unknown_topic() -> None:
+    async with (
+        ScriptedBroker({"t": 1}) as broker,
+        Client(broker.bootstrap, QUICK) as client,
+        client.producer() as producer,
+    ):
+        words = (
+            r"1 records for nope were not .* UNKNOWN_TOPIC_OR_PARTITION .* 'nope'; .* not created"
+        )
+        with pytest.raises(DeliveryError, match=words) as told:
+            await producer.send("nope", b"v", key=b"k", timestamp=1, partition=None)
+        assert told.value.records == [ProducerRecord(b"v", b"k", (), 1)]
+        assert isinstance(told.value.cause, BrokerResponseError)
+        assert told.value.cause.name == "UNKNOWN_TOPIC_OR_PARTITION"
+        with pytest.raises(DeliveryError) as told:
+            await producer.enqueue("nope", b"later")
+        assert told.value.records == [ProducerRecord(b"later")]
+        with pytest.raises(DeliveryError) as told:
+            await producer.send_many("nope", [b"1", ProducerRecord(b"2", b"k")])
+        assert told.value.records == [ProducerRecord(b"1"), ProducerRecord(b"2", b"k")]
+        values = iter([b"1", b"2"])
+        with pytest.raises(DeliveryError) as told:
+            await producer.send_many("nope", values)
+        assert told.value.records == []
+        assert list(values) == [b"1", b"2"], "nothing was taken of it"
+
+
+async def test_an_unforeseen_fault_ends_no_send_in_silence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A bug, that is: it must show as one, and nobody may wait for ever."""
+    faults: list[dict[str, Any]] = []
+
+    def broken(*args: Any, **kwargs: Any) -> bytes:
+        raise ZeroDivisionError("a bug")
+
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        asyncio.get_running_loop().set_exception_handler(
+            lambda loop, context: faults.append(context)
+        )
+        monkeypatch.setattr(sender_module, "encode_batch", broken)
+        async with client.producer() as producer:
+            with pytest.raises(DeliveryError):
+                await producer.send("t", b"kept")
+        gc.collect()
+    assert [type(fault["exception"]) for fault in faults] == [ZeroDivisionError]
+
+
+# --- Time ---
+
+
+async def test_a_port_that_refuses_is_asked_until_the_time_is_over() -> None:
+    settings = quick(topic_timeout_ms=100, delivery_timeout_ms=300)
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, settings) as client:
+        await broker.stop()
+        async with client.producer() as producer:
+            begun = time.monotonic()
+            with pytest.raises(DeliveryError) as told:
+                await producer.send("t", b"kept")
+            assert 0.28 <= time.monotonic() - begun <= 5
+            assert told.value.records == [ProducerRecord(b"kept")]
+            assert isinstance(told.value.cause, BrokerConnectionError)
+
+
+@pytest.mark.parametrize("silent_request", [MetadataRequest, ProduceRequest, InitProducerIdRequest])
+async def test_a_broker_that_is_silent_ends_a_send_at_its_time(silent_request: Any) -> None:
+    """Not at the end of a request, which has ten times as long."""
+    clock = ManualClock()
+    settings = ClientSettings(delivery_timeout_ms=3_000, request_timeout_ms=40_000)
+    async with (
+        ScriptedBroker({"t": 1}) as broker,
+        Client(broker.bootstrap, settings, clock=clock) as client,
+    ):
+        before = broker.count(silent_request)
+        broker.answers[silent_request] = lambda asked: None
+        producer = client.producer()
+        sending = asyncio.create_task(producer.send("t", b"kept"))
+        await broker.until(lambda: broker.count(silent_request) > before)
+        await clock.advance(2_999)
+        assert not sending.done()
+        await clock.advance(1)
+        with pytest.raises(DeliveryError, match="3000 ms") as told:
+            await sending
+        assert told.value.records[0].value == b"kept"
+        assert isinstance(told.value.cause, RequestTimeoutError)
+        await producer.close()
+
+
+# --- Cancelling and closing ---
+
+
+def silent(broker: ScriptedBroker) -> None:
+    broker.answers[ProduceRequest] = lambda asked: None
+
+
+async def test_a_cancelled_send_lets_the_others_finish() -> None:
+    release = asyncio.Event()
+
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        stored = Stored(broker)
+        store = stored.answer
+
+        async def answer(asked: ReceivedRequest) -> Any:
+            await release.wait()
+            return store(asked)
+
+        broker.answers[ProduceRequest] = answer
+        async with client.producer() as producer:
+            first = asyncio.create_task(producer.send("t", b"1"))
+            second = asyncio.create_task(producer.send("t", b"2"))
+            await broker.until(lambda: broker.count(ProduceRequest) == 1)
+            first.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await first
+            release.set()
+            assert (await second).offset == 1
+        assert stored.values() == [b"1", b"2"]
+
+
+async def test_a_cancelled_send_many_ends_at_once() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap) as client:
+        silent(broker)
+        producer = client.producer()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.1):
+                await producer.send_many("t", [b"x"] * 10)
+        closing = asyncio.create_task(producer.close())
+        await asyncio.sleep(0)
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+
+
+async def test_closing_sends_what_waits() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        stored = Stored(broker)
+        producer = client.producer()
+        sending = [asyncio.create_task(producer.send("t", b"%d" % at)) for at in range(3)]
+        await broker.until(lambda: broker.count(MetadataRequest) > 1)
+        await asyncio.gather(*sending)
+        sending.append(asyncio.create_task(producer.send("t", b"last")))
+        await asyncio.sleep(0)
+        await producer.close()
+        assert stored.values() == [b"0", b"1", b"2", b"last"]
+        with pytest.raises(ConfigurationError, match="the producer is closed"):
+            await producer.send("t", b"too late")
+        await producer.close()
+
+
+async def test_a_send_that_looks_for_its_topic_while_the_producer_is_closed() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        release = asyncio.Event()
+
+        async def metadata(asked: ReceivedRequest) -> Any:
+            await release.wait()
+            return broker.metadata(asked)
+
+        producer = client.producer()
+        broker.answers[MetadataRequest] = metadata
+        sending = asyncio.create_task(producer.send("t", b"late"))
+        await asyncio.sleep(0.01)
+        await producer.close()
+        release.set()
+        with pytest.raises(ConfigurationError, match="the producer is closed"):
+            await sending
+
+
+async def test_a_close_that_is_cancelled_gives_the_records_back() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap) as client:
+        silent(broker)
+        producer = client.producer(batch_bytes=100, buffer_bytes=500)
+        one = asyncio.create_task(producer.send("t", b"one"))
+        many = asyncio.create_task(producer.send_many("t", [b"x" * 50] * 100))
+        without_room = asyncio.create_task(producer.send("t", b"without room"))
+        await broker.until(lambda: broker.count(ProduceRequest) == 1)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await producer.close()
+        with pytest.raises(DeliveryError, match="the producer was closed") as told:
+            await one
+        assert told.value.records[0].value == b"one"
+        with pytest.raises(DeliveryError, match="the producer was closed") as told:
+            await many
+        assert {record.value for record in told.value.records} == {b"x" * 50}
+        with pytest.raises(ConfigurationError, match="the producer is closed"):
+            await without_room
+
+
+async def test_flush_waits_for_what_was_given_and_not_for_what_comes() -> None:
+    async with ScriptedBroker({"t": 2}) as broker, Client(broker.bootstrap) as client:
+        stored = Stored(broker)
+        store = stored.answer
+        hold = False
+
+        def answer(asked: ReceivedRequest) -> Any:
+            return None if hold else store(asked)
+
+        broker.answers[ProduceRequest] = answer
+        producer = client.producer()
+        first = asyncio.create_task(producer.send("t", b"1", partition=0))
+        await broker.until(lambda: broker.count(MetadataRequest) > 1)
+        await asyncio.sleep(0.01)
+        await producer.flush()
+        assert first.done()
+        hold = True
+        flushing = asyncio.create_task(producer.flush())
+        second = asyncio.create_task(producer.send("t", b"2", partition=1))
+        await flushing
+        assert not second.done()
+        second.cancel()
+        closing = asyncio.create_task(producer.close())
+        await asyncio.sleep(0.01)
+        closing.cancel()
+        await asyncio.gather(second, closing, return_exceptions=True)
+
+
+async def test_a_client_that_is_closed_first_fails_what_waits_at_once() -> None:
+    async with ScriptedBroker({"t": 1}) as broker:
+        silent(broker)
+        client = Client(broker.bootstrap)
+        producer = client.producer()
+        sending = asyncio.create_task(producer.send("t", b"kept"))
+        await broker.until(lambda: broker.count(ProduceRequest) == 1)
+        await client.close()
+        with pytest.raises(DeliveryError, match="the client is closed"):
+            await sending
+        await producer.close()
+
+
+async def test_the_error_of_a_block_is_not_hidden_by_the_close() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        stored = Stored(broker)
+
+        async def block() -> None:
+            async with client.producer() as producer:
+                await producer.send("t", b"1")
+                raise RuntimeError("of the block")
+
+        with pytest.raises(RuntimeError, match="of the block"):
+            await block()
+        assert stored.values() == [b"1"]
+
+
+def test_the_public_names() -> None:
+    assert kproto.ProducerRecord is ProducerRecord
+    assert kproto.DeliveryError is DeliveryError

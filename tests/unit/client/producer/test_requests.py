@@ -1,0 +1,105 @@
+"""Produce requests and responses as plain data, and what an error code of one leads to."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kproto.client.producer.batch import Batch
+from kproto.client.producer.requests import (
+    highest_produce_version,
+    produce_error,
+    produce_request,
+    produced_partitions,
+)
+from kproto.client.retry import Remedy, remedy_of_code
+from kproto.messages import ProduceResponse
+from kproto.messages.produce_response import PartitionProduceResponse, TopicProduceResponse
+from kproto.protocol.error_codes import ERRORS, code_of
+from kproto.wire.uuid import ZERO_UUID, Uuid
+
+ID = Uuid(bytes(15) + b"\x01")
+
+REMEDIES = {
+    "CORRUPT_MESSAGE": Remedy.RETRY,
+    "NOT_ENOUGH_REPLICAS": Remedy.RETRY,
+    "NOT_ENOUGH_REPLICAS_AFTER_APPEND": Remedy.RETRY,
+    "REQUEST_TIMED_OUT": Remedy.RETRY,
+    "THROTTLING_QUOTA_EXCEEDED": Remedy.RETRY,
+    "NOT_LEADER_OR_FOLLOWER": Remedy.REFRESH,
+    "LEADER_NOT_AVAILABLE": Remedy.REFRESH,
+    "UNKNOWN_TOPIC_OR_PARTITION": Remedy.REFRESH,
+    "UNKNOWN_TOPIC_ID": Remedy.REFRESH,
+    "KAFKA_STORAGE_ERROR": Remedy.REFRESH,
+    "NETWORK_EXCEPTION": Remedy.REFRESH,
+    "MESSAGE_TOO_LARGE": Remedy.FAIL,
+    "RECORD_LIST_TOO_LARGE": Remedy.FAIL,
+    "OUT_OF_ORDER_SEQUENCE_NUMBER": Remedy.FAIL,
+    "INVALID_PRODUCER_EPOCH": Remedy.FAIL,
+    "UNKNOWN_PRODUCER_ID": Remedy.FAIL,
+    "TOPIC_AUTHORIZATION_FAILED": Remedy.FAIL,
+    "INVALID_RECORD": Remedy.FAIL,
+    "UNKNOWN_SERVER_ERROR": Remedy.FAIL,
+}
+
+
+@pytest.mark.parametrize("name", REMEDIES)
+def test_remedies(name: str) -> None:
+    assert remedy_of_code(code_of(name)) is REMEDIES[name]
+
+
+def test_only_errors_that_kafka_calls_retriable_are_tried_again() -> None:
+    for code, known in ERRORS.items():
+        assert (remedy_of_code(code) is not Remedy.FAIL) == known.retriable, known.name
+    assert remedy_of_code(12345) is Remedy.FAIL
+
+
+@pytest.mark.parametrize("name", ["NONE", "DUPLICATE_SEQUENCE_NUMBER"])
+async def test_what_the_broker_has(name: str) -> None:
+    answer = PartitionProduceResponse(index=4, error_code=code_of(name))
+    assert produce_error(answer, batch("t", 4)) is None
+
+
+async def test_what_it_refused() -> None:
+    answer = PartitionProduceResponse(index=4, error_code=19, error_message="too few")
+    error = produce_error(answer, batch("t", 4))
+    assert error is not None
+    assert error.retriable
+    assert str(error) == "NOT_ENOUGH_REPLICAS (19): producing to t[4]: too few"
+
+
+def batch(topic: str, partition: int, data: bytes = b"batch") -> Batch:
+    made = Batch(topic, partition, asyncio.get_running_loop().create_future())
+    made.data = data
+    return made
+
+
+async def test_a_request_names_its_topics_by_name_and_by_id() -> None:
+    batches = [batch("t", 4, b"t4"), batch("u", 0, b"u0"), batch("t", 2, b"t2")]
+    request = produce_request(batches, {"t": ID, "u": ZERO_UUID}, 1234)
+    assert (request.acks, request.timeout_ms, request.transactional_id) == (-1, 1234, None)
+    asked = [
+        (topic.name, topic.topic_id, part.index, part.records)
+        for topic in request.topic_data
+        for part in topic.partition_data
+    ]
+    assert asked == [("t", ID, 4, b"t4"), ("t", ID, 2, b"t2"), ("u", ZERO_UUID, 0, b"u0")]
+    for version in (3, 12, 13):
+        assert request.size(version) > 0
+
+
+def test_without_an_id_a_topic_can_be_named_only() -> None:
+    assert highest_produce_version([ID]) == 13
+    assert highest_produce_version([ID, ZERO_UUID]) == 12
+
+
+def test_the_partitions_of_an_answer_by_name_or_id() -> None:
+    def of(name: str, topic_id: Uuid, index: int) -> TopicProduceResponse:
+        part = PartitionProduceResponse(index=index)
+        return TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=[part])
+
+    answer = ProduceResponse(responses=[of("", ID, 1), of("u", ZERO_UUID, 2)])
+    found = produced_partitions(answer, {"t": ID, "u": ZERO_UUID})
+    assert list(found) == [("t", 1), ("u", 2)]
+    assert produced_partitions(ProduceResponse(), {"t": ID}) == {}

@@ -1,0 +1,581 @@
+"""The sender: one Produce a broker, several under way, linger, and records given for later."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from kproto import (
+    Client,
+    ClientSettings,
+    ConfigurationError,
+    Delivery,
+    DeliveryError,
+    EncodeError,
+    ProducerRecord,
+    RequestTimeoutError,
+)
+from kproto.messages import InitProducerIdRequest, MetadataRequest
+from kproto.messages.metadata_response import MetadataResponse, MetadataResponseBroker
+from kproto.messages.produce_request import ProduceRequest
+from kproto.protocol.connection import ReceivedRequest
+from kproto.testing.clock import ManualClock
+from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, Stored, produced, quick
+
+QUICK = quick(topic_timeout_ms=100, delivery_timeout_ms=2_000)
+
+
+def partitions(asked: ReceivedRequest) -> list[tuple[str, int]]:
+    """Which partitions a Produce is about."""
+    request = asked.message
+    assert isinstance(request, ProduceRequest)
+    return [(t.name, part.index) for t in request.topic_data for part in t.partition_data]
+
+
+async def test_one_request_takes_what_is_ready_for_all_partitions_of_a_broker() -> None:
+    async with ScriptedBroker({"t": 3, "u": 2}) as broker, Client(broker.bootstrap) as client:
+        stored = Stored(broker)
+        async with client.producer() as producer:
+            await asyncio.gather(
+                producer.send_many("t", [ProducerRecord(b"", partition=at) for at in range(3)]),
+                producer.send_many("u", [ProducerRecord(b"", partition=at) for at in range(2)]),
+            )
+        asked = [got for got in broker.asked if isinstance(got.message, ProduceRequest)]
+        assert sorted(partitions(asked[0])) == [("t", 0), ("t", 1), ("t", 2), ("u", 0), ("u", 1)]
+        assert len(asked) == 1
+        assert len(stored.batches) == 5
+
+
+async def test_each_broker_gets_what_it_leads() -> None:
+    def metadata(asked: ReceivedRequest) -> MetadataResponse:
+        response = one.metadata(asked)
+        response.brokers.append(MetadataResponseBroker(node_id=1, host="127.0.0.1", port=two.port))
+        for topic in response.topics:
+            for part in topic.partitions:
+                part.leader_id = part.partition_index % 2
+        return response
+
+    async with ScriptedBroker({"t": 4}) as one, ScriptedBroker({"t": 4}) as two:
+        one.answers[MetadataRequest] = two.answers[MetadataRequest] = metadata
+        async with Client(one.bootstrap, QUICK) as client, client.producer() as producer:
+            await producer.send_many("t", [ProducerRecord(b"", partition=at) for at in range(4)])
+        for node, broker in enumerate((one, two)):
+            (asked,) = [got for got in broker.asked if isinstance(got.message, ProduceRequest)]
+            assert [at for _, at in partitions(asked)] == [node, node + 2]
+
+
+async def test_five_requests_are_under_way_once_the_first_is_stored() -> None:
+    """The scripted broker answers one request of a connection after the other, so they queue."""
+    release = asyncio.Event()
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        stored = Stored(broker)
+        store = stored.answer
+
+        async def answer(asked: ReceivedRequest) -> Any:
+            if stored.batches:
+                await release.wait()
+            return store(asked)
+
+        broker.answers[ProduceRequest] = answer
+        async with client.producer(batch_bytes=1_000) as producer:
+            sending = asyncio.create_task(producer.send_many("t", [bytes(900)] * 20))
+            await broker.until(lambda: broker.count(ProduceRequest) == 2)
+            connection = await client.connection(0)
+            await broker.until(lambda: len(connection._waiting) == 5)
+            await asyncio.sleep(0.01)
+            assert len(connection._waiting) == 5
+            release.set()
+            acks = await sending
+        assert [ack.offset for ack in acks] == list(range(20))
+        assert [batch.base_sequence for *_, batch in stored.batches] == list(range(20))
+
+
+async def test_the_order_holds_when_connections_are_lost_with_several_under_way() -> None:
+    lost = 0
+    async with ScriptedBroker({"t": 2}) as broker, Client(broker.bootstrap, QUICK) as client:
+        log: dict[tuple[int, int], list[bytes | None]] = {}
+
+        def answer(asked: ReceivedRequest) -> Any:
+            nonlocal lost
+            request = asked.message
+            assert isinstance(request, ProduceRequest)
+            if lost < 12 and len(broker.asked) % 5 == 0:
+                lost += 1
+                return HANG_UP
+            return leader.answer(asked)
+
+        leader = Sequenced(broker, log)
+        broker.answers[ProduceRequest] = answer
+        async with client.producer(batch_bytes=200) as producer:
+            values = [b"%d" % at for at in range(400)]
+            await producer.send_many("t", [ProducerRecord(v, partition=0) for v in values])
+        assert leader.values == values
+        assert lost == 12
+
+
+class Sequenced:
+    """Stores what follows in sequence, knows the last five again, and refuses the rest (KIP-98)."""
+
+    def __init__(self, broker: ScriptedBroker, log: dict[tuple[int, int], Any]) -> None:
+        self.values: list[bytes | None] = []
+        self.known: list[range] = []
+        self.stored = Stored(broker)
+
+    def answer(self, asked: ReceivedRequest) -> Any:
+        request = asked.message
+        assert isinstance(request, ProduceRequest)
+        response = self.stored.answer(asked)
+        ((_, _, batch),) = self.stored.batches[-1:]
+        numbers = range(batch.base_sequence, batch.base_sequence + batch.record_count)
+        part = response.responses[0].partition_responses[0]
+        if numbers in self.known[-5:]:
+            part.error_code = 46
+        elif self.known and numbers.start != self.known[-1].stop:
+            part.error_code = 45
+        else:
+            self.known.append(numbers)
+            self.values += [record.value for record in batch.records()]
+        return response
+
+
+# --- Linger ---
+
+
+async def test_a_batch_lingers_by_the_clock() -> None:
+    clock = ManualClock()
+    async with (
+        ScriptedBroker({"t": 1}) as broker,
+        Client(broker.bootstrap, QUICK, clock=clock) as client,
+    ):
+        stored = Stored(broker)
+        async with client.producer(linger_ms=20) as producer:
+            await client.topic("t")
+            first = asyncio.create_task(producer.send("t", b"1"))
+            await clock.advance(19)
+            second = asyncio.create_task(producer.send("t", b"2"))
+            await asyncio.sleep(0.01)
+            assert broker.count(ProduceRequest) == broker.count(InitProducerIdRequest) == 0
+            await clock.advance(1)
+            assert [(await task).offset for task in (first, second)] == [0, 1]
+            third = asyncio.create_task(producer.send("t", b"3"))
+            await asyncio.sleep(0)
+            await producer.flush()
+            assert third.done() or (await third).offset == 2
+        assert [batch.record_count for *_, batch in stored.batches] == [2, 1]
+
+
+# --- For later ---
+
+
+async def test_a_record_can_be_given_for_later() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        Stored(broker)
+        async with client.producer() as producer:
+            deliveries = [await producer.enqueue("t", b"%d" % at) for at in range(10)]
+            assert all(isinstance(delivery, Delivery) for delivery in deliveries)
+            assert not any(delivery.done for delivery in deliveries)
+            assert repr(deliveries[0]) == "<delivery to t[0], under way>"
+            acks = await asyncio.gather(*deliveries)
+            assert [ack.offset for ack in acks] == list(range(10))
+            assert (await deliveries[3]).offset == 3, "as often as wanted"
+            assert deliveries[3].done
+            assert deliveries[3].record.value == b"3"
+        assert broker.count(ProduceRequest) == 1
+
+
+async def test_what_is_given_for_later_waits_for_room_only() -> None:
+    release = asyncio.Event()
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        stored = Stored(broker)
+        store = stored.answer
+
+        async def answer(asked: ReceivedRequest) -> Any:
+            await release.wait()
+            return store(asked)
+
+        broker.answers[ProduceRequest] = answer
+        async with client.producer(buffer_bytes=1_000) as producer:
+            given = 0
+
+            async def give() -> None:
+                nonlocal given
+                for at in range(40):
+                    await producer.enqueue("t", b"%03d" % at * 30)
+                    given += 1
+
+            giving = asyncio.create_task(give())
+            await broker.until(lambda: broker.count(ProduceRequest) == 1)
+            await asyncio.sleep(0.01)
+            assert given == 1_000 // (90 + 16) + 1
+            release.set()
+            await giving
+        assert [value[:3] for value in stored.values() if value] == [b"%03d" % n for n in range(40)]
+
+
+async def test_a_failure_that_nobody_looked_at_is_told_by_the_flush() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        broker.answers[ProduceRequest] = lambda asked: produced(asked, error_code=29)
+        producer = client.producer()
+        seen = await producer.enqueue("t", b"seen")
+        await producer.enqueue("t", b"lost", key=b"k")
+        with pytest.raises(DeliveryError, match="TOPIC_AUTHORIZATION_FAILED"):
+            await seen
+        with pytest.raises(DeliveryError, match=r"1 records for t\[0\].*TOPIC_AUTH") as told:
+            await producer.flush()
+        assert [(record.value, record.key) for record in told.value.records] == [(b"lost", b"k")]
+        await producer.flush()
+        await producer.enqueue("t", b"again")
+        with pytest.raises(DeliveryError):
+            await producer.close()
+
+
+async def test_the_error_of_a_block_comes_first_and_says_what_else_failed() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        broker.answers[ProduceRequest] = lambda asked: produced(asked, error_code=29)
+
+        async def block() -> None:
+            async with client.producer() as producer:
+                await producer.enqueue("t", b"lost")
+                raise RuntimeError("of the block")
+
+        with pytest.raises(RuntimeError, match="of the block") as told:
+            await block()
+        assert "1 records for t[0] were not acknowledged" in told.value.__notes__[0]
+
+
+async def test_a_closed_producer_takes_nothing_for_later() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        producer = client.producer()
+        await producer.close()
+        with pytest.raises(ConfigurationError, match="the producer is closed"):
+            await producer.enqueue("t", b"")
+
+
+# --- The order of calls ---
+
+
+async def test_calls_go_on_in_their_order_where_metadata_comes_late() -> None:
+    answers = 0
+
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        stored = Stored(broker)
+
+        def metadata(asked: ReceivedRequest) -> Any:
+            nonlocal answers
+            answers += 1
+            return HANG_UP if answers <= 3 else broker.metadata(asked)
+
+        broker.answers[MetadataRequest] = metadata
+        async with client.producer() as producer:
+            sending = []
+            for at in range(20):
+                sending.append(asyncio.create_task(producer.send("t", b"%d" % at)))
+                await asyncio.sleep(0.001)
+            await asyncio.gather(*sending)
+        assert stored.values() == [b"%d" % at for at in range(20)]
+
+
+async def test_calls_go_on_in_their_order_where_there_is_no_room() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        stored = Stored(broker)
+        async with client.producer(buffer_bytes=100, batch_bytes=150) as producer:
+            await asyncio.gather(*(producer.send("t", b"%03d" % at) for at in range(200)))
+        assert stored.values() == [b"%03d" % at for at in range(200)]
+
+
+async def test_a_call_that_is_cancelled_while_it_waits_lets_the_next_go_on() -> None:
+    release = asyncio.Event()
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        stored = Stored(broker)
+
+        async def metadata(asked: ReceivedRequest) -> Any:
+            await release.wait()
+            return broker.metadata(asked)
+
+        broker.answers[MetadataRequest] = metadata
+        async with client.producer() as producer:
+            sending = [asyncio.create_task(producer.send("t", b"%d" % at)) for at in range(4)]
+            await broker.until(lambda: broker.count(MetadataRequest) == 2)
+            sending[0].cancel()
+            sending[2].cancel()
+            release.set()
+            await asyncio.gather(*sending, return_exceptions=True)
+        assert stored.values() == [b"1", b"3"]
+
+
+async def test_a_partition_that_was_added_is_asked_for_before_it_is_refused() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        Stored(broker)
+        async with client.producer() as producer:
+            await producer.send("t", b"")
+            broker.topics["t"] = 3
+            assert (await producer.send("t", b"", partition=2)).partition == 2
+            broker.topics["t"] = 4
+            acks = await producer.send_many("t", [b"", ProducerRecord(b"", partition=3)])
+            assert acks[1].partition == 3
+            with pytest.raises(EncodeError, match="no partition 9"):
+                await producer.send("t", b"", partition=9)
+
+
+async def test_a_call_that_waits_for_a_partition_is_not_overtaken() -> None:
+    release = asyncio.Event()
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        stored = Stored(broker)
+        async with client.producer() as producer:
+            await producer.send("t", b"zeroth", partition=0)
+            broker.topics["t"] = 2
+
+            async def metadata(asked: ReceivedRequest) -> Any:
+                await release.wait()
+                return broker.metadata(asked)
+
+            broker.answers[MetadataRequest] = metadata
+            asked = broker.count(MetadataRequest)
+            first = asyncio.create_task(producer.send("t", b"first", partition=1))
+            await broker.until(lambda: broker.count(MetadataRequest) > asked)
+            second = asyncio.create_task(producer.send("t", b"second", partition=0))
+            third = asyncio.create_task(producer.send("t", b"third", partition=1))
+            await asyncio.sleep(0.01)
+            assert len(stored.batches) == 1
+            release.set()
+            await asyncio.gather(first, second, third)
+        assert stored.values(1) == [b"first", b"third"]
+
+
+async def test_a_full_buffer_waits_for_no_more_records() -> None:
+    clock = ManualClock()
+    async with (
+        ScriptedBroker({"t": 1}) as broker,
+        Client(broker.bootstrap, QUICK, clock=clock) as client,
+    ):
+        stored = Stored(broker)
+        async with client.producer(linger_ms=1_000, buffer_bytes=1_000) as producer:
+            sending = asyncio.create_task(producer.send_many("t", [bytes(100)] * 30))
+            await broker.until(lambda: len(stored.values()) >= 20)
+            assert clock.monotonic() == 0
+            await broker.until(lambda: (clock.next_timer_ms or 0) > 0)
+            await clock.advance(1_000)
+            assert len(await sending) == 30
+
+
+async def test_what_is_stored_keeps_no_bytes() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        Stored(broker)
+        async with client.producer() as producer:
+            acks = await producer.send_many(
+                "t", [ProducerRecord(bytes(9), timestamp=at) for at in range(5)]
+            )
+        assert [ack.timestamp for ack in acks] == list(range(5))
+        (batch,) = acks.batches()
+        assert (batch.data, batch.records) == (None, [])
+
+
+async def test_a_close_that_is_cancelled_twice_leaves_nobody_waiting() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        broker.answers[ProduceRequest] = lambda asked: None
+        producer = client.producer(batch_bytes=80)
+        sending = [asyncio.create_task(producer.send("t", b"%d" % at)) for at in range(3)]
+        await broker.until(lambda: broker.count(ProduceRequest) == 1)
+        closing = asyncio.create_task(producer.close())
+        await asyncio.sleep(0)
+        for _ in range(2):
+            closing.cancel()
+            await asyncio.sleep(0)
+        await asyncio.gather(closing, return_exceptions=True)
+        async with asyncio.timeout(5):
+            outcomes = await asyncio.gather(*sending, return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes] == [DeliveryError] * 3
+
+
+async def test_a_delivery_whose_wait_was_broken_off_is_told_by_the_flush() -> None:
+    release = asyncio.Event()
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+
+        async def answer(asked: ReceivedRequest) -> Any:
+            await release.wait()
+            return produced(asked, error_code=29)
+
+        broker.answers[ProduceRequest] = answer
+        producer = client.producer()
+        delivery = await producer.enqueue("t", b"lost")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await delivery
+        release.set()
+        with pytest.raises(DeliveryError) as told:
+            await producer.close()
+        assert told.value.records[0].value == b"lost"
+
+
+async def test_every_record_that_did_not_go_is_in_the_error() -> None:
+    """One of a batch that failed, and one whose partition never came."""
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        broker.answers[ProduceRequest] = lambda asked: produced(asked, error_code=29)
+        async with client.producer() as producer:
+            await client.topic("t")
+
+            def records() -> Any:
+                yield b"a"
+                broker.answers[MetadataRequest] = lambda asked: HANG_UP
+                yield ProducerRecord(b"b", partition=7)
+
+            with pytest.raises(DeliveryError) as told:
+                await producer.send_many("t", records())
+        assert [record.value for record in told.value.records] == [b"a", b"b"]
+
+
+async def test_many_end_with_the_first_that_failed_and_give_the_others_back() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        broker.answers[ProduceRequest] = lambda asked: produced(asked, error_code=29)
+        async with client.producer(batch_bytes=200, buffer_bytes=500) as producer:
+            values = [b"%03d" % at for at in range(100)]
+            with pytest.raises(DeliveryError) as told:
+                await producer.send_many("t", values)
+            assert [record.value for record in told.value.records] == values
+            left = iter(values)
+            with pytest.raises(DeliveryError) as told:
+                await producer.send_many("t", left)
+            assert [record.value for record in told.value.records] + list(left) == values
+
+
+async def test_room_is_waited_for_no_longer_than_a_delivery_takes() -> None:
+    clock = ManualClock()
+    settings = ClientSettings(delivery_timeout_ms=3_000)
+    async with (
+        ScriptedBroker({"t": 1}) as broker,
+        Client(broker.bootstrap, settings, clock=clock) as client,
+    ):
+        broker.answers[ProduceRequest] = lambda asked: None
+        producer = client.producer(buffer_bytes=10)
+        await client.topic("t")
+        producer._accumulator.buffered = 1_000_000  # of which nothing is ever settled
+        sending = asyncio.create_task(producer.send("t", b"kept"))
+        await clock.advance(2_999)
+        assert not sending.done()
+        await clock.advance(1)
+        with pytest.raises(DeliveryError, match="no room for it within 3000 ms") as told:
+            await sending
+        assert told.value.records[0].value == b"kept"
+        await producer.close()
+
+
+async def test_a_close_in_the_midst_of_many_gives_the_others_back() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        Stored(broker)
+        producer = client.producer(buffer_bytes=500)
+        sending = asyncio.create_task(producer.send_many("t", [b"%d" % at for at in range(100)]))
+        await broker.until(lambda: broker.count(ProduceRequest) >= 1)
+        await producer.close()
+        with pytest.raises(DeliveryError, match="the producer is closed") as told:
+            await sending
+        assert told.value.records[-1].value is not None
+
+
+# --- Too large for the broker ---
+
+
+async def test_a_batch_that_is_too_large_is_split() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        stored = Stored(broker)
+        store = stored.answer
+
+        def answer(asked: ReceivedRequest) -> Any:
+            request = asked.message
+            assert isinstance(request, ProduceRequest)
+            (part,) = request.topic_data[0].partition_data
+            return (
+                produced(asked, error_code=10) if len(part.records or b"") > 700 else store(asked)
+            )
+
+        broker.answers[ProduceRequest] = answer
+        async with client.producer() as producer:
+            values = [b"%03d" % at * 30 for at in range(40)]
+            acks = await producer.send_many("t", values)
+            assert [ack.offset for ack in acks] == list(range(40))
+            assert stored.values() == values
+            too_large = bytes(1_000)
+            with pytest.raises(DeliveryError, match="MESSAGE_TOO_LARGE") as told:
+                await producer.send_many("t", [b"before", too_large, b"behind"])
+            assert [record.value for record in told.value.records] == [too_large]
+        assert stored.values()[-2:] == [b"before", b"behind"]
+
+
+# --- Time-outs of flush and close ---
+
+
+async def test_flush_and_close_take_a_time_out() -> None:
+    clock = ManualClock()
+    async with (
+        ScriptedBroker({"t": 1}) as broker,
+        Client(broker.bootstrap, QUICK, clock=clock) as client,
+    ):
+        broker.answers[ProduceRequest] = lambda asked: None
+        producer = client.producer()
+        delivery = await producer.enqueue("t", b"kept")
+        await broker.until(lambda: broker.count(ProduceRequest) == 1)
+        flushing = asyncio.create_task(producer.flush(timeout_ms=300))
+        await clock.advance(299)
+        assert not flushing.done()
+        await clock.advance(1)
+        with pytest.raises(RequestTimeoutError, match=r"1 records were not .* within 300 ms"):
+            await flushing
+        assert not delivery.done
+        closing = asyncio.create_task(producer.close(timeout_ms=200))
+        await clock.advance(200)
+        with pytest.raises(DeliveryError, match="the producer was closed") as told:
+            await closing
+        assert told.value.records[0].value == b"kept"
+
+
+async def test_an_exception_in_the_block_is_not_hidden_behind_a_long_flush() -> None:
+    clock = ManualClock()
+    async with (
+        ScriptedBroker({"t": 1}) as broker,
+        Client(broker.bootstrap, QUICK, clock=clock) as client,
+    ):
+        broker.answers[ProduceRequest] = lambda asked: None
+
+        async def block() -> None:
+            async with client.producer() as producer:
+                await producer.enqueue("t", b"lost")
+                await broker.until(lambda: broker.count(ProduceRequest) == 1)
+                raise RuntimeError("of the block")
+
+        running = asyncio.create_task(block())
+        await broker.until(lambda: broker.count(ProduceRequest) == 1)
+        await clock.advance(QUICK.error_flush_ms)
+        with pytest.raises(RuntimeError, match="of the block") as told:
+            await running
+        assert "1 records for t[0] were not acknowledged" in told.value.__notes__[0]
+
+
+# --- Settings ---
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"linger_ms": -1},
+        {"max_in_flight": 0},
+        {"max_in_flight": 6},
+        {"max_in_flight": 0, "idempotent": False},
+    ],
+    ids=str,
+)
+async def test_bounds_that_cannot_work(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match=next(iter(wrong))):
+        Client("localhost:1").producer(**wrong)
+
+
+async def test_a_request_is_cut_at_its_bound() -> None:
+    settings = quick(topic_timeout_ms=100, delivery_timeout_ms=2_000, max_request_bytes=1_000)
+    async with ScriptedBroker({"t": 10}) as broker, Client(broker.bootstrap, settings) as client:
+        stored = Stored(broker)
+        async with client.producer() as producer:
+            records = [ProducerRecord(bytes(400), partition=at) for at in range(10)]
+            await producer.send_many("t", records)
+        asked = [got for got in broker.asked if isinstance(got.message, ProduceRequest)]
+        assert [len(partitions(got)) for got in asked] == [2] * 5
+        assert len(stored.batches) == 10

@@ -1,0 +1,44 @@
+"""docs/client.md says what the settings are; its program runs in tests/unit/test_pages.py."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+
+import kproto
+from kproto import Client, ClientSettings
+from tests.support.pages import page_text
+
+PAGE = page_text("docs/client.md")
+
+
+def rows(heading: str) -> dict[str, str]:
+    """The defaults by name, of the table whose first column has that heading."""
+    table = PAGE[PAGE.index(f"| {heading} |") :].partition("\n\n")[0]
+    return dict(re.findall(r"^\| `(\w+)` \| ([^|]*) \|", table, re.MULTILINE))
+
+
+def test_every_setting_of_the_client_with_its_default() -> None:
+    wanted = {field.name: str(field.default) for field in dataclasses.fields(ClientSettings)}
+    assert rows("setting") == wanted
+
+
+def test_every_setting_of_a_producer_with_its_default() -> None:
+    wanted = {
+        name: str(parameter.default)
+        for name, parameter in inspect.signature(Client.producer).parameters.items()
+        if name != "self"
+    }
+    told = {
+        name: default.strip("`").replace(",", "")
+        for name, default in rows("setting of `client.producer`").items()
+    }
+    assert told == wanted
+
+
+def test_every_error() -> None:
+    table = PAGE[PAGE.index("| error |") :].partition("\n\n")[0]
+    told = set(re.findall(r"`(\w+Error)`", table))
+    public = {name for name in kproto.__all__ if name.endswith("Error")}
+    assert told == public - {"KprotoError", "AuthenticationError"}

@@ -1,0 +1,201 @@
+"""The headers of binary mode: nulls, duplicates, names, values, what is wrong with them."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+from kproto_cloudevents import (
+    LENIENT,
+    CloudEventError,
+    KafkaRecord,
+    LazyEvent,
+    NotAnEvent,
+    from_kafka,
+    lazy_from_kafka,
+    to_kafka,
+)
+
+from ..samples import BINARY, REQUIRED, event_of, record_with
+
+
+def test_null_headers_are_unset() -> None:
+    record = record_with(
+        ("ce_subject", None), ("ce_Odd", None), ("content-type", None), ("x", None)
+    )
+    event = event_of(record)
+    assert set(event.attributes) == {"specversion", "type", "source", "id"}
+    assert to_kafka(event) == record
+    twice = record_with(("ce_subject", None), ("ce_subject", b"s"))
+    assert event_of(twice).subject == "s"
+    assert to_kafka(event_of(twice)) == twice
+
+
+def test_headers_that_are_not_the_events() -> None:
+    record = record_with(("trace", b"1"), ("trace", b"2"), ("blob", b"\xff"), ("none", None))
+    event = event_of(record)
+    assert "trace" not in event
+    assert to_kafka(event) == record
+
+
+def test_headers_none_is_no_headers() -> None:
+    assert isinstance(from_kafka(None, b"x", None), NotAnEvent)
+
+
+def test_extensions_are_strings_and_may_be_empty() -> None:
+    event = event_of(record_with(("ce_n", b"5"), ("ce_empty", b""), ("ce_u", "ü\u00a0".encode())))
+    assert event.extensions == {"n": "5", "empty": "", "u": "ü\u00a0"}
+
+
+def test_header_names_in_any_case_only_in_the_lenient_profile() -> None:
+    record = KafkaRecord(
+        None,
+        b"v",
+        tuple((name.title(), raw) for name, raw in BINARY.headers),
+    )
+    assert isinstance(from_kafka(*record), NotAnEvent)
+    event = event_of(record, profile=LENIENT)
+    assert event.attributes == event_of(BINARY).attributes
+    assert to_kafka(event) == record
+    with pytest.raises(CloudEventError, match="Ce_Id: the header appears twice"):
+        from_kafka(None, b"", (*BINARY.headers, ("Ce_Id", b"2")), profile=LENIENT)
+    mixed = KafkaRecord(None, b"", (*REQUIRED, ("ce_Zone", b"x")))
+    with pytest.raises(CloudEventError, match="ce_Zone: an attribute name has only"):
+        from_kafka(*mixed)
+    assert event_of(mixed, profile=LENIENT)["zone"] == "x"
+
+
+def test_the_headers_that_change_mode_are_those_that_were_the_events_to_its_reader() -> None:
+    headers = (("CONTENT-TYPE", b"application/cloudevents+json"), ("CE_ID", b"1"), ("x", b""))
+    record = KafkaRecord(b"k", b'{"specversion":"1.0","id":"1","source":"/s","type":"t"}', headers)
+    lenient = to_kafka(event_of(record, profile=LENIENT), "binary")
+    assert lenient.headers[4:] == (("x", b""),)
+    assert event_of(lenient, profile=LENIENT).attributes == event_of(lenient).attributes
+    # To a reader that keeps to the binding, a header of another case is somebody else's.
+    theirs = to_kafka(event_of(record, mode="structured"), "binary")
+    assert theirs.headers[4:] == headers
+    binary = KafkaRecord(b"k", b"", (*REQUIRED, ("Content-Type", b""), ("CE_ID", b"2")))
+    assert to_kafka(event_of(binary), "structured").headers[1:] == binary.headers[4:]
+    titled = KafkaRecord(None, b"", tuple((name.title(), raw) for name, raw in REQUIRED))
+    assert len(to_kafka(event_of(titled, profile=LENIENT), "structured").headers) == 1
+
+
+@pytest.mark.parametrize(
+    ("headers", "message"),
+    [
+        (
+            [("ce_time", b"tomorrow")],
+            (
+                'ce_time: "tomorrow" is not RFC 3339 '
+                '(Kafka binding 3.2.3, CloudEvents 1.0 "Timestamp")'
+            ),
+        ),
+        (
+            [("ce_subject", b"")],
+            'ce_subject: "" must not be empty (Kafka binding 3.2.3, CloudEvents 1.0 "subject")',
+        ),
+        (
+            [("ce_subject", b"\xff")],
+            "ce_subject: the value is not UTF-8 (Kafka binding 3.2.3)",
+        ),
+        (
+            [("ce_x", b"a\x00")],
+            (
+                'ce_x: "a\\x00" holds U+0000, which a String may not '
+                '(Kafka binding 3.2.3, CloudEvents 1.0 "String")'
+            ),
+        ),
+        (
+            [("content-type", b"json")],
+            (
+                'content-type: "json" is no media type (RFC 2046) '
+                '(Kafka binding 3.2.1, CloudEvents 1.0 "datacontenttype")'
+            ),
+        ),
+        (
+            [("content-type", b"\xff")],
+            "content-type: the value is not UTF-8 (Kafka binding 3.2.1)",
+        ),
+        (
+            [("ce_id", b"2")],
+            (
+                "ce_id: the header appears twice "
+                '(Kafka binding 3.2.3, CloudEvents 1.0 "Context Attributes")'
+            ),
+        ),
+        (
+            [("content-type", b"text/xml"), ("content-type", b"text/xml")],
+            (
+                "content-type: the header appears twice "
+                '(Kafka binding 3.2.3, CloudEvents 1.0 "Context Attributes")'
+            ),
+        ),
+        (
+            [("ce_", b"x")],
+            (
+                "ce_: an attribute name has only lower-case letters a to z and digits "
+                '(Kafka binding 3.2.3, CloudEvents 1.0 "Naming Conventions")'
+            ),
+        ),
+        (
+            [("ce_data", b"x")],
+            (
+                "ce_data: no attribute may be called data "
+                '(Kafka binding 3.2.3, CloudEvents 1.0 "Naming Conventions")'
+            ),
+        ),
+        (
+            [("content-type", b"application/cloudevents-batch+json")],
+            (
+                "content-type: a batch of events cannot be one Kafka record: "
+                "send each event by itself (Kafka binding 1.3)"
+            ),
+        ),
+        (
+            [("content-type", b"application/cloudevents+json;charset=utf-16")],
+            (
+                'content-type: a JSON event is UTF-8, not "utf-16" '
+                "(Kafka binding 3.3.1, RFC 8259, 8.1)"
+            ),
+        ),
+    ],
+)
+def test_broken_records(headers: list[tuple[str, bytes]], message: str) -> None:
+    for _ in range(2):  # what is remembered must not hide it
+        with pytest.raises(CloudEventError) as caught:
+            from_kafka(None, b"v", [*REQUIRED, *headers])
+        assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("missing", ["specversion", "type", "source", "id"])
+def test_missing_attributes(missing: str) -> None:
+    headers = [header for header in REQUIRED if header[0] != f"ce_{missing}"]
+    with pytest.raises(CloudEventError) as caught:
+        from_kafka(None, b"v", headers)
+    assert str(caught.value) == (
+        f"ce_{missing}: the required attribute is missing "
+        '(Kafka binding 3.2.3, CloudEvents 1.0 "REQUIRED Attributes")'
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "headers", "message"),
+    [
+        ("k", b"", (), "the key of a record is bytes or None, not str"),
+        (None, "v", REQUIRED, "the value of a record is bytes or None, not str"),
+        (None, b"", {"ce_id": b"1"}, "headers are pairs .* not a mapping"),
+        (None, b"", 5, "headers are a sequence of pairs, not int"),
+        (None, b"", [("ce_id",)], "header 0 is not a pair"),
+        (None, b"", [*REQUIRED, ("ce_x", "text")], "header 4 is not a pair"),
+        (None, b"", [*REQUIRED, (b"ce_x", b"x")], "header 4 is not a pair"),
+        (None, b"", [*REQUIRED, ("content-type", 5)], "header 4 is not a pair"),
+        (None, b"", [("ce_specversion", 1)], "header 0 is not a pair"),
+        (None, b"", [*REQUIRED, ([], b"")], "header 4 is not a pair"),
+    ],
+)
+def test_parts_of_the_wrong_python_type(key: Any, value: Any, headers: Any, message: str) -> None:
+    with pytest.raises(CloudEventError, match=message):
+        from_kafka(key, value, headers)
+    with pytest.raises(CloudEventError, match=message):
+        # A lazy event looks at its record's parts when they are asked for.
+        cast(LazyEvent, lazy_from_kafka(key, value, headers)).event()

@@ -1,0 +1,99 @@
+"""Reading takes time in proportion to the bytes read, however many names a document has."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from kproto_cloudevents import CloudEventError, from_json, from_json_batch, from_kafka
+from kproto_cloudevents.pulsar import from_pulsar
+
+CURRENT = '"specversion":"1.0","id":"1","source":"/s","type":"t"'
+WITH_MAPS = '"specversion":"0.3","id":"1","source":"/s","type":"t"'
+OLD = '"cloudEventsVersion":"0.1","eventID":"1","source":"/s","eventType":"t"'
+
+#: Four times the input may take this many times as long: 4 is linear, 16 is quadratic.
+MOST = 9
+COUNT = 3000
+
+
+def named(count: int, value: str = '"v"', name: str = "x") -> str:
+    return ",".join(f'"{name}{each}":{value}' for each in range(count))
+
+
+def twice(count: int) -> str:
+    """Many names, of which the last is there twice."""
+    return f'{named(count)},"x{count - 1}":"v"'
+
+
+def headers_twice(count: int) -> list[tuple[str, bytes | None]]:
+    required: list[tuple[str, bytes | None]] = [
+        ("ce_specversion", b"1.0"),
+        ("ce_id", b"1"),
+        ("ce_source", b"/s"),
+        ("ce_type", b"t"),
+    ]
+    names = [*range(count), count - 1]
+    return [*required, *((f"ce_x{each}", b"v") for each in names)]
+
+
+def pulsar_properties(count: int) -> dict[str, str]:
+    required = {
+        "CE-CloudEventsVersion": '"0.1"',
+        "CE-EventID": '"1"',
+        "CE-Source": '"/s"',
+        "CE-EventType": '"t"',
+    }
+    return {**required, **{f"CE-X-X{each}": '{"a":1,"a":2}' for each in range(count)}}
+
+
+def extensions_of(text: str) -> object:
+    return from_json(text).extensions
+
+
+#: What reads, and what it reads, by the count of names.
+SHAPES: dict[str, tuple[Callable[[Any], object], Callable[[int], Any]]] = {
+    "the last name twice": (from_json, lambda n: f"{{{CURRENT},{twice(n)}}}"),
+    "every name twice": (from_json, lambda n: f"{{{CURRENT},{named(n)},{named(n)}}}"),
+    "every name once": (from_json, lambda n: f"{{{CURRENT},{named(n)}}}"),
+    "null members": (from_json, lambda n: f"{{{CURRENT},{named(n, 'null')}}}"),
+    "long names": (from_json, lambda n: f"{{{CURRENT},{named(n, name='x' * 30)}}}"),
+    "maps": (from_json, lambda n: f"{{{WITH_MAPS},{named(n, '{}')}}}"),
+    "a name of a map twice": (from_json, lambda n: f'{{{WITH_MAPS},"m":{{{twice(n)}}}}}'),
+    "entries of 0.1": (extensions_of, lambda n: f'{{{OLD},"extensions":{{{named(n)}}}}}'),
+    "an entry of 0.1 twice": (from_json, lambda n: f'{{{OLD},"extensions":{{{twice(n)}}}}}'),
+    "a batch": (from_json_batch, lambda n: f"[{{{CURRENT}}},{{{CURRENT},{twice(n)}}}]"),
+    "the last header twice": (lambda headers: from_kafka(None, b"", headers), headers_twice),
+    "properties": (lambda properties: from_pulsar(properties, b""), pulsar_properties),
+}
+
+
+def seconds(read: Callable[[Any], object], given: Any) -> float:
+    """The least time of this thread that reading takes, refused or not."""
+    found = []
+    for _ in range(3):
+        start = time.thread_time()
+        with suppress(CloudEventError):
+            read(given)
+        found.append(time.thread_time() - start)
+    return min(found)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_many_names_are_read_in_linear_time(shape: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        read, given = SHAPES[shape]
+        small, large = (seconds(read, given(count)) for count in (COUNT, 4 * COUNT))
+    assert large < MOST * small
+
+
+def test_the_name_that_is_there_twice_is_told() -> None:
+    with pytest.raises(CloudEventError, match=r"^x9: the member appears twice"):
+        from_json(f"{{{CURRENT},{twice(10)}}}")
+    with pytest.raises(CloudEventError, match=r"^x0: the member appears twice"):
+        from_json(f"{{{CURRENT},{named(5)},{named(5)}}}")

@@ -1,0 +1,109 @@
+"""What is decided of a field: its kind, the tests of its default, and the names that these need."""
+
+from __future__ import annotations
+
+import re
+from operator import index
+from typing import Any
+
+import pytest
+from kproto_codegen.emit.plan import FieldPlan, Kind, StructPlan, Style, plan_structs
+
+from kproto.messages.base import DEFAULT
+from kproto.wire.uuid import ZERO_UUID, Uuid
+from kproto.wire.writing import BOOLS, elements
+
+from ..samples import field, spec
+
+NULLABLE: dict[str, Any] = {"nullableVersions": "0+"}
+INNER: dict[str, Any] = {"fields": [field("A")]}
+#: (field, values at the default, other values)
+FIELDS: list[tuple[dict[str, Any], list[object], list[object]]] = [
+    (field("F", "bool"), [False], [True]),
+    (field("F", "bool", default="true"), [True], [False]),
+    (field("F", "int32", default="-1"), [-1], [0, 1]),
+    (field("F", "float64"), [0.0, 0], [0.5]),
+    (field("F", "string"), [""], ["a", None]),
+    (field("F", "string", default="null", **NULLABLE), [None], ["", "a"]),
+    (field("F", "string", **NULLABLE), [""], ["a", None]),
+    (field("F", "uuid"), [ZERO_UUID], [Uuid(bytes(15) + b"a")]),
+    (field("F", "uuid", default="AAAAAAAAAAAAAAAAAAAAAQ"), [Uuid(bytes(15) + b"\1")], [ZERO_UUID]),
+    (field("F", "bytes"), [b""], [b"a"]),
+    (field("F", "[]int32"), [[], ()], [[0]]),
+    (field("F", "[]int32", **NULLABLE), [[]], [[0], None]),
+    (field("F", "[]int32", default="null", **NULLABLE), [None], [[], [0]]),
+    (field("F", "Inner", **INNER), ["default"], ["other"]),
+    (field("F", "Inner", **INNER, **NULLABLE), ["default"], ["other", None]),
+    (field("F", "Inner", default="null", **INNER, **NULLABLE), [None], ["default", "other"]),
+    (
+        field("F", "Inner", "1+", tag=0, taggedVersions="1+", **INNER),
+        [DEFAULT, "default"],
+        ["other"],
+    ),
+]
+NAMES = {"BOOLS": BOOLS, "elements": elements, "index": index, "ZERO_UUID": ZERO_UUID, "Uuid": Uuid}
+
+
+def planned(node: dict[str, Any], style: Style = Style.BRANCHING) -> tuple[FieldPlan, StructPlan]:
+    *_, own = plan_structs(spec(node), style)
+    (made,) = own.fields
+    return made, own
+
+
+@pytest.mark.parametrize(("node", "defaults", "others"), FIELDS)
+def test_the_tests_of_a_default_and_the_names_that_they_need(
+    node: dict[str, Any], defaults: list[object], others: list[object]
+) -> None:
+    plan, _ = planned(node)
+    at_default, is_set = plan.default_tests("value")
+    needed = {name: NAMES[name] for name in (*plan.test_names, *plan.default_names)}
+    if plan.asks_struct:
+        needed["_is_default_inner"] = lambda value: value == "default"
+    for value, wanted in [*((v, True) for v in defaults), *((v, False) for v in others)]:
+        names = {**needed, "value": value, "DEFAULT": DEFAULT}
+        assert bool(eval(str(at_default), names)) is wanted
+        assert bool(eval(str(is_set), names)) is not wanted
+    used = set(
+        re.findall(r"\b(BOOLS|elements|index|ZERO_UUID|Uuid|_is_default_inner)\b", str(is_set))
+    )
+    assert used == set(needed)
+
+
+def test_what_only_equals_a_number_is_no_number() -> None:
+    _, is_set = planned(field("F", "int32"))[0].default_tests("value")
+    with pytest.raises(TypeError):
+        eval(str(is_set), {"value": 0.0, "index": index})
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "element"),
+    [
+        ("bool", Kind.BOOL, Kind.BOOL),
+        ("float64", Kind.NUMBER, Kind.NUMBER),
+        ("uint16", Kind.NUMBER, Kind.NUMBER),
+        ("uuid", Kind.UUID, Kind.UUID),
+        ("string", Kind.STRING, Kind.STRING),
+        ("bytes", Kind.OCTETS, Kind.OCTETS),
+        ("records", Kind.OCTETS, Kind.OCTETS),
+        ("[]string", Kind.ARRAY, Kind.STRING),
+        ("[]int8", Kind.ARRAY, Kind.NUMBER),
+    ],
+)
+def test_kinds(kind: str, value: Kind, element: Kind) -> None:
+    plan, _ = planned(field("F", kind))
+    assert (plan.kind, plan.element_kind) == (value, element)
+
+
+def test_structs_are_kinds_too() -> None:
+    for name, kind in (("Inner", Kind.STRUCT), ("[]Inner", Kind.ARRAY)):
+        plan, _ = planned(field("F", name, **INNER))
+        assert (plan.kind, plan.element_kind) == (kind, Kind.STRUCT)
+
+
+def test_in_straight_line_code_a_struct_is_one_run() -> None:
+    node = field("F", "string", "1+")
+    assert len(planned(node, Style.STRAIGHT)[1].runs) == 1
+    assert [len(run.items) for run in planned(node)[1].runs] == [2]  # both change at 1
+    later = field("F", "string", "2+")
+    assert len(planned(later, Style.STRAIGHT)[1].runs) == 1
+    assert [len(run.items) for run in planned(later)[1].runs] == [1, 1]

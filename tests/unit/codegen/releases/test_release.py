@@ -1,0 +1,308 @@
+"""The folder of a release: facts only, readable, replaced whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kproto_codegen.error_code import ErrorCode
+from kproto_codegen.errors import DefinitionError
+from kproto_codegen.origins import Origins
+from kproto_codegen.reading.parser import parse_definition
+from kproto_codegen.releases.release import (
+    Release,
+    format_facts,
+    load_release,
+    load_releases,
+    release_order,
+    write_release,
+)
+
+from kproto.schema.specs import FieldSpec, MessageSpec
+
+from ..samples import SCHEMAS, field, message, spec
+
+SAMPLE = spec(
+    field("Topics", "[]Topic", about="Not a fact.", fields=[field("Name", "string", mapKey=True)]),
+    field("Extra", "S", versions=None, taggedVersions="1+", tag="0"),
+    listeners=["broker"],
+    commonStructs=[{"name": "S", "versions": "1+", "fields": [field("X", default=5)]}],
+)
+CODES = (ErrorCode("NONE", 0, retriable=False), ErrorCode("BUSY", 1, retriable=True))
+
+FACTS = """\
+{
+  "apiKey": 900,
+  "type": "request",
+  "name": "SampleRequest",
+  "listeners": ["broker"],
+  "validVersions": "0-2",
+  "flexibleVersions": "1+",
+  "fields": [
+    {"name": "Topics", "type": "[]Topic", "versions": "0+", "fields": [
+      {"name": "Name", "type": "string", "versions": "0+", "mapKey": true}
+    ]},
+    {"name": "Extra", "type": "S", "versions": "1+", "tag": 0, "taggedVersions": "1+"}
+  ],
+  "commonStructs": [
+    {"name": "S", "versions": "1+", "fields": [
+      {"name": "X", "type": "int32", "versions": "0+", "default": "5"}
+    ]}
+  ]
+}
+"""
+
+
+def without_about(entry: FieldSpec) -> FieldSpec:
+    return replace(entry, about="", fields=tuple(map(without_about, entry.fields)))
+
+
+def facts_of(message: MessageSpec) -> MessageSpec:
+    """The message less its sentences."""
+    return replace(message, fields=tuple(map(without_about, message.fields)))
+
+
+def test_the_form_of_facts() -> None:
+    assert format_facts(SAMPLE) == FACTS
+    assert json.loads(FACTS)["fields"][1]["tag"] == 0
+
+
+def test_facts_say_what_the_definition_says() -> None:
+    read = parse_definition(FACTS, file="f", module="clients").spec
+    assert read == facts_of(SAMPLE)
+    assert read.fields[0].about == ""
+
+
+def test_a_message_without_fields() -> None:
+    empty = spec(name="EmptyRequest")
+    assert '"fields": []' in format_facts(empty)
+    assert parse_definition(format_facts(empty), file="f", module="clients").spec == empty
+
+
+def test_write_and_load(tmp_path: Path) -> None:
+    release = Release("9.1.0", (facts_of(SAMPLE),), CODES)
+    assert write_release(release, tmp_path / "schemas")
+    folder = tmp_path / "schemas" / "9.1.0"
+    assert (folder / "clients" / "SampleRequest.json").read_text() == FACTS
+    assert (folder / "errors.json").read_text() == (
+        '[\n  {"name": "NONE", "code": 0, "retriable": false, "message": null},\n'
+        '  {"name": "BUSY", "code": 1, "retriable": true, "message": null}\n]\n'
+    )
+    assert load_release(folder) == release
+
+
+def test_a_folder_tells_its_files_by_the_name_of_what_was_asked_for(tmp_path: Path) -> None:
+    """Its own, or that of the folder of all releases; never what lies above."""
+    schemas = tmp_path / "schemas"
+    write_release(Release("9.1.0", (SAMPLE,), CODES), schemas)
+    files = {"SampleRequest": ("9.1.0/clients/SampleRequest.json",)}
+    origins = Origins(("9.1.0",), files, ("9.1.0/errors.json",))
+    assert load_release(schemas / "9.1.0").origins == origins
+    (loaded,) = load_releases(schemas)
+    assert loaded.origins.folders == ("schemas/9.1.0",)
+    assert loaded.origins.messages == {
+        "SampleRequest": ("schemas/9.1.0/clients/SampleRequest.json",)
+    }
+    assert loaded.origins.error_codes == ("schemas/9.1.0/errors.json",)
+    write_release(Release("9.2.0", (SAMPLE,)), schemas)
+    assert load_release(schemas / "9.2.0").origins.error_codes == ()
+
+
+def test_writing_again_changes_nothing(tmp_path: Path) -> None:
+    release = Release("9.1.0", (SAMPLE,), CODES)
+    assert write_release(release, tmp_path)
+    before = (tmp_path / "9.1.0" / "clients" / "SampleRequest.json").stat()
+    assert not write_release(release, tmp_path)
+    after = (tmp_path / "9.1.0" / "clients" / "SampleRequest.json").stat()
+    assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
+
+
+def test_a_module_is_replaced_whole_and_others_stay(tmp_path: Path) -> None:
+    raft = spec(name="RaftRequest").with_module("raft")
+    write_release(Release("9.1.0", (SAMPLE, raft), CODES), tmp_path)
+    other = spec(name="OtherRequest")
+    assert write_release(Release("9.1.0", (other,)), tmp_path)
+    loaded = load_release(tmp_path / "9.1.0")
+    assert [message.name for message in loaded.messages] == ["OtherRequest", "RaftRequest"]
+    assert loaded.error_codes == CODES
+    assert [path.name for path in tmp_path.iterdir()] == ["9.1.0"]
+
+
+def test_a_failure_leaves_the_old_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_release(Release("9.1.0", (SAMPLE,), CODES), tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.json")}
+    written = Path.write_text
+
+    def full_disk(path: Path, *arguments: Any, **keys: Any) -> int:
+        if path.name == "BRequest.json":
+            raise OSError(28, "No space left on device")
+        return written(path, *arguments, **keys)
+
+    monkeypatch.setattr(Path, "write_text", full_disk)
+    two = (spec(name="ARequest"), spec(name="BRequest", apiKey=901))
+    with pytest.raises(OSError, match="No space left"):
+        write_release(Release("9.1.0", two), tmp_path)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.json")} == before
+    assert [path.name for path in tmp_path.iterdir()] == ["9.1.0"]
+
+
+def test_a_failed_rename_puts_the_old_state_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_release(Release("9.1.0", (SAMPLE,), CODES), tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.json")}
+    rename = Path.rename
+
+    def refuse(path: Path, target: Path) -> Path:
+        if path.name.startswith(".9.1.0-") and not path.name.endswith("-replaced"):
+            raise OSError(13, "Permission denied")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    with pytest.raises(OSError, match="Permission denied"):
+        write_release(Release("9.1.0", (spec(name="ARequest"),)), tmp_path)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.json")} == before
+    assert [path.name for path in tmp_path.iterdir()] == ["9.1.0"]
+
+
+def test_load_tells_every_fault(tmp_path: Path) -> None:
+    folder = tmp_path / "9.1.0"
+    write_release(Release("9.1.0", (SAMPLE,)), tmp_path)
+    (folder / "clients" / "Broken.json").write_text("{")
+    bad = message(field("A", "Int8"), name="BadRequest", apiKey=901)
+    (folder / "clients" / "Bad.json").write_text(json.dumps(bad))
+    (folder / "raft").mkdir()
+    (folder / "raft" / "Again.json").write_text(FACTS)
+    with pytest.raises(DefinitionError) as caught:
+        load_release(folder)
+    told = str(caught.value).splitlines()
+    assert len(told) == 3
+    assert "Bad.json:1: field A: 'Int8' is no type" in told[0]
+    assert "Broken.json:1: a key in double quotes should stand here" in told[1]
+    assert told[2] == (
+        f"{folder}/raft/Again.json:4: two messages are called SampleRequest: "
+        f"the other stands in {folder}/clients/SampleRequest.json"
+    )
+
+
+def test_load_of_no_release(tmp_path: Path) -> None:
+    with pytest.raises(DefinitionError, match="is no folder of definitions"):
+        load_release(tmp_path / "none")
+    with pytest.raises(DefinitionError, match="holds no message definitions"):
+        load_release(tmp_path)
+    with pytest.raises(DefinitionError, match="is no folder of releases"):
+        load_releases(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{}",
+        "[1]",
+        '[{"name": "A", "code": true, "retriable": false, "message": null}]',
+        '[{"name": "A", "code": 1, "retriable": 0, "message": null}]',
+        '[{"name": "A", "code": 1, "retriable": false}]',
+        '[{"name": "A", "code": 1, "retriable": false, "message": 1}]',
+        '[{"name": "A", "code": 1, "retriable": false, "message": null, "x": 1}]',
+        '[{"name": "A", 0, 0), exit(", "code": 1, "retriable": false, "message": null}]',
+        '[{"name": "", "code": 1, "retriable": false, "message": null}]',
+    ],
+)
+def test_error_codes_that_cannot_be_read(tmp_path: Path, text: str) -> None:
+    write_release(Release("9.1.0", (SAMPLE,), CODES), tmp_path)
+    (tmp_path / "9.1.0" / "errors.json").write_text(text)
+    with pytest.raises(DefinitionError, match=r"errors\.json:1: "):
+        load_release(tmp_path / "9.1.0")
+
+
+@pytest.mark.parametrize(("name", "code", "twice"), [("B", 1, "code 1"), ("A", 2, "name A")])
+def test_an_error_code_stands_once(tmp_path: Path, name: str, code: int, twice: str) -> None:
+    entries = [ErrorCode("A", 1, retriable=True), ErrorCode(name, code, retriable=True)]
+    write_release(Release("9.1.0", (SAMPLE,), tuple(entries)), tmp_path)
+    with pytest.raises(DefinitionError, match=rf"errors\.json:3: two error codes have the {twice}"):
+        load_release(tmp_path / "9.1.0")
+
+
+def test_releases_stand_oldest_first(tmp_path: Path) -> None:
+    names = ["3.10.0", "4.0.0", "3.9.2", "4.0.0-rc1", "4.0"]
+    for name in names:
+        write_release(Release(name, (SAMPLE,)), tmp_path)
+    (tmp_path / "notes").mkdir()
+    assert [release.name for release in load_releases(tmp_path)] == [
+        "3.9.2",
+        "3.10.0",
+        "4.0",
+        "4.0.0-rc1",
+        "4.0.0",
+    ]
+
+
+def test_a_folder_without_releases_is_one(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "Sample.json").write_text(FACTS)
+    (own / "extra").mkdir()
+    (own / "extra" / "A.json").write_text(format_facts(spec(name="ARequest")))
+    (release,) = load_releases(own)
+    assert release.name == "own"
+    assert {message.name: message.module for message in release.messages} == {
+        "SampleRequest": "",
+        "ARequest": "extra",
+    }
+
+
+def test_release_order_of_names() -> None:
+    assert release_order("3.9.2") < release_order("3.10.0") < release_order("4.0.0-rc1")
+    assert release_order("4.0.0-rc1") < release_order("4.0.0") < release_order("4.0.1")
+
+
+# What is committed
+
+COUNTS = {
+    "3.9.2": {
+        "clients": 186,
+        "group-coordinator": 22,
+        "metadata": 25,
+        "raft": 1,
+        "storage": 4,
+        "transaction-coordinator": 2,
+    },
+    "4.4.0": {
+        "clients": 203,
+        "group-coordinator": 44,
+        "metadata": 27,
+        "raft": 1,
+        "share-coordinator": 4,
+        "storage": 5,
+        "transaction-coordinator": 2,
+    },
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_the_committed_facts(name: str, tmp_path: Path) -> None:
+    release = load_release(SCHEMAS / name)
+    assert {module: len(found) for module, found in release.modules().items()} == COUNTS[name]
+    shutil.copytree(SCHEMAS / name, tmp_path / name)
+    assert not write_release(release, tmp_path), "the files are not in the form of format_facts"
+
+
+def test_only_facts_are_committed() -> None:
+    keys: set[str] = set()
+    for path in SCHEMAS.rglob("*.json"):
+        text = path.read_text(encoding="utf-8")
+        assert "//" not in text
+        assert text.isascii()
+        todo = [json.loads(text)]
+        while todo:
+            node = todo.pop()
+            if isinstance(node, dict):
+                keys |= node.keys()
+            todo += node.values() if isinstance(node, dict) else node
+            todo = [child for child in todo if isinstance(child, dict | list)]
+    assert "about" not in keys
+    assert {"apiKey", "commonStructs", "zeroCopy", "retriable"} <= keys

@@ -1,0 +1,77 @@
+"""Which files each message of a union was made of."""
+
+from __future__ import annotations
+
+from kproto_codegen.error_code import ErrorCode
+from kproto_codegen.origins import NO_ORIGINS, Origins
+from kproto_codegen.releases.release import Release
+from kproto_codegen.union.history import unite
+
+from kproto.schema.specs import MessageSpec
+
+from ..samples import field, spec
+
+
+def release(name: str, *messages: MessageSpec, codes: tuple[ErrorCode, ...] = ()) -> Release:
+    files = {message.name: (f"{name}/{message.name}.json",) for message in messages}
+    origins = Origins((name,), files, (f"{name}/errors.json",) if codes else ())
+    return Release(name, messages, codes, origins)
+
+
+def test_the_newest_stands_first() -> None:
+    none = ErrorCode("NONE", 0, retriable=False)
+    releases = [
+        release("1.0", spec(field("A")), codes=(none,)),
+        release("2.0", spec(field("A"), validVersions="1-3")),
+        release("3.0", spec(field("A"), validVersions="2-4"), codes=(none,)),
+    ]
+    assert unite(releases).origins == Origins(
+        ("3.0", "2.0", "1.0"),
+        {"SampleRequest": tuple(f"{name}.0/SampleRequest.json" for name in (3, 2, 1))},
+        ("3.0/errors.json", "1.0/errors.json"),
+    )
+
+
+def test_what_was_called_otherwise_is_a_part() -> None:
+    one = spec(field("A"), name="OneRequest", validVersions="0")
+    two = spec(field("A"), name="TwoRequest", validVersions="0-1")
+    three = spec(field("A"), name="ThreeRequest", validVersions="0-2")
+    made = unite([release("1", one), release("2", two), release("3", three)])
+    assert made.origins.messages == {
+        "ThreeRequest": ("3/ThreeRequest.json", "2/TwoRequest.json", "1/OneRequest.json")
+    }
+
+
+def test_data_is_a_part_of_each_key_that_it_became() -> None:
+    data = spec(name="SampleKey", type="data", apiKey=None, validVersions="0-1")
+    keys = [
+        spec(name=name, type="coordinator-key", apiKey=number, validVersions="0")
+        for number, name in enumerate(["OldKey", "SampleKey"])
+    ]
+    assert unite([release("1", data), release("2", *keys)]).origins.messages == {
+        "OldKey": ("2/OldKey.json", "1/SampleKey.json"),
+        "SampleKey": ("2/SampleKey.json", "1/SampleKey.json"),
+    }
+
+
+def test_a_definition_of_no_version_is_no_part() -> None:
+    some, none = spec(field("A")), spec(validVersions="none", flexibleVersions=None)
+    for releases in ([some, none], [none, some]):
+        one, two = releases
+        made = unite([release("1", one), release("2", two)])
+        newest = 1 + releases.index(some)
+        assert made.origins.messages == {"SampleRequest": (f"{newest}/SampleRequest.json",)}
+
+
+def test_what_only_one_release_has() -> None:
+    older, newer = spec(name="OldRequest"), spec(name="NewRequest", apiKey=901)
+    assert unite([release("1", older), release("2", newer)]).origins.messages == {
+        "NewRequest": ("2/NewRequest.json",),
+        "OldRequest": ("1/OldRequest.json",),
+    }
+
+
+def test_releases_that_come_from_no_folder_say_nothing() -> None:
+    made = unite([Release("1.0", (spec(),)), Release("2.0", (spec(),))])
+    assert made.origins == Origins(messages={"SampleRequest": ()})
+    assert Origins() == NO_ORIGINS

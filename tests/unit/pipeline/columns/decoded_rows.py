@@ -1,0 +1,45 @@
+"""What the columns hold, as the plain reader of `record_bytes` would say it."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from kproto_pipeline.columns.arrow_records import RECORD_SCHEMA, records_as_arrow
+from kproto_pipeline.columns.chunks import column_chunks
+from kproto_pipeline.columns.record_columns import RecordColumns
+
+from tests.unit.pipeline.columns.record_bytes import PlainRecord
+
+__all__ = ["rows_of", "rows_of_chunk"]
+
+
+def rows_of(data: bytes, **limits: int) -> list[tuple[PlainRecord, bool]]:
+    """What the columnar decoder finds, as the plain reader would say it."""
+    return [row for chunk in column_chunks(data, **limits) for row in rows_of_chunk(chunk)]
+
+
+def rows_of_chunk(chunk: RecordColumns) -> list[tuple[PlainRecord, bool]]:
+    """Through Arrow, so that both steps are compared."""
+    batch = records_as_arrow(chunk, topic="t", partition=3)
+    batch.validate(full=True)
+    assert batch.schema == RECORD_SCHEMA
+    table = batch.to_pydict()
+    assert set(table["topic"]) <= {"t"}
+    assert set(table["partition"]) <= {3}
+    assert (
+        pa.array(chunk.timestamps * 1000)
+        .cast(RECORD_SCHEMA.field("timestamp").type)
+        .equals(batch["timestamp"])
+    )
+    return [
+        (
+            PlainRecord(
+                table["offset"][row],
+                int(chunk.timestamps[row]),
+                table["key"][row],
+                table["value"][row],
+                tuple((h["key"].encode(), h["value"]) for h in table["headers"][row] or ()),
+            ),
+            table["timestampType"][row] == 1,
+        )
+        for row in range(len(chunk))
+    ]

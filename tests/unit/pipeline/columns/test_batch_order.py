@@ -1,0 +1,63 @@
+"""Offsets of batches rise; where they do not, the batch that goes back is named."""
+
+from __future__ import annotations
+
+import pytest
+from kproto_pipeline.columns.chunks import column_chunks
+from kproto_pipeline.spark.read_ahead import next_offset
+
+from kproto import CorruptBatchError
+from kproto.records import encode_batch, encode_message_set
+from tests.unit.pipeline.columns.record_bytes import CONTROL, PlainRecord, batch_bytes
+
+BATCHES = {
+    "none": lambda first, count: encode_batch([(b"k", b"v", (), 5)] * count, base_offset=first),
+    "gzip": lambda first, count: encode_batch(
+        [(b"k", b"v", (), 5)] * count, base_offset=first, compression="gzip"
+    ),
+    "control": lambda first, count: batch_bytes(
+        [PlainRecord(0, 0, b"\0\0\0\1", b"\0\0\0\0\0\0")],
+        base_offset=first,
+        last_offset_delta=count - 1,
+        attributes=CONTROL,
+    ),
+    "magic 1": lambda first, count: encode_message_set(
+        [(b"k", b"v", (), 5)] * count, magic=1, base_offset=first
+    ),
+    "magic 0, gzip": lambda first, count: encode_message_set(
+        [(b"k", b"v", (), -1)] * count, magic=0, base_offset=first, compression="gzip"
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BATCHES)
+@pytest.mark.parametrize("before", BATCHES)
+@pytest.mark.parametrize("again", [5, 0, 7])
+def test_a_batch_that_goes_back_is_an_error(before: str, kind: str, again: int) -> None:
+    """The same again, one from before, one that overlaps."""
+    good = BATCHES[before](5, 3)
+    back = BATCHES[kind](again, 1)
+    chunks = column_chunks(good + back)
+    if before != "control":
+        assert next(chunks).offsets.tolist() == [5, 6, 7]
+    with pytest.raises(CorruptBatchError, match="offsets do not rise") as caught:
+        next(chunks)
+    assert (caught.value.offset, caught.value.base_offset) == (len(good), again)
+    with pytest.raises(CorruptBatchError, match="offsets do not rise"):
+        next_offset(good + back, 5)
+    assert next_offset(good + back, 5, 8) == 8, "what stands behind the end is not looked at"
+    assert [c.offsets.tolist() for c in column_chunks(good + back, end=8)] in ([[5, 6, 7]], [])
+
+
+@pytest.mark.parametrize("kind", BATCHES)
+def test_gaps_are_none(kind: str) -> None:
+    data = BATCHES[kind](5, 3) + BATCHES[kind](8, 2) + BATCHES[kind](100, 1)
+    offsets = [offset for chunk in column_chunks(data) for offset in chunk.offsets.tolist()]
+    assert offsets == ([] if kind == "control" else [5, 6, 7, 8, 9, 100])
+    assert next_offset(data, 6) == 101
+
+
+def test_batches_before_the_wanted_offsets_count_too() -> None:
+    data = BATCHES["none"](5, 3) + BATCHES["none"](5, 3) + BATCHES["none"](8, 1)
+    with pytest.raises(CorruptBatchError, match="offsets do not rise"):
+        list(column_chunks(data, start=8))

@@ -1,0 +1,189 @@
+"""The columns hold what the plain reader gives, of good and of broken batches."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kproto_pipeline.columns import chunks
+from kproto_pipeline.columns.arrow_records import records_as_arrow
+from kproto_pipeline.columns.chunks import column_chunks
+
+from kproto.records import RecordBatch
+from kproto.records import read_records as read_one_by_one
+from kproto.wire.errors import CorruptBatchError
+from tests.unit.pipeline.columns.decoded_rows import rows_of, rows_of_chunk
+from tests.unit.pipeline.columns.fetch_strategies import (
+    CODEC_NAMES,
+    compressed,
+    fetches,
+    records,
+    stored,
+)
+from tests.unit.pipeline.columns.record_bytes import (
+    Broken,
+    PlainRecord,
+    batch_bytes,
+    read_records,
+    resealed,
+)
+
+
+@pytest.mark.usefixtures("both_ways")
+@given(fetches())
+def test_equals_the_plain_reader(data: bytes) -> None:
+    assert rows_of(data) == read_records(data)
+
+
+@pytest.mark.slow
+@given(fetches(max_batches=8), st.integers(0, 20))
+def test_equals_the_plain_reader_whatever_the_chunks(data: bytes, chunk_bytes: int) -> None:
+    assert rows_of(data, chunk_bytes=chunk_bytes * 50) == read_records(data)
+
+
+@given(fetches(), st.data())
+def test_reads_the_wanted_offsets_alone(data: bytes, draws: st.DataObject) -> None:
+    everything = read_records(data)
+    offsets = [row.offset for row, _ in everything] or [0]
+    edge = st.sampled_from(offsets).flatmap(lambda n: st.integers(max(n - 2, 0), n + 2))
+    start, end = draws.draw(edge), draws.draw(edge)
+    wanted = [row for row in everything if start <= row[0].offset < end]
+    assert rows_of(data, start=start, end=end) == wanted
+
+
+@pytest.mark.usefixtures("both_ways")
+@given(stored(), st.integers(-3, 30), st.integers(-3, 30), st.sampled_from([40, 1 << 20]))
+def test_equals_the_record_decoder(data: bytes, start: int, end: int, chunk_bytes: int) -> None:
+    """Record for record, whatever formats and codecs stand in the fetch, from and up to where."""
+    first = next((record.offset for record in read_one_by_one(data)), 0)
+    start, end = max(first + start, 0), first + end
+    expected = [
+        (r.offset, r.timestamp, r.timestamp_type, r.key, r.value, r.headers)
+        for r in read_one_by_one(data, from_offset=start)
+        if r.offset < end
+    ]
+    found = []
+    for chunk in column_chunks(data, start=start, end=end, chunk_bytes=chunk_bytes):
+        table = records_as_arrow(chunk, topic="t", partition=3)
+        table.validate(full=True)
+        for row, timestamp in zip(table.to_pylist(), chunk.timestamps.tolist(), strict=True):
+            assert row["headers"] != [], "a record without headers has null, as from Spark's own"
+            headers = [(header["key"], header["value"]) for header in row["headers"] or ()]
+            kept = (row["timestampType"], row["key"], row["value"], headers)
+            found.append((row["offset"], timestamp, *kept))
+    assert found == expected
+
+
+def test_a_fault_is_told_under_the_bound_that_was_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The record decoder, which tells it, decompresses the batch once more."""
+    broken = bytearray(batch_bytes([PlainRecord(0, 0, b"k", b"v")]))
+    broken[61] = 99
+    bounds: list[int] = []
+    read = RecordBatch.records
+
+    def reading(batch: RecordBatch, **settings: Any) -> Any:
+        bounds.append(settings["max_decompressed_bytes"])
+        return read(batch, **settings)
+
+    monkeypatch.setattr(RecordBatch, "records", reading)
+    with pytest.raises(CorruptBatchError, match="record 0, length"):
+        next(column_chunks(resealed(bytes(broken)), max_decompressed_bytes=2**30))
+    assert bounds == [2**30]
+
+
+@pytest.mark.parametrize("codec", ["none", *CODEC_NAMES])
+@pytest.mark.parametrize("form", [bytearray, lambda data: memoryview(bytearray(data))])
+def test_other_bytes_like_buffers_are_read_and_may_change(codec: str, form: Any) -> None:
+    given = form(compressed(codec, b"value", 0))
+    (chunk,) = column_chunks(given)
+    given[:] = bytes(len(given))
+    assert [chunk.value(row) for row in range(len(chunk))] == [b"value"] * 3
+
+
+def test_what_is_no_buffer_is_refused() -> None:
+    wrong: Any = "text"
+    with pytest.raises(CorruptBatchError, match="bytes are wanted, not str"):
+        next(column_chunks(wrong))
+
+
+@pytest.mark.usefixtures("both_ways")
+@given(st.booleans().flatmap(lambda shared: records(shared=shared)), st.data())
+def test_agrees_with_the_plain_reader_on_broken_records(
+    inside: list[PlainRecord], draws: st.DataObject
+) -> None:
+    """One byte of the records is changed and the CRC is right again: the same rows, or an error."""
+    data = bytearray(batch_bytes(inside, last_offset_delta=2000))
+    at = draws.draw(st.integers(57, len(data) - 1))
+    data[at] = draws.draw(st.integers(0, 255))
+    broken = resealed(bytes(data))
+    try:
+        expected = read_records(broken)
+        for row, _ in expected:
+            for name, _ in row.headers:
+                name.decode()
+    except (Broken, UnicodeDecodeError):
+        with pytest.raises(CorruptBatchError):
+            rows_of(broken)
+    else:
+        # The broken byte may have made an offset negative: before all that is ever wanted.
+        assert rows_of(broken) == [row for row in expected if row[0].offset >= 0]
+
+
+@given(st.binary(max_size=200))
+def test_noise_is_a_corrupt_batch_at_most(data: bytes) -> None:
+    with suppress(CorruptBatchError):
+        rows_of(data)
+
+
+def test_a_wrong_crc_is_found_and_named() -> None:
+    data = bytearray(batch_bytes([PlainRecord(0, 0, b"k", b"v")], base_offset=70))
+    data[-1] ^= 1
+    with pytest.raises(CorruptBatchError, match=r"CRC.*batch base offset 70") as caught:
+        rows_of(bytes(data))
+    assert caught.value.base_offset == 70
+    assert caught.value.offset == 0
+
+
+@pytest.mark.parametrize("behind", [0, 40])
+def test_good_batches_come_before_the_error(behind: int) -> None:
+    """Broken in its CRC, or in its records under a right CRC: what stands before is read."""
+    good = [
+        batch_bytes([PlainRecord(0, 0, b"k", b"v")], base_offset=n, last_offset_delta=0)
+        for n in range(3 + behind)
+    ]
+    wrong_crc = bytearray(good[1])
+    wrong_crc[-1] ^= 1
+    wrong_records = bytearray(good[1])
+    wrong_records[61] = 99
+    for broken in (bytes(wrong_crc), resealed(bytes(wrong_records))):
+        chunks = column_chunks(b"".join([good[0], broken, *good[2:]]))
+        assert [row.offset for row, _ in rows_of_chunk(next(chunks))] == [0]
+        with pytest.raises(CorruptBatchError, match="batch base offset 1"):
+            next(chunks)
+
+
+def test_offsets_may_go_backwards_inside_a_batch() -> None:
+    """Kafka writes no such batch, and its classes read it."""
+    data = batch_bytes(
+        [PlainRecord(0, 0, b"a", b""), PlainRecord(-5, 0, b"b", b""), PlainRecord(2, 0, b"c", b"")],
+        base_offset=10,
+        last_offset_delta=2,
+    )
+    for start, offsets in ((0, [10, 5, 12]), (6, [10, 12]), (10, [10, 12]), (11, [12])):
+        (chunk,) = column_chunks(data, start=start)
+        assert chunk.offsets.tolist() == offsets
+        assert [record.offset for record in read_one_by_one(data, from_offset=start)] == offsets
+
+
+def test_what_lies_beyond_arrow_s_offsets_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = batch_bytes([PlainRecord(0, 0, b"k", b"v")])
+    monkeypatch.setattr(chunks, "_MAX_BUFFER_BYTES", len(data))
+    assert len(next(column_chunks(data))) == 1
+    monkeypatch.setattr(chunks, "_MAX_BUFFER_BYTES", len(data) - 1)
+    with pytest.raises(CorruptBatchError, match="2 GiB at a time are the most"):
+        next(column_chunks(data))

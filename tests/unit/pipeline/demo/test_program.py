@@ -1,0 +1,36 @@
+"""What the demo's exit code says."""
+
+from __future__ import annotations
+
+import pytest
+from kproto_pipeline.demo import program
+from kproto_pipeline.demo.report import Check
+
+from kproto import __version__
+from kproto.wire.errors import BrokerConnectionError
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        program.main(["--version"])
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == f"kproto_pipeline.demo {__version__}\n"
+
+
+@pytest.mark.parametrize(("found", "code"), [(3, 0), (2, 1)])
+def test_a_wrong_count_is_exit_code_1(
+    monkeypatch: pytest.MonkeyPatch, found: int, code: int
+) -> None:
+    monkeypatch.setattr(program, "run", lambda *_: [Check("valid", 3, 3), Check("read", 3, found)])
+    assert program.main([]) == code
+
+
+def test_an_error_is_exit_code_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> list[Check]:
+        raise BrokerConnectionError("refused", address="h:1")
+
+    monkeypatch.setattr(program, "run", fail)
+    assert program.main([]) == 1
+    assert capsys.readouterr().err == "error: h:1: refused\n"

@@ -1,0 +1,86 @@
+"""Offset JSON: what is asked for, and what that is in a log."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kproto_pipeline.spark.offset_spec import (
+    EARLIEST,
+    LATEST,
+    concrete_offsets,
+    parse_offset_spec,
+)
+
+from kproto.wire.errors import ConfigurationError
+
+LOG_START = {("a", 0): 10, ("a", 1): 0, ("b", 0): 0}
+LOG_END = {("a", 0): 30, ("a", 1): 0, ("b", 0): 5}
+
+
+def test_words_and_json_are_read() -> None:
+    assert parse_offset_spec("startingOffsets", "Earliest", refused="latest") == EARLIEST
+    assert parse_offset_spec("endingOffsets", "latest", refused="earliest") == LATEST
+    text = '{"a": {"0": 23, "1": -2}, "b": {"0": 0}}'
+    assert parse_offset_spec("startingOffsets", text, refused="latest") == {
+        ("a", 0): 23,
+        ("a", 1): EARLIEST,
+        ("b", 0): 0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("latest", "cannot be 'latest' in a batch read"),
+        ("soonest", "must be 'earliest', 'latest' or JSON"),
+        ("[1]", "must be 'earliest', 'latest' or JSON"),
+        ("{", "must be 'earliest', 'latest' or JSON"),
+        ("{}", "names no partition"),
+        ('{"a": 3}', "topic 'a' needs its partitions"),
+        ('{"a": {"x": 3}}', "'x' of topic 'a' is no partition number"),
+        ('{"a": {"0": "3"}}', "a-0 has '3'"),
+        ('{"a": {"0": true}}', "a-0 has True"),
+        ('{"a": {"0": -3}}', "a-0 has -3"),
+        ('{"a": {"0": -1}}', r"a-0 cannot be -1 \(latest\)"),
+    ],
+)
+def test_a_wrong_offset_json_names_option_and_fault(text: str, what: str) -> None:
+    with pytest.raises(ConfigurationError, match=what) as caught:
+        parse_offset_spec("startingOffsets", text, refused="latest")
+    assert str(caught.value).startswith("startingOffsets")
+
+
+@given(
+    st.dictionaries(
+        st.text(min_size=1),
+        st.dictionaries(st.integers(0, 99), st.integers(-2, 2**62), min_size=1),
+        min_size=1,
+    )
+)
+def test_offset_json_round_trips(offsets: dict[str, dict[int, int]]) -> None:
+    usable = {
+        t: {p: max(o, 0) if o == -1 else o for p, o in of.items()} for t, of in offsets.items()
+    }
+    parsed = parse_offset_spec("startingOffsets", json.dumps(usable), refused="latest")
+    assert parsed == {(t, p): o for t, of in usable.items() for p, o in of.items()}
+
+
+def test_sentinels_become_offsets_of_the_log() -> None:
+    parts = list(LOG_END)
+    assert concrete_offsets("endingOffsets", LATEST, parts, LOG_START, LOG_END) == LOG_END
+    spec = {("a", 0): 12, ("a", 1): EARLIEST, ("b", 0): LATEST}
+    assert concrete_offsets("endingOffsets", spec, parts, LOG_START, LOG_END) == {
+        ("a", 0): 12,
+        ("a", 1): 0,
+        ("b", 0): 5,
+    }
+
+
+def test_offsets_must_name_exactly_what_is_read() -> None:
+    with pytest.raises(ConfigurationError, match="missing a-1, b-0; not read c-7"):
+        concrete_offsets(
+            "startingOffsets", {("a", 0): 1, ("c", 7): 1}, list(LOG_END), LOG_START, LOG_END
+        )

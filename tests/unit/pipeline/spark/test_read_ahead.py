@@ -1,0 +1,112 @@
+"""Reading ahead: what happens where the thread has no loop, and where a batch is broken."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import struct
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any, NoReturn
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kproto_pipeline.columns.chunks import column_chunks
+from kproto_pipeline.spark.offset_ranges import OffsetRange
+from kproto_pipeline.spark.read_ahead import Fetched, next_offset, read_ahead
+from kproto_pipeline.spark.read_options import parse_read_options
+
+from kproto import CorruptBatchError
+from tests.unit.client.scripted_broker import ScriptedBroker
+from tests.unit.client.scripted_log import ScriptedLog, batch
+from tests.unit.pipeline.columns.fetch_strategies import fetches
+from tests.unit.pipeline.columns.two_records import GOOD, HEADERS_OF_NONE
+
+
+def test_a_loop_that_cannot_be_made_is_an_error_of_the_reader(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As when the process has no file descriptor left; whoever reads must not wait for ever."""
+
+    def no_descriptor(coroutine: Coroutine[Any, Any, None]) -> NoReturn:
+        coroutine.close()
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(asyncio, "run", no_descriptor)
+    options = parse_read_options({"kafka.bootstrap.servers": "localhost:1", "subscribe": "flights"})
+    with pytest.raises(OSError, match="Too many open files"):
+        next(read_ahead(options, OffsetRange("flights", 0, 0, 1)))
+
+
+DAMAGE = {
+    "magic": (16, b"\x09", "unknown magic 9"),
+    "length": (8, (2**31 - 13).to_bytes(4, "big"), "the data ends inside a batch"),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+async def test_good_batches_come_before_a_broken_one(kind: str) -> None:
+    at, damage, reason = DAMAGE[kind]
+    async with ScriptedBroker({"t": 1}) as broker:
+        log = ScriptedLog(broker)
+        log.append(batch(0, [b"good"]))
+        log.append(batch(1, [b"bad"]))
+        log.damage(at, damage)
+        options = parse_read_options(
+            {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": "t"}
+        )
+        arrived: list[Fetched] = []
+
+        def read() -> None:
+            arrived.extend(read_ahead(options, OffsetRange("t", 0, 0, 2)))
+
+        with pytest.raises(CorruptBatchError, match=reason) as told:
+            await asyncio.to_thread(read)
+        assert told.value.base_offset == 1
+        first = next(column_chunks(arrived[0].records))
+        assert first.offsets.tolist() == [0]
+
+
+async def test_a_batch_that_only_says_that_it_lies_before_is_broken() -> None:
+    """Its last offset is not believed, and so it is not what the fetch brought that is wrong."""
+    async with ScriptedBroker({"t": 1}) as broker:
+        log = ScriptedLog(broker)
+        log.append(batch(0, [b"v"] * 5))
+        log.damage(23, (-7).to_bytes(4, "big", signed=True))
+        options = parse_read_options(
+            {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": "t"}
+        )
+        with pytest.raises(CorruptBatchError, match="CRC"):
+            await asyncio.to_thread(list, read_ahead(options, OffsetRange("t", 0, 0, 5)))
+
+
+@given(fetches())
+def test_the_next_offset_is_behind_the_last_whole_batch(data: bytes) -> None:
+    expected, position = 3, 0
+    while position + 61 <= len(data):
+        base, length = struct.unpack_from(">qi", data, position)
+        if position + 12 + length > len(data):
+            break
+        expected = max(expected, base + struct.unpack_from(">i", data, position + 23)[0] + 1)
+        position += 12 + length
+    if data and not position:
+        with pytest.raises(CorruptBatchError, match="at byte 0: the data ends inside a batch"):
+            next_offset(data, 3)
+    else:
+        assert next_offset(data, 3) == expected
+
+
+@given(st.binary(max_size=200))
+def test_noise_has_a_next_offset_or_is_a_corrupt_batch(data: bytes) -> None:
+    with suppress(CorruptBatchError):
+        assert next_offset(data, 7) >= 7
+
+
+@pytest.mark.parametrize("kind", HEADERS_OF_NONE)
+@pytest.mark.parametrize("kind_of_good", GOOD)
+def test_the_next_offset_does_not_look_behind_the_end(kind: str, kind_of_good: str) -> None:
+    data = GOOD[kind_of_good] + HEADERS_OF_NONE[kind]
+    assert next_offset(data, 0, 2) == 2
+    with pytest.raises(CorruptBatchError):
+        next_offset(data, 0, 3)

@@ -1,0 +1,103 @@
+"""Options carry the names of Spark's JVM connector; what is wrong is named, secrets are not."""
+
+from __future__ import annotations
+
+import pytest
+from kproto_pipeline.spark.offset_spec import EARLIEST, LATEST
+from kproto_pipeline.spark.read_options import OptionError, Selection, parse_read_options
+
+from kproto.client import ClientSettings
+
+GIVEN = {"kafka.bootstrap.servers": "localhost:9092", "subscribe": "flights"}
+
+
+def test_defaults_are_those_of_the_connector() -> None:
+    options = parse_read_options(GIVEN)
+    assert options.bootstrap_servers == "localhost:9092"
+    assert options.selection == Selection(topics=("flights",))
+    assert (options.starting, options.ending) == (EARLIEST, LATEST)
+    assert not options.include_headers
+    assert options.fail_on_data_loss
+    assert options.min_partitions is None
+
+
+@pytest.mark.parametrize(
+    ("servers", "read"),
+    [
+        ("localhost", "localhost:9092"),
+        ("a:1, b", "a:1,b:9092"),
+        ("[::1]:9093,[::2]", "[::1]:9093,[::2]:9092"),
+    ],
+)
+def test_addresses_are_read_as_the_client_reads_them(servers: str, read: str) -> None:
+    options = parse_read_options(GIVEN | {"kafka.bootstrap.servers": servers})
+    assert options.bootstrap_servers == read
+
+
+def test_clients_get_the_options_that_are_theirs() -> None:
+    given = GIVEN | {"kafka.client.id": "me", "kafka.request.timeout.ms": "7"}
+    assert parse_read_options(given).client_settings() == ClientSettings(
+        client_id="me", request_timeout_ms=7
+    )
+
+
+def test_names_are_taken_in_any_case() -> None:
+    options = parse_read_options(
+        {
+            "KAFKA.BOOTSTRAP.SERVERS": "a:1, b:2",
+            "assign": '{"t": [0, 2], "u": [1]}',
+            "startingoffsets": '{"t": {"0": 5, "2": -2}, "u": {"1": 0}}',
+            "includeheaders": "TRUE",
+            "minpartitions": "8",
+            "cloudevents": "true",
+        }
+    )
+    assert options.bootstrap_servers == "a:1,b:2"
+    assert options.selection.partitions == (("t", 0), ("t", 2), ("u", 1))
+    assert options.starting == {("t", 0): 5, ("t", 2): EARLIEST, ("u", 1): 0}
+    assert (options.include_headers, options.cloud_events) == (True, True)
+    assert options.min_partitions == 8
+
+
+@pytest.mark.parametrize(
+    ("changed", "what"),
+    [
+        ({"startingOfsets": "earliest"}, "option startingOfsets is not known"),
+        ({"kafka.sasl.jaas.config": "hunter2"}, "option kafka.sasl.jaas.config is not known"),
+        ({"startingTimestamp": "1"}, "option startingTimestamp is not supported"),
+        ({"maxoffsetspertrigger": "1"}, "option maxOffsetsPerTrigger is not supported"),
+        ({"kafka.bootstrap.servers": " , "}, "option kafka.bootstrap.servers: no bootstrap server"),
+        ({"kafka.bootstrap.servers": "h:99999"}, "kafka.bootstrap.servers: 'h:99999' is no addr"),
+        ({"kafka.bootstrap.servers": "a:1,::1:9092"}, r"'::1:9092' is no .* \[address\]:port"),
+        ({"subscribe": "a,,b"}, "option subscribe is 'a,,b'"),
+        ({"assign": '{"t": [0]}'}, "exactly one of the options .* given: subscribe, assign"),
+        ({"includeHeaders": "yes"}, "option includeHeaders is 'yes'; it must be true or false"),
+        ({"minPartitions": "0"}, "option minPartitions is '0'"),
+        ({"minPartitions": "²"}, "option minPartitions is '²'"),
+        ({"startingOffsets": "latest"}, "option startingOffsets cannot be 'latest'"),
+        ({"endingOffsets": "earliest"}, "option endingOffsets cannot be 'earliest'"),
+        ({"endingOffsets": '{"t": {"0": -2}}'}, "option endingOffsets: t-0 cannot be -2"),
+    ],
+)
+def test_a_wrong_option_is_named(changed: dict[str, str], what: str) -> None:
+    with pytest.raises(OptionError, match=what) as caught:
+        parse_read_options(GIVEN | changed)
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("assign", ["t", "{}", '{"t": 0}', '{"t": []}', '{"t": [-1]}', '["t"]'])
+def test_a_wrong_assignment_is_named(assign: str) -> None:
+    with pytest.raises(OptionError, match="option assign is"):
+        parse_read_options({"kafka.bootstrap.servers": "h:1", "assign": assign})
+
+
+def test_a_wrong_pattern_is_named() -> None:
+    with pytest.raises(OptionError, match=r"option subscribePattern: .* no regular expression"):
+        parse_read_options({"kafka.bootstrap.servers": "h:1", "subscribePattern": "("})
+
+
+def test_what_to_read_from_where_must_be_said() -> None:
+    with pytest.raises(OptionError, match=r"kafka\.bootstrap\.servers is missing"):
+        parse_read_options({"subscribe": "t"})
+    with pytest.raises(OptionError, match="given: none"):
+        parse_read_options({"kafka.bootstrap.servers": "h:1"})

@@ -1,0 +1,33 @@
+"""What can be imported from where, and what is not loaded before it is needed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+COLUMNS_ALONE = """
+import sys
+from kproto_pipeline.columns import arrow_batches, records_as_arrow
+loaded = [name for name in ("pyspark", "kproto.client") if name in sys.modules]
+assert not loaded, loaded
+"""
+
+FACE_ALONE = """
+import sys
+import kproto_pipeline
+assert not [name for name in sys.modules if name.startswith(("kproto_pipeline.", "kproto."))]
+"""
+
+
+def run(program: str) -> None:
+    """In an interpreter of its own, where nothing else has imported anything."""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_columns_are_there_without_spark_and_client() -> None:
+    run(COLUMNS_ALONE)
+
+
+def test_the_package_itself_loads_nothing() -> None:
+    run(FACE_ALONE)

@@ -1,0 +1,158 @@
+"""The example programs: they end quietly by Ctrl-C, say what is wrong, and proxies pass all on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from kproto import Client
+from kproto.broker import Broker
+from kproto.messages import MetadataRequest
+from tests.support.environment import ROOT
+
+PROXIES = ("proxy.py", "rewriting_proxy.py")
+TIMEOUT_S = 30
+
+proxies = pytest.mark.parametrize("name", PROXIES)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+@asynccontextmanager
+async def example(
+    name: str, *arguments: str, text: str = ""
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """An example as it is, or its `text`, while it runs; it is killed if it does not end."""
+    program = ("-c", text) if text else (str(ROOT / "examples" / name),)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-u",
+        *program,
+        *arguments,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        # As a user runs it: in development mode asyncio tells of each slow step.
+        env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONDEVMODE": ""},
+    )
+    try:
+        async with asyncio.timeout(TIMEOUT_S):
+            yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.communicate()
+
+
+async def listens(port: int) -> None:
+    """Wait until somebody listens there."""
+    while True:
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:
+            await asyncio.sleep(0.02)  # another process is not there to be asked
+        else:
+            writer.close()
+            await writer.wait_closed()
+            return
+
+
+@proxies
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "two addresses are wanted, not 0"),
+        (["localhost:9092"], "two addresses are wanted, not 1"),
+        (["a:1", "b:2", "c:3"], "two addresses are wanted, not 3"),
+        (["localhost", "localhost:9092"], "'localhost' is no address, as localhost:9092 is one"),
+        (["localhost:9092", "localhost:kafka"], "'localhost:kafka' is no address"),
+    ],
+)
+async def test_wrong_arguments_are_told(name: str, arguments: list[str], words: str) -> None:
+    async with example(name, *arguments) as process:
+        printed, told = await process.communicate()
+    assert (process.returncode, printed) == (1, b"")
+    assert told.decode().startswith(words)
+    assert f"python examples/{name} localhost:9092 localhost:19092" in told.decode()
+    assert "Traceback" not in told.decode()
+
+
+@proxies
+async def test_a_dead_target_is_told_at_once_and_later(name: str) -> None:
+    dead, port = free_port(), free_port()
+    for target, reason in ((dead, "nobody answers at 127.0.0.1:"), (99_999, "nobody answers at ")):
+        async with example(name, f"127.0.0.1:{port}", f"127.0.0.1:{target}") as process:
+            _, told = await process.communicate()
+        assert process.returncode == 1
+        assert told.decode().startswith(f"{reason}" if target == dead else reason)
+        assert told.count(b"\n") == 1, told.decode()
+    async with Broker() as broker:
+        async with example(name, broker.bootstrap, broker.bootstrap) as process:
+            _, told = await process.communicate()
+        assert told.startswith(b"cannot listen at 127.0.0.1:")
+        async with example(name, f"127.0.0.1:{port}", broker.bootstrap) as process:
+            await listens(port)
+            await broker.close()
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            assert await reader.read() == b""
+            writer.close()
+            assert process.stderr is not None
+            while b"Connect call failed" not in (line := await process.stderr.readline()):
+                assert line.startswith(b"connection given up: "), line
+
+
+@proxies
+async def test_an_interrupted_proxy_ends_quietly(name: str) -> None:
+    port = free_port()
+    async with (
+        Broker() as broker,
+        example(name, f"127.0.0.1:{port}", broker.bootstrap) as process,
+    ):
+        await listens(port)
+        _, idle = await asyncio.open_connection("127.0.0.1", port)
+        async with Client(f"127.0.0.1:{port}"):
+            process.send_signal(signal.SIGINT)
+            _, told = await process.communicate()
+        idle.close()
+        assert (process.returncode, told) == (0, b"")
+
+
+async def test_the_interrupted_first_program_ends_quietly() -> None:
+    text = (ROOT / "examples" / "first_client.py").read_text(encoding="utf-8")
+    async with Broker() as broker:
+        broker.create_topic("greetings", partitions=1)
+        mine = text.replace("localhost:9092", broker.bootstrap)
+        async with example("first_client.py", text=mine) as process:
+            assert process.stdout is not None
+            while b"good night" not in await process.stdout.readline():
+                pass
+            process.send_signal(signal.SIGINT)
+            _, told = await process.communicate()
+            assert (process.returncode, told) == (0, b"")
+
+
+async def test_a_client_stays_on_the_rewriting_proxy() -> None:
+    """The broker advertises itself; whatever names it names the proxy behind it."""
+    port = free_port()
+    async with (
+        Broker() as broker,
+        example("rewriting_proxy.py", f"127.0.0.1:{port}", broker.bootstrap),
+    ):
+        broker.create_topic("t", partitions=1)
+        await listens(port)
+        async with Client(f"127.0.0.1:{port}") as client:
+            answer = await client.request(MetadataRequest())
+            assert [(node.host, node.port) for node in answer.brokers] == [("127.0.0.1", port)]
+            async with client.producer(compression="gzip") as producer:
+                await producer.send_many("t", [b"one", b"two"])
+            values = [r.value async for r in client.consumer("t", stop_at_end=True)]
+            assert values == [b"one", b"two"]

@@ -1,0 +1,123 @@
+"""The clock that tests turn, beside the real one."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from kproto.clock import SYSTEM_CLOCK
+from kproto.testing.clock import ManualClock
+
+
+async def test_time_stands_still_until_it_is_turned() -> None:
+    clock = ManualClock(start_ms=1_000)
+    assert (clock.now_ms(), clock.monotonic()) == (1_000, 0.0)
+    await clock.advance(1_500)
+    assert (clock.now_ms(), clock.monotonic()) == (2_500, 1.5)
+
+
+def test_it_begins_at_the_time_of_the_machine() -> None:
+    before = SYSTEM_CLOCK.now_ms()
+    assert before <= ManualClock().now_ms() <= SYSTEM_CLOCK.now_ms()
+
+
+async def test_sleepers_wake_at_their_time_and_in_order() -> None:
+    clock = ManualClock(start_ms=0)
+    woken: list[tuple[str, int]] = []
+
+    async def sleeper(name: str, seconds: float) -> None:
+        await clock.sleep(seconds)
+        woken.append((name, clock.now_ms()))
+
+    async with asyncio.TaskGroup() as tasks:
+        for name, seconds in (("late", 3.0), ("early", 1.0), ("also early", 1.0), ("now", 0.0)):
+            tasks.create_task(sleeper(name, seconds))
+        await asyncio.sleep(0)
+        assert clock.next_timer_ms == 1_000
+        await clock.advance(999)
+        assert woken == [("now", 0)]
+        await clock.advance(10_000)
+    assert woken == [("now", 0), ("early", 1_000), ("also early", 1_000), ("late", 3_000)]
+    assert clock.next_timer_ms is None
+
+
+async def test_what_a_timer_sets_is_due_within_the_same_turn_of_the_hands() -> None:
+    clock = ManualClock(start_ms=0)
+    seen: list[int] = []
+
+    async def again() -> None:
+        for _ in range(3):
+            await clock.sleep(1)
+            seen.append(clock.now_ms())
+
+    task = asyncio.create_task(again())
+    await asyncio.sleep(0)
+    await clock.advance(3_000)
+    await task
+    assert seen == [1_000, 2_000, 3_000]
+
+
+async def test_a_sleeper_can_be_cancelled() -> None:
+    clock = ManualClock()
+    task = asyncio.create_task(clock.sleep(1))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert clock.next_timer_ms is None
+
+
+async def test_a_timeout_ends_the_body_when_the_clock_says_so() -> None:
+    clock = ManualClock()
+
+    async def body() -> None:
+        async with clock.timeout(2):
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(body())
+    await asyncio.sleep(0)
+    await clock.advance(1_999)
+    assert not task.done()
+    await clock.advance(1)
+    with pytest.raises(TimeoutError):
+        await task
+
+
+async def test_a_body_that_is_done_in_time_leaves_no_timer() -> None:
+    clock = ManualClock()
+    seen: list[float | None] = []
+    async with clock.timeout(2):
+        seen.append(clock.next_timer_ms)
+    seen.append(clock.next_timer_ms)
+    assert seen == [2_000, None]
+    await clock.advance(5_000)
+
+
+async def test_a_cancelled_body_stays_cancelled() -> None:
+    clock = ManualClock()
+
+    async def body() -> None:
+        async with clock.timeout(2):
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(body())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_the_clock_of_the_machine() -> None:
+    before, begun = time.time_ns() // 1_000_000, time.monotonic()
+    assert before <= SYSTEM_CLOCK.now_ms()
+    assert begun <= SYSTEM_CLOCK.monotonic()
+    called = asyncio.Event()
+    SYSTEM_CLOCK.call_later(0.001, called.set)
+    await called.wait()
+    SYSTEM_CLOCK.call_later(60, called.set).cancel()
+    await SYSTEM_CLOCK.sleep(0)
+    with pytest.raises(TimeoutError):
+        async with SYSTEM_CLOCK.timeout(0.001):
+            await asyncio.Event().wait()

@@ -1,0 +1,140 @@
+"""What it costs to say where 10 MB of bytes are broken, beside reading 10 MB that are not.
+
+    python -m tools.bench.explanations [--rounds N] [--bytes N]
+
+Each message holds the smallest elements that its arrays can have, which make the most objects of a
+byte, and one byte stands behind its end: all is read before that shows. The columns are a decode,
+the decode that fails, explanation included, and the explanation by itself; then the most memory
+that was in use during the first two. The processor time of the fastest round counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import tracemalloc
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kproto.messages import (
+    AlterClientQuotasResponse,
+    MetadataResponse,
+    ProduceRequest,
+)
+from kproto.messages.alter_client_quotas_response import EntityData, EntryData
+from kproto.messages.metadata_response import MetadataResponsePartition, MetadataResponseTopic
+from kproto.messages.produce_request import PartitionProduceData, TopicProduceData
+from kproto.schema.explain import explain_decode
+from kproto.wire.errors import DecodeError
+from kproto.wire.limits import MAX_ARRAY_ELEMENTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kproto.messages.base import Message
+
+#: How often the time of a decode an explanation may take.
+WANTED: Final = 2.0
+
+
+class Case(NamedTuple):
+    """A message of so many of its smallest elements, at a version."""
+
+    name: str
+    of: Callable[[int], Message]
+    version: int
+
+
+def _produce(count: int) -> Message:
+    parts = TopicProduceData(partition_data=_many(PartitionProduceData(), count))
+    return ProduceRequest(topic_data=[parts] * (1 + count // MAX_ARRAY_ELEMENTS))
+
+
+def _metadata(count: int) -> Message:
+    topic = MetadataResponseTopic(partitions=_many(MetadataResponsePartition(), count))
+    return MetadataResponse(topics=[topic])
+
+
+def _quotas(count: int) -> Message:
+    entry = EntryData(entity=_many(EntityData(), count))
+    return AlterClientQuotasResponse(entries=[entry] * (1 + count // MAX_ARRAY_ELEMENTS))
+
+
+def _many(element: Any, count: int) -> list[Any]:
+    """One element many times; an array takes a million at most."""
+    return [element] * min(count, MAX_ARRAY_ELEMENTS)
+
+
+CASES: Final = (
+    Case("Produce request", _produce, 13),
+    Case("Metadata response", _metadata, 12),
+    Case("AlterClientQuotas response", _quotas, 0),
+)
+
+
+def sized(case: Case, size: int) -> bytes:
+    """The bytes of about `size` of the case."""
+    ten = len(case.of(1010).encode(case.version)) - len(case.of(1000).encode(case.version))
+    return case.of(10 * size // ten).encode(case.version)
+
+
+def fastest(call: Callable[[], object], rounds: int) -> float:
+    """Seconds of processor time."""
+    times = []
+    for _ in range(rounds):
+        started = time.process_time()
+        call()
+        times.append(time.process_time() - started)
+    return min(times)
+
+
+def peak(call: Callable[[], object]) -> float:
+    """The most memory in use, in MB."""
+    tracemalloc.start()
+    call()
+    taken = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return taken / 1e6
+
+
+def main() -> int:
+    """Print a line for each case; 1 when an explanation takes longer than it may."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--bytes", type=int, default=10_000_000)
+    arguments = parser.parse_args()
+    print(f"{'case':28} {'MB':>5} {'decode s':>9} {'failing s':>9} {'explain s':>9} "
+          f"{'ratio':>6} {'MB':>7} {'failing MB':>10}")  # fmt: skip
+    reached = True
+    for case in CASES:
+        data = sized(case, arguments.bytes)
+        broken, version = data + b"\x00", case.version
+        cls = type(case.of(0))
+        spec = cls._definition()
+
+        def read(cls: type[Message] = cls, data: bytes = data, version: int = version) -> object:
+            return cls.decode(data, version)
+
+        def fail(cls: type[Message] = cls, broken: bytes = broken, version: int = version) -> None:
+            try:
+                cls.decode(broken, version)
+            except DecodeError:
+                return
+            raise AssertionError("what stands behind the end was not seen")
+
+        def explain(spec: Any = spec, broken: bytes = broken, version: int = version) -> object:
+            return explain_decode(spec, version, broken)
+
+        seconds = [fastest(call, arguments.rounds) for call in (read, fail, explain)]
+        ratio = seconds[2] / seconds[0]
+        reached = reached and ratio <= WANTED
+        print(
+            f"{f'{case.name} v{version}':28} {len(data) / 1e6:5.1f} {seconds[0]:9.2f} "
+            f"{seconds[1]:9.2f} {seconds[2]:9.2f} {ratio:6.2f} {peak(read):7.1f} {peak(fail):10.1f}"
+            f"{'' if ratio <= WANTED else '  above'}",
+            flush=True,
+        )
+    return 0 if reached else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
