@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import Callable
-from functools import partial
 
 from kproto import KprotoError
 from kproto.protocol.connection import PendingRequests, ServerConnection
@@ -47,7 +46,7 @@ async def serve(
         response = pending.match(frame)
         print(f"<- {response.name} v{response.version}, {response.size} bytes", flush=True)
 
-    with contextlib.closing(to_client), contextlib.suppress(asyncio.CancelledError):
+    with contextlib.closing(to_client):
         try:
             broker, to_broker = await asyncio.open_connection(*target)
             with contextlib.closing(to_broker):
@@ -71,12 +70,20 @@ async def main(listen: Address, target: Address) -> None:
         broker.close()
     except (OSError, OverflowError) as error:
         sys.exit(f"nobody answers at {target[0]}:{target[1]}, the second address: {error}")
-    try:
-        server = await asyncio.start_server(partial(serve, target), *listen)
-    except (OSError, OverflowError) as error:
-        sys.exit(f"cannot listen at {listen[0]}:{listen[1]}, the first address: {error}")
-    async with server:
-        await server.serve_forever()
+    async with asyncio.TaskGroup() as clients:
+
+        def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            if server.is_serving():
+                clients.create_task(serve(target, reader, writer))
+            else:
+                writer.close()
+
+        try:
+            server = await asyncio.start_server(accept, *listen)
+        except (OSError, OverflowError) as error:
+            sys.exit(f"cannot listen at {listen[0]}:{listen[1]}, the first address: {error}")
+        with contextlib.closing(server):
+            await asyncio.Event().wait()
 
 
 if __name__ == "__main__":

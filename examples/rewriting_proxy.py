@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from kproto import KprotoError
@@ -55,7 +54,7 @@ async def serve(
         name_proxy(response.message, proxy)
         return response.to_frame()
 
-    with contextlib.closing(to_client), contextlib.suppress(asyncio.CancelledError):
+    with contextlib.closing(to_client):
         try:
             broker, to_broker = await asyncio.open_connection(*target)
             with contextlib.closing(to_broker):
@@ -79,12 +78,20 @@ async def main(proxy: Address, target: Address) -> None:
         broker.close()
     except (OSError, OverflowError) as error:
         sys.exit(f"nobody answers at {target[0]}:{target[1]}, the second address: {error}")
-    try:
-        server = await asyncio.start_server(partial(serve, proxy, target), *proxy)
-    except (OSError, OverflowError) as error:
-        sys.exit(f"cannot listen at {proxy[0]}:{proxy[1]}, the first address: {error}")
-    async with server:
-        await server.serve_forever()
+    async with asyncio.TaskGroup() as clients:
+
+        def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            if server.is_serving():
+                clients.create_task(serve(proxy, target, reader, writer))
+            else:
+                writer.close()
+
+        try:
+            server = await asyncio.start_server(accept, *proxy)
+        except (OSError, OverflowError) as error:
+            sys.exit(f"cannot listen at {proxy[0]}:{proxy[1]}, the first address: {error}")
+        with contextlib.closing(server):
+            await asyncio.Event().wait()
 
 
 if __name__ == "__main__":

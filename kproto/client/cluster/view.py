@@ -328,14 +328,23 @@ class ClusterView:
         """Wait until the clock shows `moment`, in seconds."""
         await self.clock.sleep(moment - self.clock.monotonic())
 
-    async def retrying(self, operation: Callable[[], Awaitable[T]], *, responses: bool = True) -> T:
+    async def retrying(
+        self,
+        operation: Callable[[], Awaitable[T]],
+        *,
+        responses: bool = True,
+        begun: float | None = None,
+    ) -> T:
         """Run `operation` again after errors that time mends, up to `delivery_timeout_ms`.
+
+        The time runs from `begun` on, in seconds of the clock; without it from now.
 
         They are lost connections, time-outs and, with `responses`, the error codes that Kafka
         calls retriable; anything else is raised at once. An attempt that takes longer than what is
         left of the time is given up: raises the last error, or RequestTimeoutError.
         """
-        attempts = Attempts(self.settings, begun=self.clock.monotonic())
+        begun = self.clock.monotonic() if begun is None else begun
+        attempts = Attempts(self.settings, begun=begun)
         while True:
             try:
                 return await self._within(attempts, operation())

@@ -375,31 +375,20 @@ class Producer:
         """
         if not isinstance(topic, str):
             raise EncodeError(f"{topic!r} is no name of a topic")
-        limit_ms = self._view.settings.delivery_timeout_ms
-        try:
-            async with self._view.clock.timeout(limit_ms / 1000):
-                return await self._in_turn(topic, partition)
-        except TimeoutError as error:
-            if isinstance(error, KprotoError):
-                raise
-            raise RequestTimeoutError(
-                f"there was no room for it within {limit_ms} ms (delivery_timeout_ms, buffer_bytes)"
-            ) from None
-
-    async def _in_turn(self, topic: str, partition: int | None) -> _WayIn:
+        begun = self._view.clock.monotonic()
         ticket: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         queue = self._gates.setdefault(topic, deque())
         queue.append(ticket)
         try:
             self._raise_if_closed()
             # A broker that is away for a moment is no reason to fail: it is none for a batch.
-            info = await self._view.retrying(lambda: self._view.topic(topic), responses=False)
+            info = await self._view.retrying(
+                lambda: self._view.topic(topic), responses=False, begun=begun
+            )
             if partition is not None and partition not in info.partitions:
                 # Partitions may have been added.
-                await self._view.retrying(lambda: self._view.refresh([topic]))
-            if queue[0] is not ticket:
-                await ticket
-            await self._until_below(self._buffer_bytes)
+                await self._view.retrying(lambda: self._view.refresh([topic]), begun=begun)
+            await self._until_room(queue, ticket, begun)
             # What came in the meantime is as good, and a topic that is gone is told by its batch.
             self._view.cluster.topics.setdefault(topic, info)
             return self._way_in(topic)
@@ -409,6 +398,21 @@ class Producer:
                 del self._gates[topic]
             elif not queue[0].done():
                 queue[0].set_result(None)
+
+    async def _until_room(
+        self, queue: deque[asyncio.Future[None]], ticket: asyncio.Future[None], begun: float
+    ) -> None:
+        limit_ms = self._view.settings.delivery_timeout_ms
+        left = begun + limit_ms / 1000 - self._view.clock.monotonic()
+        try:
+            async with self._view.clock.timeout(max(0.0, left)):
+                if queue[0] is not ticket:
+                    await ticket
+                await self._until_below(self._buffer_bytes)
+        except TimeoutError:
+            raise RequestTimeoutError(
+                f"there was no room for it within {limit_ms} ms (delivery_timeout_ms, buffer_bytes)"
+            ) from None
 
     async def _until_below(self, size: int) -> None:
         """Wait until no more than `size` bytes are buffered; nothing lingers meanwhile."""

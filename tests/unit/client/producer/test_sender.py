@@ -465,7 +465,7 @@ async def test_a_close_in_the_midst_of_many_gives_the_others_back() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         Stored(broker)
         producer = client.producer(buffer_bytes=500)
-        sending = asyncio.create_task(producer.send_many("t", [b"%d" % at for at in range(100)]))
+        sending = asyncio.create_task(producer.send_many("t", [b"%d" % at for at in range(10_000)]))
         await broker.until(lambda: broker.count(ProduceRequest) >= 1)
         await producer.close()
         with pytest.raises(DeliveryError, match="the producer is closed") as told:
@@ -541,10 +541,12 @@ async def test_an_exception_in_the_block_is_not_hidden_behind_a_long_flush() -> 
             async with client.producer() as producer:
                 await producer.enqueue("t", b"lost")
                 await broker.until(lambda: broker.count(ProduceRequest) == 1)
+                left.set()
                 raise RuntimeError("of the block")
 
+        left = asyncio.Event()
         running = asyncio.create_task(block())
-        await broker.until(lambda: broker.count(ProduceRequest) == 1)
+        await left.wait()
         await clock.advance(QUICK.error_flush_ms)
         with pytest.raises(RuntimeError, match="of the block") as told:
             await running
