@@ -13,7 +13,7 @@ from .magic2.encoding import BatchBuilder, encode_batch, encode_batches
 from .magic2.record_batch import RecordBatch, restamp
 from .new_record import MAX_BATCH_BYTES, NewRecord
 from .record import Header, Record
-from .walk import read_batches, read_records
+from .walk import checked_next_offset, read_batches, read_records
 
 __all__ = [
     "CODECS",
@@ -31,6 +31,7 @@ __all__ = [
     "NewRecord",
     "Record",
     "RecordBatch",
+    "checked_next_offset",
     "codec_for_id",
     "codec_for_name",
     "crc32c",

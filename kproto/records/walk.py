@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from .record import Record
 
-__all__ = ["read_batches", "read_records"]
+__all__ = ["checked_next_offset", "read_batches", "read_records"]
 
 
 def read_batches(
@@ -72,6 +72,25 @@ def read_batches(
                 base_offset=base_offset,
             )
         return
+
+
+def checked_next_offset(batch: RecordBatch, before: int | None) -> int:
+    """The offset behind `batch`, for the next call; `before` is that behind the batch before it.
+
+    No checksum covers the offset at which a batch begins: a log that was damaged, or a broker that
+    sends a batch twice, shows here alone. Of a message set, an entry's own offset is all that is
+    known: that of its last message. Raises CorruptBatchError for a batch that begins before
+    `before`.
+    """
+    if before is not None and batch.base_offset < before:
+        batch.check()  # A wrong checksum says more.
+        raise CorruptBatchError(
+            f"offsets do not rise: the batch holds {batch.base_offset} to {batch.last_offset}, and "
+            f"the one before it ends at {before - 1}",
+            offset=batch.position,
+            base_offset=batch.base_offset,
+        )
+    return batch.next_offset
 
 
 def read_records(

@@ -73,6 +73,11 @@ class Producer:
                 f"max_in_flight is {max_in_flight}; with idempotence it is {REMEMBERED_BATCHES} at "
                 "the most, as brokers remember no more batches of a producer"
             )
+        if linger_ms >= view.settings.delivery_timeout_ms:
+            raise ConfigurationError(
+                f"linger_ms is {linger_ms}: records would be given up before they are sent; it "
+                f"must be below delivery_timeout_ms, which is {view.settings.delivery_timeout_ms}"
+            )
         codec = codec_for_name(compression)
         codec.compress(b"", codec.default_level)  # a missing package is told now, not by a send
         self._view = view

@@ -15,6 +15,7 @@ from kproto.records import (
     LegacyBatch,
     Record,
     RecordBatch,
+    checked_next_offset,
     codec_for_id,
     read_batches,
 )
@@ -24,7 +25,6 @@ from kproto.records.magic2.batch_header import HEADER_BYTES, MIN_RECORD_BYTES
 from kproto.wire.errors import CorruptBatchError, MissingCodecError
 
 from .arena import Arena
-from .batch_order import checked_next_offset
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence

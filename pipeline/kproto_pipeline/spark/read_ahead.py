@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kproto.client import Client, FetchedPartition
 from kproto.protocol.error_codes import code_of
-from kproto.records import read_batches
+from kproto.records import checked_next_offset, read_batches
 from kproto.wire.errors import (
     BrokerResponseError,
     CorruptBatchError,
@@ -26,7 +26,6 @@ from kproto.wire.errors import (
     RequestTimeoutError,
 )
 
-from ..columns.batch_order import checked_next_offset
 from .offset_ranges import DataLossError
 
 if TYPE_CHECKING:

@@ -563,6 +563,7 @@ async def test_an_exception_in_the_block_is_not_hidden_behind_a_long_flush() -> 
         {"max_in_flight": 0},
         {"max_in_flight": 6},
         {"max_in_flight": 0, "idempotent": False},
+        {"linger_ms": ClientSettings().delivery_timeout_ms},
     ],
     ids=str,
 )
