@@ -258,6 +258,8 @@ async def test_a_broker_that_is_killed_meanwhile(start_kafka: StartKafka) -> Non
     sent = [b"%05d" % at for at in range(3000)]
     async with kproto.Client(node.bootstrap) as client:
         await client.create_topics(kproto.NewTopic("t", 1, 1))
+        found: list[bytes | None] = []
+        some = asyncio.Event()
 
         async def send() -> None:
             async with client.producer() as producer:
@@ -266,15 +268,15 @@ async def test_a_broker_that_is_killed_meanwhile(start_kafka: StartKafka) -> Non
                     await asyncio.sleep(0.02)
 
         async def receive() -> list[bytes | None]:
-            found: list[bytes | None] = []
             async for record in client.consumer("t", max_wait_ms=100):
                 found.append(record.value)
+                some.set()
                 if len(found) == len(sent):
                     break
             return found
 
         async def restart() -> None:
-            await asyncio.sleep(0.2)
+            await some.wait()
             await asyncio.to_thread(node.kill)
             await asyncio.to_thread(node.start)
 

@@ -74,6 +74,16 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
+async def stalls(broker: Broker) -> None:
+    """Wait until a client of the broker takes no more: the sockets' buffers are full."""
+    waited = 0
+    async with asyncio.timeout(20):
+        while waited < 20:  # what the kernel still takes may come in between
+            await asyncio.sleep(0.002)
+            writable = all(session._writable.is_set() for session in broker._node._sessions)
+            waited = 0 if writable else waited + 1
+
+
 def closes(connection: RawConnection) -> bool:
     try:
         connection.receive_frame()
@@ -351,7 +361,7 @@ async def test_reading_stops_while_too_much_is_queued() -> None:
         produce = frame(encode_request_header(ProduceRequest, 9, 6, None), request.encode(9))
         count = 3_000  # 27 MB: more than the sockets' buffers take
         writer.write(produce * count)
-        await asyncio.sleep(0.1)
+        await until(lambda: any(not session._reading for session in broker._node._sessions))
         assert writer.transport.get_write_buffer_size() > 0, "the broker does not read on"
         assert broker.end_offset("t") == 0
         await clock.advance(200)
@@ -398,10 +408,7 @@ async def test_small_requests_with_large_answers_wait_for_their_client_too() -> 
         header = encode_request_header(MetadataRequest, 1, 5, None)
         request = frame(header, MetadataRequest(topics=None).encode(1))
         writer.write(request * 2_000)
-        before = -1
-        while answered > before:  # until the broker waits
-            before = answered
-            await asyncio.sleep(0.05)
+        await stalls(broker)
         assert 0 < answered < 1_000
         writer.close()
         reader.feed_eof()
@@ -428,11 +435,8 @@ async def test_work_stops_while_a_client_does_not_take_its_answers() -> None:
     seen: list[int] = []
     async with Broker(BrokerSettings(max_unsent_bytes=50_000)) as broker:
         with await slow_client(broker, seen):
-            await asyncio.sleep(0.3)
-            stalled = len(seen)
-            assert 0 < stalled < 50, "45 MB of answers are not piled up in memory"
-            await asyncio.sleep(0.1)
-            assert len(seen) == stalled
+            await stalls(broker)
+            assert 0 < len(seen) < 50, "45 MB of answers are not piled up in memory"
 
 
 async def test_a_client_that_takes_nothing_is_idle_too() -> None:
@@ -440,11 +444,7 @@ async def test_a_client_that_takes_nothing_is_idle_too() -> None:
     clock = ManualClock(TIMESTAMP)
     async with Broker(BrokerSettings(max_unsent_bytes=50_000), clock=clock) as broker:
         with await slow_client(broker, seen):
-            await until(lambda: bool(seen) and broker.connections == 1)
-            before = 0
-            while before < len(seen):  # until the sockets' buffers are full
-                before = len(seen)
-                await asyncio.sleep(0.1)
+            await stalls(broker)
             await clock.advance(599_999)
             assert broker.connections == 1
             await clock.advance(1)

@@ -33,6 +33,7 @@ from kproto.messages import (
 from kproto.messages.find_coordinator_response import Coordinator
 from kproto.messages.metadata_response import MetadataResponseBroker, MetadataResponsePartition
 from kproto.protocol.connection import ReceivedRequest
+from kproto.testing.clock import ManualClock
 from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, api_versions, quick
 from tests.unit.client.scripted_log import ScriptedLog, batch
 
@@ -88,9 +89,9 @@ async def test_connections_are_shared_and_opened_once() -> None:
 
 async def test_a_lost_connection_is_opened_again() -> None:
     async with ScriptedBroker() as broker, Client(broker.bootstrap) as client:
+        connection = await client.connection()
         broker.hang_up()
-        await broker.until(lambda: not broker.writers)
-        await asyncio.sleep(0.01)
+        await broker.until(lambda: not connection.usable)
         await client.request(MetadataRequest(topics=[]))
         assert broker.connections == 2
 
@@ -203,9 +204,16 @@ async def test_a_topic_is_asked_for_once_and_kept() -> None:
 
 async def test_metadata_grows_old() -> None:
     settings = ClientSettings(metadata_max_age_ms=20)
-    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, settings) as client:
+    clock = ManualClock()
+    async with (
+        ScriptedBroker({"t": 1}) as broker,
+        Client(broker.bootstrap, settings, clock=clock) as client,
+    ):
         await client.topic("t")
-        await asyncio.sleep(0.03)
+        await clock.advance(19)
+        await client.topic("t")
+        assert broker.count(MetadataRequest) == 2
+        await clock.advance(1)
         await client.topic("t")
         assert broker.count(MetadataRequest) == 3
 
@@ -242,8 +250,9 @@ async def test_metadata_of_old_brokers(highest: int) -> None:
 
 async def test_a_topic_that_appears_a_little_later() -> None:
     async with ScriptedBroker() as broker, Client(broker.bootstrap, QUICK) as client:
+        asked = broker.count(MetadataRequest)
         asking = asyncio.create_task(client.topic("t"))
-        await asyncio.sleep(0.01)
+        await broker.until(lambda: broker.count(MetadataRequest) > asked)
         broker.topics["t"] = 1
         assert (await asking).name == "t"
 
@@ -307,8 +316,9 @@ async def test_a_leader_is_waited_for(leader: int) -> None:
         assert await client.leader("t", 0) == 0, "another partition's leader is no concern"
         with pytest.raises(BrokerResponseError, match=r"LEADER_NOT_AVAILABLE .* 50 ms"):
             await client.leader("t", 1)
+        asked = broker.count(MetadataRequest)
         asking = asyncio.create_task(client.leader("t", 1))
-        await asyncio.sleep(0.01)
+        await broker.until(lambda: broker.count(MetadataRequest) > asked)
         leaders.append(0)
         assert await asking == 0
 

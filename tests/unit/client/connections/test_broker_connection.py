@@ -442,7 +442,8 @@ async def test_a_cancelled_request_leaves_the_others_alone() -> None:
         broker.answers[MetadataRequest] = answer
         first = asyncio.create_task(connection.request(MetadataRequest()))
         second = asyncio.create_task(connection.request(MetadataRequest()))
-        await asyncio.sleep(0.02)
+        await broker.until(lambda: broker.count(MetadataRequest) == 1)
+        await broker.until(lambda: len(connection._waiting) == 2)
         first.cancel()
         release.set()
         assert (await second).cluster_id == "2"
@@ -464,7 +465,7 @@ async def test_closing_tells_who_waits_and_is_complete() -> None:
     async with ScriptedBroker() as broker, connected(broker) as connection:
         broker.answers[MetadataRequest] = lambda asked: None
         asking = asyncio.create_task(connection.request(MetadataRequest()))
-        await asyncio.sleep(0.02)
+        await broker.until(lambda: broker.count(MetadataRequest) == 1)
         await connection.close()
         with pytest.raises(BrokerConnectionError, match="the connection was closed"):
             await asking

@@ -356,8 +356,9 @@ async def test_a_send_that_looks_for_its_topic_while_the_producer_is_closed() ->
 
         producer = client.producer()
         broker.answers[MetadataRequest] = metadata
+        asked = broker.count(MetadataRequest)
         sending = asyncio.create_task(producer.send("t", b"late"))
-        await asyncio.sleep(0.01)
+        await broker.until(lambda: broker.count(MetadataRequest) > asked)
         await producer.close()
         release.set()
         with pytest.raises(ConfigurationError, match="the producer is closed"):
@@ -397,8 +398,7 @@ async def test_flush_waits_for_what_was_given_and_not_for_what_comes() -> None:
         broker.answers[ProduceRequest] = answer
         producer = client.producer()
         first = asyncio.create_task(producer.send("t", b"1", partition=0))
-        await broker.until(lambda: broker.count(MetadataRequest) > 1)
-        await asyncio.sleep(0.01)
+        await broker.until(lambda: first.done() or bool(producer._accumulator.unsettled))
         await producer.flush()
         assert first.done()
         hold = True
@@ -408,7 +408,7 @@ async def test_flush_waits_for_what_was_given_and_not_for_what_comes() -> None:
         assert not second.done()
         second.cancel()
         closing = asyncio.create_task(producer.close())
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0)
         closing.cancel()
         await asyncio.gather(second, closing, return_exceptions=True)
 
