@@ -14,13 +14,16 @@ CHECKED := $(wildcard kproto codegen/kproto_codegen cloudevents/kproto_cloudeven
 GENERATED := kproto/messages kproto/schema kproto/protocol/error_table.py
 # Tests that need nothing but Python.
 QUICK := not kafka and not peers and not pulsar and not reference and not spark and not slow
+# Tests that share servers, or a file, stay in one process; servers first, as they take longest.
+PARALLEL := PYTHONDEVMODE=1 $(BIN)/python -m pytest --numprocesses auto \
+	--dist loadgroup --no-loadscope-reorder
 VERSION ?= 4.4.0
 PORT ?= 9092
 ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test quick deep conformance lint types imports regen bench peers kafka-start \
+.PHONY: help setup demo test exhaustive test-all quick deep conformance lint types imports regen bench peers kafka-start \
 	kafka-stop lock clean distclean
 
 help: ## list the targets
@@ -44,8 +47,13 @@ demo: $(STAMP) ## publish the real flights, run the Spark job, show what came ou
 	@JAVA_HOME="$$($(BIN)/python -m tools.setup.java)" && export JAVA_HOME \
 		&& PYSPARK_PYTHON="$(abspath $(BIN)/python)" $(BIN)/python -m kproto_pipeline.demo $(ARGS)
 
-test: $(STAMP) ## run every test: unit, real Kafka, peers, Spark
-	$(BIN)/python -X dev -m pytest $(ARGS)
+test: $(STAMP) ## run the tests: unit, real Kafka, peers, Spark; all but the exhaustive
+	$(PARALLEL) -m "not exhaustive" $(ARGS)
+
+exhaustive: $(STAMP) ## run what make test leaves out: all pairs, a million mutations, older brokers
+	$(PARALLEL) -m exhaustive $(ARGS)
+
+test-all: test exhaustive ## run every test
 
 quick: $(STAMP) ## run the tests that need no broker, no Java, no peers, no Spark and little time
 	PYTHONDEVMODE=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal \

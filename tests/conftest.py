@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.availability import report_missing
+from tests.support.selection import keep_together, mark_older_releases
 
 pytest_plugins = [
     "tests.support.brokers",
@@ -34,8 +35,11 @@ settings.register_profile("deep", settings.get_profile("dev"), max_examples=5_00
 settings.load_profile(EVERYDAY)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give every Spark test its environment before any other fixture starts a JVM."""
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Give every Spark test its environment before any other fixture starts a JVM; mark the rest."""
+    mark_older_releases(items)
+    keep_together(items, config.rootpath)
     for item in items:
         if item.get_closest_marker("spark") and isinstance(item, pytest.Function):
             item.fixturenames.insert(0, "spark_environment")

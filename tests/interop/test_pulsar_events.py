@@ -44,6 +44,7 @@ def test_events_through_the_message_builder(peers_python: Path) -> None:
 
 
 @pytest.mark.pulsar
+@pytest.mark.exhaustive
 def test_events_through_a_real_broker(peers_python: Path) -> None:
     url = os.environ.get("KPROTO_PULSAR")
     if url:

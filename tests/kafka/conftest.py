@@ -17,6 +17,7 @@ LONGEST_S = 120.0
 """For a test that starts brokers of its own and kills them, on a busy machine."""
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark each test that needs a real broker, and let none wait for ever."""
     mine = [item for item in items if item.path.is_relative_to(HERE)]

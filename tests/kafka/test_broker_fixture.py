@@ -73,6 +73,7 @@ def test_a_node_comes_back_after_a_crash_at_the_same_address(start_kafka: StartK
     assert answers_api_versions("127.0.0.1", node.ports.broker, 5.0)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("kafka_jars")
 def test_a_node_ends_with_the_process_that_started_it() -> None:
     program = (
@@ -96,6 +97,7 @@ def test_a_node_ends_with_the_process_that_started_it() -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("kafka_jars")
 def test_a_detached_node_is_found_and_stopped_from_another_process() -> None:
     def command(*arguments: str) -> str:

@@ -251,6 +251,7 @@ async def test_a_client_closed_with_records_under_way(bootstrap: str, topic: str
 
 @pytest.mark.kafka
 @pytest.mark.slow
+@pytest.mark.exhaustive
 async def test_a_broker_that_is_killed_meanwhile(start_kafka: StartKafka) -> None:
     """Every record is stored once and in order, and read once and in order, through a restart."""
     # A short session, else the controller holds the dead node's place for nine seconds.

@@ -9,7 +9,7 @@ from tools.reference.conformance import PATH, render
 from tools.reference.findings import FuzzResult
 from tools.reference.pairs import Pair
 
-pytestmark = [pytest.mark.reference, pytest.mark.slow]
+pytestmark = [pytest.mark.reference, pytest.mark.slow, pytest.mark.exhaustive]
 
 
 def test_the_committed_page_says_what_the_runs_found(

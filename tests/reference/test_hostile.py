@@ -32,6 +32,7 @@ DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "hostile-bytes.md"
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_both_take_mutated_encodings_or_both_refuse_them(fuzzed: FuzzResult) -> None:
     print(fuzz_table(fuzzed))
     assert [str(disagreement) for disagreement in fuzzed.disagreements] == []
@@ -40,6 +41,7 @@ def test_both_take_mutated_encodings_or_both_refuse_them(fuzzed: FuzzResult) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_every_agreement_and_every_deviation_was_met(fuzzed: FuzzResult) -> None:
     """A row that no mutation meets would be a claim without a proof."""
     assert {case for case, count in fuzzed.cases.items() if count} == {*Agreement, *Deviation}

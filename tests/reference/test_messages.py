@@ -35,6 +35,7 @@ def pair_of(release: str, name: str, version: int) -> Pair:
     return found[0]
 
 
+@pytest.mark.exhaustive
 def test_all_messages_of_both_releases_are_the_same_in_bytes_and_json(
     compared: dict[Pair, Compared],
 ) -> None:
@@ -42,6 +43,7 @@ def test_all_messages_of_both_releases_are_the_same_in_bytes_and_json(
     assert [str(difference) for difference in unexpected(compared)] == []
 
 
+@pytest.mark.exhaustive
 def test_every_message_and_version_of_the_union_was_compared(
     compared: dict[Pair, Compared],
 ) -> None:
@@ -51,6 +53,7 @@ def test_every_message_and_version_of_the_union_was_compared(
     assert {pair.release for pair in compared} == set(RELEASES)
 
 
+@pytest.mark.exhaustive
 def test_at_least_fifty_instances_of_each_were_compared(compared: dict[Pair, Compared]) -> None:
     few: dict[str, dict[int, int]] = {}
     for pair, found in compared.items():
@@ -59,6 +62,7 @@ def test_at_least_fifty_instances_of_each_were_compared(compared: dict[Pair, Com
     assert few == FEW_VALUES
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("release", "name", "version"), DIFFERENT)
 def test_bytes_that_are_said_to_differ_do(
     compared: dict[Pair, Compared], release: str, name: str, version: int

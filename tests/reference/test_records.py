@@ -177,6 +177,7 @@ MUTATIONS = 3000
 SEED = 20_260_101
 
 
+@pytest.mark.exhaustive
 @forms
 def test_java_and_we_agree_on_mutated_batches(
     kafka_classes: Reference, magic: int, codec: str

@@ -20,6 +20,7 @@ def modules_in(folder: Path, suffix: str) -> set[tuple[Path, str]]:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_record_modules_pass_their_tests_when_compiled() -> None:
     missing = compiled.what_is_missing()
     if missing:

@@ -18,7 +18,7 @@ from tools.setup.maven import MavenError, fetch_jar
 
 from ..samples import ROOT, SCHEMAS
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.exhaustive]
 
 OLD_JARS = ROOT / ".cache" / "kafka" / "old-clients"
 
