@@ -37,7 +37,7 @@ settings.load_profile(EVERYDAY)
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Give every Spark test its environment before any other fixture starts a JVM; mark the rest."""
+    """Mark and group the tests; Spark's environment comes before any fixture starts a JVM."""
     mark_older_releases(items)
     keep_together(items, config.rootpath)
     for item in items:

@@ -1,4 +1,4 @@
-"""A few of the messages and a few mutations, drawn by a seed, as the exhaustive run does with all."""
+"""A few messages and mutations, drawn by a seed; the exhaustive run has all of them."""
 
 from __future__ import annotations
 

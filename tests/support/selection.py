@@ -1,4 +1,4 @@
-"""Which tests `make test` leaves to `make exhaustive`, and which worker of a parallel run gets what.
+"""Which tests `make test` leaves to `make exhaustive`, and which worker of a run gets what.
 
 Nothing is left out by that: `make test-all` runs both.
 """
