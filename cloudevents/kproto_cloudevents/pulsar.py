@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from .binding import (
     DEFAULT,
+    LENIENT,
     BindingTerms,
     Mode,
     Profile,
@@ -121,7 +122,6 @@ class _Origin(NamedTuple):
     message: PulsarMessage
     #: None for binary mode.
     event_format: EventFormat | None
-    profile: Profile
 
     @property
     def mode(self) -> Mode:
@@ -269,7 +269,7 @@ def _format_name(reading: _Reading, mode: Mode | None) -> str | None:
 
 def _read_structured(reading: _Reading, name: str) -> CloudEvent:
     event, event_format = read_structured(reading.message.payload, name, _PULSAR)
-    event._message = _Origin(reading.message, event_format, reading.profile)
+    event._message = _Origin(reading.message, event_format)
     return event
 
 
@@ -309,7 +309,7 @@ def _read_binary(reading: _Reading) -> CloudEvent | None:
         if name not in attributes:
             raise version.missing_error(_property_of(name), _NAMES)
     message = reading.message
-    origin = _Origin(message, None, reading.profile)
+    origin = _Origin(message, None)
     return CloudEvent._decoded(version, attributes, message.payload, None, origin)
 
 
@@ -424,7 +424,7 @@ def to_pulsar(
         raise only_as_it_came_error(event.reason, _PULSAR)
     added = {} if properties is None else _checked_message(properties, None).properties
     for name in added:
-        if name.upper().startswith(PREFIX):
+        if _is_event_property(name, LENIENT):
             raise CloudEventError(
                 "the property belongs to the event: set the attribute instead",
                 where=shown(name),
@@ -469,10 +469,10 @@ def _message_of(
         written[CONTENT_TYPE] = dump_json(media_type)
     else:
         raise mode_error(mode, _PULSAR)
-    # Properties that were not the event's to its reader go with it from one mode to the other.
+    # What is not the event's to any reader goes with it from one mode to the other.
     if origin is not None:
         for name, text in origin.message.properties.items():
-            if not _is_event_property(name, origin.profile):
+            if not _is_event_property(name, LENIENT):
                 written[name] = text
     return PulsarMessage(written, payload)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from ..binding import DEFAULT, Profile
+from ..binding import Profile
 from ..errors import MAX_SHOWN, CloudEventError, quoted, shown
 from ..event.cloud_event import CloudEvent
 from ..event.data import JsonText
@@ -68,7 +68,7 @@ def by_name(headers: tuple[Header, ...], profile: Profile) -> dict[str, bytes | 
     repeated: str | None = None
     for written, raw in headers:
         name = written.lower() if profile.any_case_headers else written
-        ours = is_event_header(written, profile)
+        ours = is_event_header(name)
         if ours and raw is None:
             continue
         if ours and name in table:
@@ -107,10 +107,11 @@ def _respelled_table(table: dict[str, bytes | None]) -> dict[str, bytes | None]:
     return table
 
 
-def is_event_header(name: str, profile: Profile = DEFAULT) -> bool:
-    """True for a header that belongs to the event, in either mode, to a reader of this profile."""
-    if profile.any_case_headers:
-        name = name.lower()
+def is_event_header(name: str) -> bool:
+    """True for a header that belongs to the event, in either mode.
+
+    Ask with the name in lower case for what it is to a reader that takes any case.
+    """
     return name == CONTENT_TYPE or name.startswith(PREFIX)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..binding import Mode, Profile
+from ..binding import Mode
 from ..event.cloud_event import CloudEvent, no_event_error
 from ..formats.registry import EventFormat
 from .record import KafkaRecord
@@ -19,13 +19,12 @@ __all__ = ["StructuredOrigin", "kafka_record"]
 class StructuredOrigin(NamedTuple):
     """What an event read in structured mode remembers.
 
-    One read in binary mode has a plain tuple, which is cheaper: its record's key and headers, and
-    the profile of the reader; the value is its data.
+    One read in binary mode has a plain tuple, which is cheaper: its record's key and headers; the
+    value is its data.
     """
 
     record: KafkaRecord
     event_format: EventFormat
-    profile: Profile
 
     @property
     def mode(self) -> Mode:
@@ -44,6 +43,6 @@ def kafka_record(event: CloudEvent) -> KafkaRecord | None:
     if isinstance(origin, StructuredOrigin):
         return origin.record
     if type(origin) is tuple:
-        key, headers, _ = origin
+        key, headers = origin
         return KafkaRecord(key, event.data_bytes(), headers)
     return None

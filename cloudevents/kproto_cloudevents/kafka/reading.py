@@ -105,19 +105,13 @@ def _read(
             version = binary_version(table)
             if version is not None:
                 return CloudEvent._decoded(
-                    version,
-                    read_headers(table, version),
-                    value,
-                    None,
-                    (key, headers, profile),
+                    version, read_headers(table, version), value, None, (key, headers)
                 )
             if profile.json_events and mode is None and _holds_event(value, table):
                 name = CLOUDEVENTS_JSON
         if name:
             event, event_format = read_structured(value, name, KAFKA)
-            event._message = StructuredOrigin(
-                KafkaRecord(key, value, headers), event_format, profile
-            )
+            event._message = StructuredOrigin(KafkaRecord(key, value, headers), event_format)
             return event
     except (UnknownVersionError, UnknownFormatError) as error:
         if profile.refuse_unknown:

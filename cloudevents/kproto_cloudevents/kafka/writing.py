@@ -148,7 +148,7 @@ def _parts(
         mode = "binary" if structured is None else "structured"
     if mode == "binary":
         if type(message) is tuple:
-            key, headers, _ = message
+            key, headers = message
             return key, event.data_bytes(), headers
         data = event._data
         value = data if isinstance(data, bytes) else event.data_bytes()
@@ -169,13 +169,13 @@ def _parts(
     else:
         raise mode_error(mode, KAFKA)
     if structured is not None:
-        (key, _, headers), _, profile = structured
+        key, _, headers = structured.record
     elif type(message) is tuple:
-        key, headers, profile = message
+        key, headers = message
     else:
         return None, value, tuple(written)
-    # Headers that were not the event's to its reader go with it from one mode to the other.
-    written += [header for header in headers if not is_event_header(header[0], profile)]
+    # What is not the event's to any reader goes with it from one mode to the other.
+    written += [header for header in headers if not is_event_header(header[0].lower())]
     return key, value, tuple(written)
 
 
@@ -192,7 +192,7 @@ def _own_headers(headers: Sequence[Header]) -> Sequence[Header]:
     if fault is not None:
         raise CloudEventError(fault, clauses=_BINARY_HEADERS)
     for name, _ in headers:
-        if is_event_header(name):
+        if is_event_header(name.lower()):
             raise CloudEventError(
                 "the header belongs to the event: set the attribute instead",
                 where=shown(name),
