@@ -50,7 +50,7 @@ from .values.json_text import (
     parse_json,
 )
 from .values.media_type import CLOUDEVENTS_JSON, parse_media_type
-from .values.types import AttributeValue, JsonMap, canonical, json_of
+from .values.types import AttributeValue, JsonMap, canonical, json_of, utf8
 from .versions.rules import SpecVersion
 from .versions.tables import ALL_VERSIONS, V1_0, VERSION_ATTRIBUTES, named_version
 
@@ -506,6 +506,7 @@ def _entry_properties(extension_map: str) -> dict[str, str]:
                 where=f"extensions {quoted(name)}",
                 clauses=_NAMES,
             )
+        utf8(name, where=f"extensions {quoted(name)}", clauses=_NAMES)
         written[_property_of(name, EXTENSION_PREFIX)] = text
     return written
 

@@ -190,8 +190,10 @@ def as_bytes(data: Data, content_type: str | None) -> bytes | None:
     try:
         return text.encode(charset)
     except UnicodeError:
-        if isinstance(data, JsonText):
-            return escape_ascii(text).encode(charset)
+        escaped = escape_ascii(text) if isinstance(data, JsonText) else text
+    try:
+        return escaped.encode(charset)
+    except UnicodeError:
         raise CloudEventError(
             f"the text has characters that the charset {charset} cannot encode",
             where="data",

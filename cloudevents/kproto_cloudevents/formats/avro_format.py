@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from ..errors import CloudEventError
 from ..event.cloud_event import CloudEvent
 from ..event.data import Data, JsonText, TextOrBase64, from_value, unmarked_error
-from ..values.types import AttributeValue
+from ..values.types import AttributeValue, utf8
 from .registry import EventFormat
 from .typed_attributes import attributes_to_write, event_of, missing_package_error
 
@@ -95,6 +95,8 @@ def to_avro(event: CloudEvent) -> bytes:
         raise unmarked_error()
     else:
         data = event._data
+    if isinstance(data, str):
+        utf8(data, where="data", clauses=_DATA)
     written = io.BytesIO()
     avro.package.schemaless_writer(written, avro.schema, {"attribute": attributes, "data": data})
     return written.getvalue()

@@ -38,7 +38,7 @@ from ..values.json_text import (
     raw_decode,
     skip_blanks,
 )
-from ..values.types import INTEGER_MAX, MAP, AttributeValue, JsonMap, canonical, json_of
+from ..values.types import INTEGER_MAX, MAP, AttributeValue, JsonMap, canonical, json_of, utf8
 from ..versions.rules import SpecVersion
 from ..versions.tables import V1_0, VERSION_ATTRIBUTES, named_version, version_attribute
 
@@ -107,9 +107,9 @@ def _check_one_version(batch: list[CloudEvent]) -> None:
 
 def _text(document: bytes | str) -> str:
     if isinstance(document, str):
-        if document.isascii() or _has_utf8(document):
-            return document
-        raise CloudEventError("the document has an unpaired surrogate", clauses=("RFC 8259, 8.1",))
+        if not document.isascii():
+            utf8(document, where=None, clauses=("RFC 8259, 8.1",))
+        return document
     try:
         # A byte order mark may be ignored (RFC 8259, 8.1).
         return document.decode().removeprefix("\ufeff")
@@ -121,14 +121,6 @@ def _text(document: bytes | str) -> str:
         raise CloudEventError(
             f"a JSON document is bytes or str, not {type(document).__name__}"
         ) from None
-
-
-def _has_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _elements(text: str) -> Iterator[tuple[str, Pairs]]:

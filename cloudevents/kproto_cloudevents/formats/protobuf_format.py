@@ -26,7 +26,7 @@ from ..event.data import (
     unmarked_error,
 )
 from ..values.media_type import parse_media_type
-from ..values.types import AttributeValue, Timestamp, Uri, UriReference, canonical, type_of
+from ..values.types import AttributeValue, Timestamp, Uri, UriReference, canonical, type_of, utf8
 from ..versions.tables import V1_0
 from .registry import EventFormat
 from .typed_attributes import attributes_to_write, event_of, missing_package_error
@@ -228,7 +228,8 @@ def _write_data(message: Any, event: CloudEvent) -> None:
     elif isinstance(data, TextOrBase64):
         raise unmarked_error()
     elif isinstance(data, str):
-        message.text_data = _encodable(data)
+        utf8(data, where="data", clauses=_DATA)
+        message.text_data = data
     elif data is not None:
         schema = event.dataschema or ""
         media_type = parse_media_type(event.datacontenttype or "")
@@ -238,16 +239,6 @@ def _write_data(message: Any, event: CloudEvent) -> None:
             message.proto_data.value = data
         else:
             message.binary_data = data
-
-
-def _encodable(text: str) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise CloudEventError(
-            "the text has an unpaired surrogate", where="data", clauses=_DATA
-        ) from None
-    return text
 
 
 # --- the message --------------------------------------------------------------------------------

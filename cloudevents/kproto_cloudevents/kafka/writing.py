@@ -21,7 +21,7 @@ from ..errors import CloudEventError, shown
 from ..event.cloud_event import CloudEvent
 from ..formats.registry import JSON_FORMAT, EventFormat, event_media_type
 from ..values.media_type import CLOUDEVENTS_JSON
-from ..values.types import canonical
+from ..values.types import canonical, utf8
 from .headers import CONTENT_TYPE, is_event_header, write_headers
 from .modes import KAFKA, format_name
 from .origin import StructuredOrigin
@@ -124,7 +124,7 @@ def partition_key(event: CloudEvent) -> bytes | None:
     value = event.get("partitionkey")
     if value is None:
         value = event.extensions.get("partitionkey")  # 0.1 has a map of them
-    return None if value is None else canonical(value).encode()
+    return None if value is None else utf8(canonical(value), where="partitionkey", clauses=_KEY)
 
 
 def to_kafka_record(outcome: ForwardOnly, mode: Any = None, **options: Any) -> Any:

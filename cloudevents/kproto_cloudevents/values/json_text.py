@@ -190,7 +190,7 @@ _NOT_ASCII: Final = re.compile("[^\\x00-\\x7f]")
 _STRING_OR_BLANKS: Final = re.compile(r'("(?:[^"\\]|\\.)*")|[ \t\n\r]+')
 #: What a String may not hold (CloudEvents 1.0 "String") and JSON text may, unescaped.
 _NOT_FOR_HEADERS: Final = re.compile(
-    "[\\x7f-\\x9f\\ufdd0-\\ufdef"
+    "[\\x7f-\\x9f\\ud800-\\udfff\\ufdd0-\\ufdef"
     + "".join(f"\\U{plane:04x}fffe\\U{plane:04x}ffff" for plane in range(17))
     + "]"
 )

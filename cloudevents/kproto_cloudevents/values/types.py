@@ -56,6 +56,7 @@ __all__ = [
     "same_map",
     "same_moment",
     "type_of",
+    "utf8",
 ]
 
 #: The bounds of Integer: signed, 32 bit.
@@ -168,7 +169,12 @@ class Timestamp(str):
 
 
 class JsonMap(str):
-    """An attribute value of type Map, which 1.0 no longer has: the text of a JSON object."""
+    """An attribute value of type Map, which 1.0 no longer has: the text of a JSON object.
+
+    By itself it compares and hashes as that text, whatever the order of its names: a text equals
+    only itself, and a map that equals texts cannot equal maps of other texts too. Events compare
+    their Maps by the JSON value; `value()` gives it.
+    """
 
     __slots__ = ()
 
@@ -289,6 +295,8 @@ def _binary_fault(text: str) -> str | None:
 
 
 def _map_fault(text: str) -> str | None:
+    if _SURROGATE.search(text) is not None:
+        return "has an unpaired surrogate"
     for decoder, fault in ((UNIQUE_NAMES_DECODER, None), (JSON_DECODER, "has a name twice")):
         try:
             return fault if isinstance(parse_json(text, decoder), dict) else "is no JSON object"
@@ -304,6 +312,19 @@ _DISALLOWED = re.compile(
     + "".join(f"\\U{plane:04x}fffe\\U{plane:04x}ffff" for plane in range(17))
     + "]"
 )
+
+
+_SURROGATE = re.compile("[\\ud800-\\udfff]")
+
+
+def utf8(text: str, *, where: str | None, clauses: tuple[str, ...] = ()) -> bytes:
+    """The text in UTF-8. Raises CloudEventError for an unpaired surrogate, which has none."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise CloudEventError(
+            "the text has an unpaired surrogate", where=where, clauses=clauses
+        ) from None
 
 
 def _string_fault(text: str) -> str | None:
