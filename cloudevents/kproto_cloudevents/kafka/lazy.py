@@ -25,6 +25,7 @@ from .headers import (
     read_attribute,
 )
 from .modes import FORMAT_NAMES, format_name
+from .origin import UnreadEvent
 from .outcomes import NotAnEvent, OpaqueEvent
 from .reading import from_kafka
 from .record import Header, KafkaRecord, check_shape
@@ -32,7 +33,7 @@ from .record import Header, KafkaRecord, check_shape
 __all__ = ["LazyEvent", "lazy_from_kafka"]
 
 
-class LazyEvent:
+class LazyEvent(UnreadEvent):
     """An event in a record of binary mode; each attribute is read and checked when asked for."""
 
     __slots__ = ("_profile", "_table", "_version", "headers", "key", "value")
@@ -47,13 +48,14 @@ class LazyEvent:
     _table: Mapping[str, bytes | None]
     _version: SpecVersion
 
-    def get(self, name: str) -> str | None:
-        """The text of an attribute; None when it is unset. Raises CloudEventError."""
+    def get(self, name: str, default: str | None = None) -> str | None:
+        """The text of an attribute, or the default when it is unset. Raises CloudEventError."""
         try:
-            return read_attribute(self._table, self._version, name)
+            text = read_attribute(self._table, self._version, name)
         except (TypeError, AttributeError):
             check_shape(self.key, self.value, self.headers)
             raise
+        return default if text is None else text
 
     def __getitem__(self, name: str) -> str:
         """The text of an attribute. Raises CloudEventError, KeyError when it is unset."""
@@ -84,6 +86,10 @@ class LazyEvent:
     def items(self) -> tuple[tuple[str, str], ...]:
         """Every attribute that is set, name and text, in order. Raises CloudEventError."""
         return tuple((name, self[name]) for name in self.keys())
+
+    def values(self) -> tuple[str, ...]:
+        """The texts of the attributes that are set, in order. Raises CloudEventError."""
+        return tuple(self[name] for name in self.keys())
 
     @property
     def specversion(self) -> str:

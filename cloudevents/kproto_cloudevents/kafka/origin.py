@@ -1,7 +1,8 @@
 """What an event remembers of the record that it was read from, so that it can be written again.
 
 The event keeps it as its `message`, into which only this room looks. Reading makes it, writing
-uses it; this module does neither.
+uses it; this module does neither. It also names the shape of an event that is not read yet, which
+writing must know and lazy reading, which stands above it, has.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from ..event.cloud_event import CloudEvent, no_event_error
 from ..formats.registry import EventFormat
 from .record import KafkaRecord
 
-__all__ = ["StructuredOrigin", "kafka_record"]
+__all__ = ["StructuredOrigin", "UnreadEvent", "kafka_record"]
 
 
 class StructuredOrigin(NamedTuple):
@@ -30,6 +31,16 @@ class StructuredOrigin(NamedTuple):
     def mode(self) -> Mode:
         """The mode of the record; that of a plain tuple is binary."""
         return "structured"
+
+
+class UnreadEvent:
+    """A record that holds an event, which is read when it is asked for: a `LazyEvent`."""
+
+    __slots__ = ()
+
+    def event(self) -> CloudEvent:
+        """The whole event, every rule checked. Raises CloudEventError."""
+        raise NotImplementedError
 
 
 def kafka_record(event: CloudEvent) -> KafkaRecord | None:

@@ -24,7 +24,7 @@ from ..values.media_type import CLOUDEVENTS_JSON
 from ..values.types import canonical, utf8
 from .headers import CONTENT_TYPE, is_event_header, write_headers
 from .modes import KAFKA, format_name
-from .origin import StructuredOrigin
+from .origin import StructuredOrigin, UnreadEvent
 from .record import ForwardOnly, Header, KafkaRecord, shape_fault
 
 __all__ = ["KeyMapper", "partition_key", "to_kafka", "to_kafka_record"]
@@ -48,7 +48,7 @@ _FROM_RECORD: Final = _FromRecord.KEY
 
 
 def to_kafka(
-    event: CloudEvent | ForwardOnly,
+    event: CloudEvent | UnreadEvent | ForwardOnly,
     mode: Mode | None = None,
     *,
     key: bytes | _FromRecord | None = _FROM_RECORD,
@@ -61,9 +61,10 @@ def to_kafka(
     """Write an event as a Kafka record.
 
     An event that was read from a record of the same mode gives that record back, byte for byte,
-    as `OpaqueEvent` and `NotAnEvent` do. Otherwise headers come in the order of the attributes,
-    then those of the record it was read from that are not the event's. `headers` are more of
-    yours, at the end. Without `mode` it is the mode the event was read in, else binary.
+    as `OpaqueEvent` and `NotAnEvent` do; a `LazyEvent` is read as a whole first. Otherwise headers
+    come in the order of the attributes, then those of the record it was read from that are not
+    the event's, in whatever case. `headers` are more of yours, at the end. Without `mode` it is
+    the mode the event was read in, else binary.
 
     The key is yours: `key`, or what `key_mapper` makes of the event (`partition_key` takes the
     partitioning extension). Without either, and where the mapper gives None, it is the key of the
@@ -80,6 +81,17 @@ def to_kafka(
     """
     written: Sequence[Header]
     if not isinstance(event, CloudEvent):
+        if isinstance(event, UnreadEvent):
+            return to_kafka(
+                event.event(),
+                mode,
+                key=key,
+                key_mapper=key_mapper,
+                headers=headers,
+                event_format=event_format,
+                repeat_attributes=repeat_attributes,
+                message_format=message_format,
+            )
         if not isinstance(event, ForwardOnly):
             raise unwritable_error(event, KAFKA)
         if mode is not None or event_format is not None or key_mapper is not None:

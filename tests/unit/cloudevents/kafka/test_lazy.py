@@ -7,6 +7,7 @@ from typing import Any, cast
 import pytest
 from kproto_cloudevents import (
     DEFAULT,
+    JSON_FORMAT,
     LENIENT,
     CloudEvent,
     CloudEventError,
@@ -65,6 +66,14 @@ RECORDS = [
 ]
 
 
+#: What `to_kafka` may be told.
+OPTIONS: list[dict[str, Any]] = [
+    {"mode": "binary", "key": None},
+    {"mode": "structured", "event_format": JSON_FORMAT, "repeat_attributes": True},
+    {"key_mapper": lambda event: event.id.encode(), "headers": [("mine", b"1")]},
+]
+
+
 @pytest.mark.parametrize(("record", "profile"), RECORDS)
 def test_a_lazy_event_is_as_a_mapping_of_its_attributes(
     record: KafkaRecord, profile: Profile
@@ -73,8 +82,10 @@ def test_a_lazy_event_is_as_a_mapping_of_its_attributes(
     assert list(lazy) == list(full)
     assert len(lazy) == len(full.attributes)
     assert dict(lazy) == dict(lazy.items()) == dict(full.attributes)
+    assert list(lazy.values()) == list(full.values())
     for name in [*full, "nothing", "unset", "x", "datacontenttype", "contenttype", "subject", ""]:
         assert (name in lazy) == (name in full), name
+        assert lazy.get(name, "else") == full.get(name, "else"), name
     unhashable: Any = []
     for other in (5, None, b"id", unhashable):
         assert other not in lazy
@@ -83,6 +94,9 @@ def test_a_lazy_event_is_as_a_mapping_of_its_attributes(
     assert lazy.mode == "binary"
     assert lazy.to_kafka_record() == record
     assert lazy.to_kafka_record("structured", key=b"k") == to_kafka(full, "structured", key=b"k")
+    assert to_kafka(lazy) == record
+    for options in OPTIONS:
+        assert to_kafka(lazy, **options) == to_kafka(full, **options)
 
 
 def test_names_are_checked_when_all_are_asked_for() -> None:
@@ -94,7 +108,7 @@ def test_names_are_checked_when_all_are_asked_for() -> None:
             act(odd)
     late = lazy_of(record_with(("ce_time", b"tomorrow")))
     assert list(late)[-1] == "time"
-    for act in (dict, lambda lazy: lazy.items(), lambda lazy: lazy.to_kafka_record()):
+    for act in (dict, lambda lazy: lazy.items(), lambda lazy: lazy.values(), to_kafka):
         with pytest.raises(CloudEventError, match="ce_time"):
             act(late)
     assert late.record() == record_with(("ce_time", b"tomorrow"))
