@@ -37,9 +37,9 @@ class Profile(NamedTuple):
     any_case_headers: bool = False
     #: Refuse an unknown specversion and an unknown event format instead of passing them on.
     refuse_unknown: bool = False
-    #: Kafka: take a record of `application/json` without a `ce_` header, whose value is a JSON
-    #: object with a specversion, for an event in structured mode. So v1 of the official SDK writes
-    #: events, with the content type of their data in the header that decides the mode.
+    #: Kafka: take a record without a `ce_` header, whose value is a JSON object with a specversion,
+    #: for an event in structured mode, whatever its content type, which is the type of the data
+    #: where the value names none. So v1 of the official SDK writes events.
     json_events: bool = False
 
 

@@ -11,11 +11,11 @@ from typing import Final
 
 from ..binding import BindingTerms, Mode, event_format_named, mode_error
 from ..errors import CloudEventError, quoted
-from ..values.media_type import CLOUDEVENTS_JSON, MediaType, parse_media_type
+from ..values.media_type import CLOUDEVENTS_JSON, parse_media_type
 from ..versions.rules import REMEMBERED_LENGTH, REMEMBERED_VALUES
 from .headers import CONTENT_TYPE
 
-__all__ = ["FORMAT_NAMES", "KAFKA", "format_name", "is_plain_json"]
+__all__ = ["FORMAT_NAMES", "KAFKA", "format_name"]
 
 KAFKA: Final = BindingTerms(
     system="Kafka",
@@ -54,21 +54,6 @@ def format_name(raw: bytes | None, mode: Mode | None) -> str:
     return name or ("" if mode is None else CLOUDEVENTS_JSON)
 
 
-def is_plain_json(raw: bytes | None) -> bool:
-    """True for the content type `application/json`, in a charset that a JSON event can have."""
-    try:
-        media_type = None if raw is None else parse_media_type(raw.decode())
-    except UnicodeDecodeError:
-        return False
-    return (
-        media_type is not None and media_type.essence == "application/json" and _is_utf8(media_type)
-    )
-
-
-def _is_utf8(media_type: MediaType) -> bool:
-    return (media_type.charset or "utf-8").lower() in _JSON_CHARSETS
-
-
 def _parsed_format_name(raw: bytes) -> str:
     try:
         media_type = parse_media_type(raw.decode())
@@ -83,9 +68,10 @@ def _parsed_format_name(raw: bytes) -> str:
     name = event_format_named(media_type, KAFKA)
     if media_type is None or name is None:
         return ""
-    if name == CLOUDEVENTS_JSON and not _is_utf8(media_type):
+    charset = (media_type.charset or "utf-8").lower()
+    if name == CLOUDEVENTS_JSON and charset not in _JSON_CHARSETS:
         raise CloudEventError(
-            f"a JSON event is UTF-8, not {quoted((media_type.charset or '').lower())}",
+            f"a JSON event is UTF-8, not {quoted(charset)}",
             where=CONTENT_TYPE,
             clauses=("Kafka binding 3.3.1", "RFC 8259, 8.1"),
         )

@@ -8,21 +8,24 @@ be written again byte for byte (`origin`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeGuard
 
 from ..binding import DEFAULT, Mode, Profile, read_structured
 from ..errors import CloudEventError, OpaqueReason, UnknownFormatError, UnknownVersionError
 from ..event.cloud_event import CloudEvent
-from ..formats.json_format import names_version
-from ..values.media_type import CLOUDEVENTS_JSON
+from ..formats.json_format import from_json_beside, names_version
+from ..formats.registry import JSON_FORMAT
+from ..versions.tables import V1_0
 from .headers import (
     CONTENT_TYPE,
     binary_version,
     by_name,
     has_event_header,
     missing_version_error,
+    read_attribute,
     read_headers,
 )
-from .modes import FORMAT_NAMES, KAFKA, format_name, is_plain_json
+from .modes import FORMAT_NAMES, KAFKA, format_name
 from .origin import StructuredOrigin
 from .outcomes import InvalidEvent, NotAnEvent, OpaqueEvent, invalid_event
 from .record import Header, KafkaRecord, check_shape
@@ -107,8 +110,12 @@ def _read(
                 return CloudEvent._decoded(
                     version, read_headers(table, version), value, None, (key, headers)
                 )
-            if profile.json_events and mode is None and _holds_event(value, table):
-                name = CLOUDEVENTS_JSON
+            if profile.json_events and mode is None and _is_an_event(value, table):
+                # The type is checked alike in all versions; the value says which this is of.
+                type_of_data = read_attribute(table, V1_0, V1_0.content_type)
+                event = from_json_beside(value, type_of_data)
+                event._message = StructuredOrigin(KafkaRecord(key, value, headers), JSON_FORMAT)
+                return event
         if name:
             event, event_format = read_structured(value, name, KAFKA)
             event._message = StructuredOrigin(KafkaRecord(key, value, headers), event_format)
@@ -122,14 +129,9 @@ def _read(
     return NotAnEvent(KafkaRecord(key, value, headers), _why_not(content_type))
 
 
-def _holds_event(value: bytes | None, table: Mapping[str, bytes | None]) -> bool:
-    """True for a record of plain JSON whose headers say nothing of events, and whose value does."""
-    return (
-        value is not None
-        and is_plain_json(table.get(CONTENT_TYPE))
-        and not has_event_header(table)
-        and names_version(value)
-    )
+def _is_an_event(value: bytes | None, table: Mapping[str, bytes | None]) -> TypeGuard[bytes]:
+    """True for a value that says by itself that it is an event, where no header says it."""
+    return value is not None and not has_event_header(table) and names_version(value)
 
 
 def _why_not(content_type: bytes | None) -> str:

@@ -35,6 +35,8 @@ from kproto_cloudevents.versions.tables import VERSIONS
 
 pytestmark = pytest.mark.filterwarnings("ignore::kproto_cloudevents.CloudEventWarning")
 
+JSON_EVENTS = Profile(json_events=True)
+
 HEADER_NAMES = st.sampled_from(
     [
         "ce_specversion",
@@ -108,7 +110,7 @@ VALUES = (
     VALUES,
     st.lists(st.tuples(HEADER_NAMES, HEADER_VALUES), max_size=9),
     st.sampled_from([None, None, "binary", "structured"]),
-    st.sampled_from([None, LENIENT, STRICT]),
+    st.sampled_from([None, LENIENT, STRICT, JSON_EVENTS]),
 )
 def test_any_record_has_an_outcome_or_a_cloud_event_error(
     key: bytes | None,
@@ -167,7 +169,7 @@ def result_of(action: Callable[[], Any]) -> Any:
     st.tuples(WHOLE_HEADERS, st.lists(st.tuples(HEADER_NAMES, HEADER_VALUES), max_size=3)).flatmap(
         lambda parts: st.permutations([*parts[0], *parts[1]])
     ),
-    st.sampled_from([DEFAULT, LENIENT, STRICT]),
+    st.sampled_from([DEFAULT, LENIENT, STRICT, JSON_EVENTS]),
 )
 def test_lazy_and_batch_reading_come_to_what_eager_reading_comes_to(
     value: bytes | None, headers: list[tuple[str, bytes | None]], profile: Profile

@@ -16,7 +16,6 @@ from kproto_cloudevents import (
     KafkaRecord,
     NotAnEvent,
     OpaqueEvent,
-    Profile,
     Received,
     events,
     from_kafka,
@@ -123,96 +122,6 @@ async def test_the_profile_and_the_mode_are_passed_on() -> None:
     assert isinstance(guessed.outcome, NotAnEvent)
     (told,) = [each async for each in events(stream([headless], []), mode="structured")]
     assert isinstance(told.outcome, CloudEvent)
-
-
-#: As v1 of the official SDK writes an event in structured mode: the content type is the data's.
-V1 = KafkaRecord(
-    b"AA",
-    b'{"specversion": "1.0", "id": "1", "source": "/s", "type": "t", "partitionkey": "AA",'
-    b' "time": "2018-04-05T03:56:24.10+02:00", "data": {"total": 12}}',
-    (("content-type", b"application/json"),),
-)
-JSON_EVENTS = Profile(json_events=True)
-
-
-async def outcome_of(record: KafkaRecord, profile: Profile) -> object:
-    (received,) = [each async for each in events(stream([Consumed(*record)], []), profile=profile)]
-    return received.outcome
-
-
-@pytest.mark.parametrize(
-    "content_type",
-    [b"application/json", b"Application/JSON; charset=UTF-8", b"application/json; charset=ascii"],
-)
-async def test_events_in_values_of_plain_json(content_type: bytes) -> None:
-    record = V1._replace(headers=(("content-type", content_type), ("trace", b"1")))
-    assert isinstance(await outcome_of(record, Profile()), NotAnEvent)
-    event = await outcome_of(record, JSON_EVENTS)
-    assert isinstance(event, CloudEvent)
-    assert event == CloudEvent(
-        id="1",
-        source="/s",
-        type="t",
-        time="2018-04-05T03:56:24.10+02:00",
-        partitionkey="AA",
-        data={"total": 12},
-    )
-    assert event.mode == "structured"
-    assert to_kafka(event) == to_kafka(event, "structured") == record
-    binary = to_kafka(event, "binary")
-    assert (binary.key, binary.value) == (b"AA", b'{"total": 12}')
-    assert dict(binary.headers)["content-type"] == b"application/json"
-    assert dict(binary.headers)["trace"] == b"1"
-    for read in (from_kafka, lazy_from_kafka):
-        assert read(*record, profile=JSON_EVENTS) == event
-    assert from_kafka_many([record], profile=JSON_EVENTS) == [event]
-    assert from_kafka(*record, mode="structured") == event
-
-
-@pytest.mark.parametrize(
-    ("value", "headers"),
-    [
-        (b'{"total": 12}', V1.headers),
-        (b'[{"specversion": "1.0"}]', V1.headers),
-        (b'{"specversion": null}', V1.headers),
-        (b'{"specversion": 7}', V1.headers),
-        (b'{"specversion": "1.0"', V1.headers),
-        (b'{"specversion": "1.0"} more', V1.headers),
-        (b'"specversion"', V1.headers),
-        (b"\xff", V1.headers),
-        (b"", V1.headers),
-        (None, V1.headers),
-        (V1.value, ()),
-        (V1.value, (("content-type", b"text/plain"),)),
-        (V1.value, (("content-type", b"application/json; charset=latin-1"),)),
-        (V1.value, (("content-type", b"\xff"),)),
-        (V1.value, (("content-type", None),)),
-    ],
-)
-async def test_other_values_are_no_events(value: bytes | None, headers: tuple[Header, ...]) -> None:
-    record = KafkaRecord(None, value, headers)
-    for profile in (JSON_EVENTS, JSON_EVENTS._replace(any_case_headers=True)):
-        assert isinstance(await outcome_of(record, profile), NotAnEvent)
-
-
-async def test_events_in_values_of_plain_json_keep_the_rules() -> None:
-    broken = V1._replace(value=b'{"specversion": "1.0", "id": "1"}')
-    assert isinstance(await outcome_of(broken, JSON_EVENTS), InvalidEvent)
-    unknown = V1._replace(value=b'{"specversion": "7"}')
-    outcome = await outcome_of(unknown, JSON_EVENTS)
-    assert isinstance(outcome, OpaqueEvent)
-    assert outcome.unknown == "version"
-    assert to_kafka(outcome) == unknown
-    strict = await outcome_of(unknown, JSON_EVENTS._replace(refuse_unknown=True))
-    assert isinstance(strict, InvalidEvent)
-    # An event in binary mode has such values as its data.
-    binary = KafkaRecord(None, V1.value, (*BINARY.headers[:4], *V1.headers))
-    event = await outcome_of(binary, JSON_EVENTS)
-    assert isinstance(event, CloudEvent)
-    assert event.data == V1.value
-    assert event.mode == "binary"
-    half = KafkaRecord(None, V1.value, (("ce_id", b"1"), *V1.headers))
-    assert isinstance(await outcome_of(half, JSON_EVENTS), InvalidEvent)
 
 
 def test_outcomes_say_what_record_they_are() -> None:
