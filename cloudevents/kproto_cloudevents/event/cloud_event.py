@@ -69,7 +69,8 @@ class CloudEvent:
 
     Two events are equal when they have the same attributes, whatever their order and whether a
     value is native or its canonical string, and the same data. Times are the same when the moment
-    is, and Maps, which versions before 1.0 have, when the JSON value is.
+    is, and Maps, which versions before 1.0 have, when the JSON value is. What 0.3 says of how a
+    document encodes the data does not count, since the data does.
     """
 
     __slots__ = ("_attributes", "_data", "_document", "_message", "_version")
@@ -421,13 +422,17 @@ def _checked_attributes(
 def _same_attributes(one: CloudEvent, other: CloudEvent) -> bool:
     # Canonical strings, because Python holds True and 1 to be equal.
     texts, others = _canonical_of(one._attributes), _canonical_of(other._attributes)
-    return texts == others or (
-        texts.keys() == others.keys()
-        and one._version is other._version
-        and all(
-            text == others[name] or _same_value(name, text, others[name], one._version)
-            for name, text in texts.items()
-        )
+    if texts == others:
+        return True
+    version = one._version
+    if version is not other._version:
+        return False
+    if version.data_encoding is not None and one.has_data and other.has_data:
+        for each in (texts, others):
+            each.pop(version.data_encoding, None)
+    return texts.keys() == others.keys() and all(
+        text == others[name] or _same_value(name, text, others[name], version)
+        for name, text in texts.items()
     )
 
 

@@ -74,7 +74,7 @@ def _exact_fraction(text: str) -> tuple[str, str]:
         number = _EXACT.create_decimal(text).normalize(_EXACT)
     except decimal.DecimalException:
         return "fraction", text
-    return "fraction", str(number)
+    return "fraction", str(number) if number else "0"  # there is a -0.0, and it is 0.0
 
 
 def _any_int(text: str) -> int | Decimal:

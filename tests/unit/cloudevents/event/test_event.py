@@ -302,6 +302,9 @@ def test_attributes_that_python_alone_holds_to_be_equal() -> None:
         ("1", "1.0", False),
         ("1", "true", False),
         ("0", "-0", True),
+        ("0.0", "-0.0", True),
+        ("0.0", "-0e5", True),
+        ("0.0", "-1e-400", False),
         ("1.10", "1.1", True),
         ("100.0", "1e2", True),
         ("1e400", "1E+400", True),
@@ -487,6 +490,7 @@ def test_maps_compare_by_value(label: str) -> None:
         '{"b":"é","a":{"x":1.0,"y":[1,2]}}',
         '{ "a": {"y":[1, 2], "x":1.00},\n "b":"\\u00e9"}',
     ):
+        assert hash(with_map(same)) == hash(one)
         assert with_map(same) == one
         record = to_kafka(with_map(same))
         assert from_kafka(*record) == one
@@ -498,6 +502,21 @@ def test_maps_compare_by_value(label: str) -> None:
         '{"a":{"x":1.0,"y":[1,true]},"b":"é"}',
     ):
         assert with_map(other) != one
+
+
+def test_numbers_in_maps_compare_as_numbers() -> None:
+    old = CloudEvent(BASE).to_version("0.3")
+    zero = old.replace(m=JsonMap('{"a":0.0,"b":0}'))
+    assert zero == old.replace(m=JsonMap('{"b":-0,"a":-0.0}'))
+    assert zero != old.replace(m=JsonMap('{"a":0,"b":0}'))
+
+
+def test_a_map_by_itself_is_the_text_that_it_is() -> None:
+    one, other = JsonMap.of({"a": 1, "b": 2}), JsonMap.of({"b": 2, "a": 1})
+    assert one == '{"a":1,"b":2}'
+    assert hash(one) == hash('{"a":1,"b":2}')
+    assert one != other
+    assert one.value() == other.value()
 
 
 def test_extensions_of_0_1_beside_its_map_compare_by_value_too() -> None:

@@ -91,6 +91,21 @@ def test_writing_binary_data_says_so() -> None:
     assert from_json(written).data == b"\x00\x01"
 
 
+def test_how_a_document_encodes_the_data_makes_no_other_event() -> None:
+    event = OLD.replace(datacontenttype="image/png", data=b"\x00\x01")
+    read = from_json(to_json(event))
+    assert read["datacontentencoding"] == "base64"
+    assert read == event
+    assert event == read
+    assert hash(read) == hash(event)
+    assert from_kafka(*to_kafka(event, "structured")) == from_kafka(*to_kafka(event)) == event
+    assert read != event.replace(data=b"\x00")
+    assert read != event.replace(data=None)
+    assert read != event.replace(subject="s")
+    # Without data it is an attribute as others are.
+    assert event.replace(data=None, datacontentencoding="base64") != event.replace(data=None)
+
+
 def test_a_record_holds_data_as_it_is() -> None:
     event = from_json(f'{{{BASE},"datacontentencoding":"base64","data":"AAE="}}')
     record = to_kafka(event, "binary")
