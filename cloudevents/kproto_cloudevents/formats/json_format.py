@@ -383,8 +383,9 @@ def to_json(event: CloudEvent) -> bytes:
     """Write an event as a document of `application/cloudevents+json`.
 
     An event that was read from JSON gives the bytes it was read from. Otherwise attributes come
-    in the event's order, data last: bytes as `data_base64`, except that bytes which are JSON and
-    are declared so go in as they are; text as a string; a JSON value in the text it was made of.
+    in the event's order, data last: bytes as `data_base64`, except that of bytes which are JSON
+    and are declared so the text goes in, without blanks or a byte order mark around it; text as a
+    string; a JSON value in the text it was made of.
     """
     if not isinstance(event, CloudEvent):
         raise no_event_error(event)

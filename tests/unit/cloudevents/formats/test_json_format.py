@@ -415,3 +415,23 @@ def test_json_with_an_unpaired_surrogate_in_its_charset_is_base64(label: str) ->
         ATTRIBUTES | {"specversion": label}, datacontenttype=content_type, data=b'"+2AA-"'
     )
     assert from_json(to_json(event)).data == b'"+2AA-"'
+
+
+@pytest.mark.parametrize("version", ["1.0", "0.3"])
+@pytest.mark.parametrize(
+    ("content_type", "data", "back"),
+    [
+        ("application/json", b" \n[1.10, 2]\t", b"[1.10, 2]"),
+        ("application/json", b"\xef\xbb\xbf[1]", b"[1]"),
+        ("a/b+json; charset=utf-8-sig", b"[1]", b"\xef\xbb\xbf[1]"),
+        ("a/b+json; charset=utf-16", "\ufeff[1]".encode("utf-16-be"), "[1]".encode("utf-16")),
+    ],
+)
+def test_what_json_bytes_lose_in_a_document(
+    version: str, content_type: str, data: bytes, back: bytes
+) -> None:
+    event = CloudEvent(id="1", source="/s", type="t", datacontenttype=content_type, data=data)
+    event = event.to_version(version)
+    read = from_json(to_json(event))
+    assert read == event
+    assert read.data_bytes() == back
