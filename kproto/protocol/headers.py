@@ -119,7 +119,7 @@ def parse_request_header(data: bytes, classes: MessageClasses = KAFKA_MESSAGES) 
     if header_version == 0:
         return ParsedHeader(api_key, version, correlation_id, None, (), _KEY_VERSION_ID.size)
     header, end = RequestHeader.decode_from(data, 0, header_version)
-    tags = tuple(header.unknown_tagged_fields)
+    tags = tuple(header._unknown_tags or ())  # the property would make a list
     return ParsedHeader(api_key, version, correlation_id, header.client_id, tags, end)
 
 

@@ -1,7 +1,8 @@
 """Requests and responses as they came: read from a frame, and written back to one.
 
-What is written back are the same bytes, unless somebody changed the message or a field here. Knows
-no connection, and not what was asked before.
+What is written back are the same bytes, unless somebody changed the message or a field here. They
+are kept as they came: a buffer other than `bytes` is copied, so that its owner may use it again.
+Knows no connection, and not what was asked before.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from typing import Any, Final, NamedTuple
 
 from ..messages.api_versions_response import ApiVersionsResponse
 from ..messages.base import Message, Request, Response
+from ..messages.request_header import RequestHeader
 from ..messages.response_header import ResponseHeader
+from ..wire.buffers import BytesLike, octets
 from ..wire.errors import DecodeError
 from ..wire.tags import RawTaggedField
 from .framing import frame
@@ -42,6 +45,9 @@ _CORRELATION_ID: Final = struct.Struct(">i")
 
 _NO_TAGS: Final[tuple[RawTaggedField, ...]] = ()
 
+#: What is read from a refusal of which nothing but the error code can be read.
+_REFUSAL: Final = ApiVersionsResponse(error_code=UNSUPPORTED_VERSION)
+
 
 class ReceivedResponse(NamedTuple):
     """A response; `version` is the one its bytes are in, `trailing` what stood behind its body.
@@ -49,7 +55,7 @@ class ReceivedResponse(NamedTuple):
     `message` is None when no definition knows the api key or version of what was asked. `size` is
     that of the frame, in bytes. `header_tags` are tagged fields of the header, which no definition
     knows; `body` is the body as it came, or all behind the correlation id where `message` is None;
-    `cls` is the class that belongs to the api key.
+    `cls` is the class that belongs to the api key; `head` is the header as it came.
     """
 
     api_key: int
@@ -61,6 +67,7 @@ class ReceivedResponse(NamedTuple):
     header_tags: tuple[RawTaggedField, ...] = _NO_TAGS
     body: bytes | memoryview = b""
     cls: type[Response] | None = None
+    head: bytes = b""
 
     @property
     def name(self) -> str:
@@ -72,11 +79,13 @@ class ReceivedResponse(NamedTuple):
 
         Raises EncodeError when the version cannot express the message.
         """
+        header: bytes | memoryview
         if self.message is None:
             header = _CORRELATION_ID.pack(self.correlation_id)
         else:
             header_version = response_header_version(type(self.message), self.version)
-            header = response_header(header_version, self.correlation_id, self.header_tags)
+            ours = response_header(header_version, self.correlation_id, self.header_tags)
+            header = _as_it_came(ResponseHeader, header_version, ours, self.head)
         return frame(header, _body(self.message, self.version, self.body), self.trailing)
 
 
@@ -85,7 +94,8 @@ class ReceivedRequest(NamedTuple):
 
     `size` is that of the frame, in bytes; `trailing` what stood behind its body. `header_tags` are
     tagged fields of the header, which no definition knows; `body` is the body as it came, or all
-    behind the header where `message` is None; `cls` is the class that belongs to the api key.
+    behind the header where `message` is None; `cls` is the class that belongs to the api key;
+    `head` is the header as it came.
     """
 
     api_key: int
@@ -98,6 +108,7 @@ class ReceivedRequest(NamedTuple):
     header_tags: tuple[RawTaggedField, ...] = _NO_TAGS
     body: bytes | memoryview = b""
     cls: type[Request[Response]] | None = None
+    head: bytes = b""
 
     @property
     def name(self) -> str:
@@ -110,32 +121,43 @@ class ReceivedRequest(NamedTuple):
         Raises EncodeError when the version cannot express the message.
         """
         cls = self.cls or request_class(self.api_key)
-        header = request_header(
-            1 if cls is None else request_header_version(cls, self.version),
+        header_version = 1 if cls is None else request_header_version(cls, self.version)
+        ours = request_header(
+            header_version,
             self.api_key,
             self.version,
             self.correlation_id,
             self.client_id,
             self.header_tags,
         )
+        header = _as_it_came(RequestHeader, header_version, ours, self.head)
         return frame(header, _body(self.message, self.version, self.body), self.trailing)
 
 
 def _body(message: Message | None, version: int, came: bytes | memoryview) -> bytes | memoryview:
-    """The bytes of `message`; those that came as long as they are what it says.
-
-    They may differ from ours: a length may take more bytes than it needs, a true be any but 0.
-    """
+    """The bytes of `message`; those that came as long as they are what it says."""
     if message is None:
         return came
-    data = message.encode(version)
-    if not came or data == came:
-        return data
+    return _as_it_came(type(message), version, message.encode(version), came)
+
+
+def _as_it_came(
+    cls: type[Message], version: int, ours: bytes, came: bytes | memoryview
+) -> bytes | memoryview:
+    """The bytes that came if what they say is written as `ours`, else `ours`.
+
+    They may differ: a length may take more bytes than it needs, a true be any but 0. Bytes are
+    compared and not messages, as 0.0 equals -0.0, and NaN not itself.
+    """
+    if not came or ours == came:
+        return ours
     try:
-        changed = type(message).decode(came, version) != message
-    except DecodeError:  # a refusal of which nothing but the error code can be read
-        changed = False
-    return data if changed else came
+        said: Message = cls.decode(came, version)
+    except DecodeError:
+        if cls is not ApiVersionsResponse:
+            return ours  # somebody gave it another version, or another's message
+        said = _REFUSAL
+    return came if said.encode(version) == ours else ours
 
 
 def name_of(cls: type[Message] | None, api_key: int) -> str:
@@ -143,8 +165,10 @@ def name_of(cls: type[Message] | None, api_key: int) -> str:
     return f"api key {api_key}" if cls is None else cls.__name__
 
 
-def read_request(data: bytes, classes: MessageClasses = KAFKA_MESSAGES) -> ReceivedRequest:
+def read_request(data: BytesLike, classes: MessageClasses = KAFKA_MESSAGES) -> ReceivedRequest:
     """Read a request from a frame without its size. Raises DecodeError."""
+    if type(data) is not bytes:
+        data = _copied(data, "RequestHeader")
     header = parse_request_header(data, classes)
     cls = classes.request(header.api_key)
     message: Request[Response] | None = None
@@ -162,11 +186,12 @@ def read_request(data: bytes, classes: MessageClasses = KAFKA_MESSAGES) -> Recei
         header.unknown_tagged_fields,
         memoryview(data)[header.body : end],
         cls,
+        data[: header.body],
     )
 
 
 def read_response(
-    data: bytes, api_key: int, version: int, classes: MessageClasses = KAFKA_MESSAGES
+    data: BytesLike, api_key: int, version: int, classes: MessageClasses = KAFKA_MESSAGES
 ) -> ReceivedResponse:
     """Read a response from a frame without its size, to a request of that api key and version.
 
@@ -176,9 +201,11 @@ def read_response(
 
 
 def read_response_of(
-    cls: type[Response] | None, data: bytes, api_key: int, version: int
+    cls: type[Response] | None, data: BytesLike, api_key: int, version: int
 ) -> ReceivedResponse:
     """`read_response` where the class is known."""
+    if type(data) is not bytes:
+        data = _copied(data, name_of(cls, api_key))
     if len(data) < _CORRELATION_ID.size:
         raise DecodeError(
             f"{len(data)} bytes are too few for a correlation id", message=name_of(cls, api_key)
@@ -194,11 +221,18 @@ def read_response_of(
     if api_key == API_VERSIONS and version > 0 and _is_unsupported(data, start):
         return _unsupported_api_versions(correlation_id, data, start)
     message, end = cls.decode_from(data, start, version)
-    tags = tuple(header.unknown_tagged_fields)
+    tags = tuple(header._unknown_tags or ())  # the property would make a list
     body = memoryview(data)[start:end]
     return ReceivedResponse(
-        api_key, version, correlation_id, message, size, data[end:], tags, body, cls
+        api_key, version, correlation_id, message, size, data[end:], tags, body, cls, data[:start]
     )
+
+
+def _copied(data: object, name: str) -> bytes:
+    try:
+        return octets(data)
+    except (TypeError, ValueError) as error:
+        raise DecodeError(str(error), message=name) from None
 
 
 def _can_be_read(cls: type[Response], version: int, data: bytes) -> bool:

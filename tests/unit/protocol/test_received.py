@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import struct
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,11 +14,14 @@ from kproto import messages
 from kproto.messages import (
     ApiVersionsResponse,
     ControlledShutdownRequest,
+    DescribeClientQuotasResponse,
     FindCoordinatorResponse,
     MetadataRequest,
     MetadataResponse,
+    ProduceResponse,
 )
 from kproto.messages.base import Request, Response
+from kproto.messages.describe_client_quotas_response import EntryData, ValueData
 from kproto.protocol.connection import ClientConnection, PendingRequest, PendingRequests
 from kproto.protocol.framing import frame
 from kproto.protocol.headers import (
@@ -137,6 +144,95 @@ def test_what_takes_more_bytes_than_it_needs_is_written_back_so() -> None:
     assert rewritten.size == received.size - 1
 
 
+#: One tagged field whose count and size take two bytes where one would do.
+LONG_TAGS = bytes.fromhex("810007810061")
+
+
+def test_a_header_that_takes_more_bytes_than_it_needs_is_written_back_so() -> None:
+    client = request_header(1, 3, 12, 5, "me")
+    body = MetadataRequest(topics=None).encode(12)
+    received = read_request(client + LONG_TAGS + body)
+    assert received.header_tags == (RawTaggedField(7, b"a"),)
+    assert received.to_frame() == frame(client, LONG_TAGS, body)
+    changes: list[dict[str, Any]] = [
+        {"client_id": "you"},
+        {"correlation_id": 6},
+        {"header_tags": ()},
+        {"header_tags": (RawTaggedField(7, b"b"),)},
+        {"version": 8, "header_tags": ()},
+    ]
+    for change in changes:
+        again = read_request(received._replace(**change).to_frame()[4:])
+        assert {name: getattr(again, name) for name in change} == change
+
+
+def test_a_response_header_that_takes_more_bytes_than_it_needs_is_written_back_so() -> None:
+    body = MetadataResponse().encode(12)
+    for tags, held in ((b"\x80\x00", ()), (LONG_TAGS, (RawTaggedField(7, b"a"),))):
+        content = b"\x00\x00\x00\x4d" + tags + body
+        answer = read_response(content, 3, 12)
+        assert (answer.header_tags, answer.size) == (held, len(content))
+        assert answer.to_frame() == frame(content)
+        again = read_response(answer._replace(correlation_id=-5).to_frame()[4:], 3, 12)
+        assert (again.correlation_id, again.header_tags) == (-5, held)
+        older = answer._replace(version=8, header_tags=())
+        assert read_response(older.to_frame()[4:], 3, 8).message == answer.message
+
+
+def quotas(value: float | bytes) -> bytes:
+    """A DescribeClientQuotasResponse v1 of one quota; its value as a number, or as its bytes."""
+    entry = EntryData(values=[ValueData(key="k", value=1.0)])
+    data = DescribeClientQuotasResponse(entries=[entry]).encode(1)
+    wanted = struct.pack(">d", value) if isinstance(value, float) else value
+    return b"\x00\x00\x00\x01\x00" + data.replace(struct.pack(">d", 1.0), wanted)
+
+
+def quota_of(answer: ReceivedResponse) -> ValueData:
+    assert isinstance(answer.message, DescribeClientQuotasResponse)
+    assert answer.message.entries is not None
+    return answer.message.entries[0].values[0]
+
+
+@pytest.mark.parametrize(
+    ("came", "becomes"), [(0.0, -0.0), (-0.0, 0.0), (math.nan, 0.0), (0.0, math.nan)]
+)
+def test_a_number_that_only_equals_is_a_change(came: float, becomes: float) -> None:
+    answer = read_response(quotas(came), 48, 1)
+    quota_of(answer).value = becomes
+    assert answer.to_frame() == frame(quotas(becomes))
+
+
+@pytest.mark.parametrize("nan", ["7ff8000000000000", "fff8000000000000", "7ff80000000000ff"])
+def test_a_nan_that_nobody_changed_is_written_back(nan: str) -> None:
+    content = quotas(bytes.fromhex(nan))
+    assert read_response(content, 48, 1).to_frame() == frame(content)
+    padded = content[:5] + content[5:].replace(b"\x02k", b"\x82\x00k")  # a length of two bytes
+    assert len(padded) == len(content) + 1
+    assert read_response(padded, 48, 1).to_frame() == frame(padded)
+
+
+@pytest.mark.parametrize("kind", [bytearray, lambda data: memoryview(bytearray(data))])
+def test_a_buffer_may_be_used_again(kind: Any) -> None:
+    """As by one who reads each frame of a stream into the same memory."""
+    _, asked = ClientConnection("me").send(MetadataRequest(topics=None), 12)
+    buffer = kind(asked[4:] + b"behind")
+    request = read_request(buffer)
+    buffer[:] = bytes(len(buffer))
+    assert request.to_frame() == frame(asked[4:], b"behind")
+    for body, version in ((MetadataResponse().encode(12), 12), (b"anything", 99)):
+        content = b"\x00\x00\x00\x09" + b"\x00" * (version == 12) + body
+        buffer = kind(content)
+        answer = read_response(buffer, 3, version)
+        buffer[:] = bytes(len(buffer))
+        assert answer.to_frame() == frame(content)
+    wrong: Any
+    for wrong in ("text", 7, None):
+        with pytest.raises(DecodeError, match=r"RequestHeader.*bytes are wanted, not "):
+            read_request(wrong)
+        with pytest.raises(DecodeError, match=r"MetadataResponse.*bytes are wanted, not "):
+            read_response(wrong, 3, 12)
+
+
 def test_a_changed_message_is_written_in_its_place() -> None:
     response = instance(MetadataResponse, 12, Fill.FULL)
     content = response_header(1, 77, TAGS) + response.encode(12) + b"behind"
@@ -153,6 +249,8 @@ def test_a_changed_message_is_written_in_its_place() -> None:
     other = answer._replace(message=FindCoordinatorResponse(coordinators=[]))
     with pytest.raises(EncodeError):
         other.to_frame()
+    alike = answer._replace(message=ProduceResponse())  # which cannot be read from these bytes
+    assert alike.to_frame()[4:].endswith(ProduceResponse().encode(12) + b"behind")
 
 
 def test_a_message_may_be_written_from_nothing() -> None:
@@ -173,6 +271,9 @@ def test_a_refusal_without_a_form_is_written_back() -> None:
         waiting = PendingRequests()
         waiting.expect(PendingRequest(18, 4, 9))
         assert waiting.match(b"\x00\x00\x00\x09" + body) == answer
+        answer.message.error_code = 7
+        written = answer.message.encode(0) + answer.trailing
+        assert answer.to_frame() == frame(b"\x00\x00\x00\x09", written)
 
 
 def test_one_response_is_read_by_itself() -> None:
