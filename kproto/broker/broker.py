@@ -27,7 +27,7 @@ class Broker:
     The four settings that tests change most may be named here; they go before those in
     `settings`. All that it dates or waits for goes by `clock`. `apis` are what it answers, a
     user's own among them; of two for one api key, the later counts. Raises ConfigurationError for
-    a setting that cannot work.
+    a setting that cannot work, and for an API whose response is not defined.
     """
 
     def __init__(

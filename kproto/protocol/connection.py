@@ -15,7 +15,7 @@ from ..messages.base import Message, Request, Response
 from ..wire.errors import ConfigurationError, ProtocolError
 from .framing import frame
 from .headers import encode_request_header, encode_response_header, response_class
-from .message_classes import KAFKA_MESSAGES, MessageClasses, response_of
+from .message_classes import KAFKA_MESSAGES, MessageClasses, missing_half, response_of
 from .received import (
     ReceivedRequest,
     ReceivedResponse,
@@ -153,10 +153,10 @@ def _refuse_unanswerable(
     if version not in cls.VALID_VERSIONS:
         return  # `encode` says so
     if answer is None:
-        what = f"its package has no response of api key {cls.API_KEY}"
+        what = missing_half(cls)
     else:
-        what = f"{answer.__name__} has no version {version}"
-    raise ConfigurationError(f"{cls.__name__} v{version}: {what}, so that no answer can be read")
+        what = f"{answer.__name__} has no version {version}, so that no answer can be read"
+    raise ConfigurationError(f"{cls.__name__} v{version}: {what}")
 
 
 class ServerConnection:

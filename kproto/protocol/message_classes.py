@@ -14,14 +14,15 @@ from .. import messages
 from ..messages.base import Request, Response
 from ..wire.errors import ConfigurationError
 
-__all__ = ["KAFKA_MESSAGES", "MessageClasses", "response_of"]
+__all__ = ["KAFKA_MESSAGES", "MessageClasses", "missing_half", "response_of"]
 
 
 class MessageClasses:
     """The requests and responses that one side of a connection knows, by api key.
 
     They are Kafka's, then those of `packages`, then `requests` with their responses; of two for one
-    api key, the later. Raises ConfigurationError for what is no generated package.
+    api key, the later. Raises ConfigurationError for what is no generated package, and for a
+    request without its response, or the reverse: half of an API cannot be spoken.
     """
 
     def __init__(self, *packages: ModuleType, requests: Iterable[type[Request[Any]]] = ()) -> None:
@@ -32,8 +33,14 @@ class MessageClasses:
                 raise ConfigurationError(
                     f"{package!r} is no package of messages, as kproto-codegen generates them"
                 )
+            if package is not messages:  # which has none; to look would load what is lazy
+                _refuse_halves(package)
             self._packages.update(dict.fromkeys(keys, package))
-        self._requests: dict[int, type[Request[Response]]] = {cls.API_KEY: cls for cls in requests}
+        self._requests: dict[int, type[Request[Response]]] = {}
+        for cls in requests:
+            if response_of(cls) is None:
+                raise ConfigurationError(f"{cls.__name__}: {missing_half(cls)}")
+            self._requests[cls.API_KEY] = cls
 
     def request(self, api_key: int) -> type[Request[Response]] | None:
         """The request with that api key; None when there is none."""
@@ -50,6 +57,25 @@ class MessageClasses:
     def _of_package(self, api_key: int, place: int) -> Any:
         package = self._packages.get(api_key)
         return package and getattr(package, package.API_KEYS[api_key][place])
+
+
+def missing_half(cls: type[Request[Any] | Response]) -> str:
+    """What is wrong with the package of a request without its response, or the reverse."""
+    other = "response" if issubclass(cls, Request) else "request"
+    return (
+        f"its package has no {other} of api key {cls.API_KEY}; define one and generate the "
+        "package again"
+    )
+
+
+def _refuse_halves(package: ModuleType) -> None:
+    """Raise ConfigurationError for a request of `package` without its response, or the reverse."""
+    paired = {name for names in package.API_KEYS.values() for name in names}
+    for name in getattr(package, "MODULES", ()):
+        if name not in paired and name.removesuffix("_").endswith(("Request", "Response")):
+            cls = getattr(package, name)
+            if issubclass(cls, Request | Response):  # else it is data that is called so
+                raise ConfigurationError(f"{package.__name__}.{name}: {missing_half(cls)}")
 
 
 #: Those of `kproto.messages` alone.

@@ -132,7 +132,7 @@ async def test_an_own_request_without_its_response_is_told(tmp_path: Path) -> No
     lonely = made(tmp_path, "lonely", definition("request", 1001, "LonelyRequest"))
     with imported(lonely) as package:
         client = ClientConnection()
-        words = "LonelyRequest v0: its package has no response of api key 1001"
+        words = "LonelyRequest v0: its package has no response of api key 1001; define one and gen"
         with pytest.raises(ConfigurationError, match=words):
             client.send(package.LonelyRequest(), 0)
         assert len(client.pending) == 0
@@ -142,13 +142,42 @@ async def test_an_own_request_without_its_response_is_told(tmp_path: Path) -> No
         @handles(package.LonelyRequest, versions=range(1))
         def never(context: Any, request: Any, version: int) -> None: ...
 
+        answering = words.replace(" v0", "")
+        with pytest.raises(ConfigurationError, match=answering):
+            Broker(apis=[*KAFKA_APIS, never])
+        with pytest.raises(ConfigurationError, match=answering):
+            MessageClasses(requests=[package.LonelyRequest])
+        with pytest.raises(ConfigurationError, match=r"lonely\." + answering):
+            ServerConnection(MessageClasses(package))
+
+    asked = definition("request", 1001, "LonelyRequest")
+    pair = made(tmp_path / "2", "pair", asked, definition("response", 1001, "LonelyResponse"))
+    with imported(lonely) as package, imported(pair) as whole:
+
+        @handles(whole.LonelyRequest, versions=range(1))
+        def offered(context: Any, request: Any, version: int) -> None: ...
+
         async with (
-            Broker(apis=[*KAFKA_APIS, never]) as broker,
+            Broker(apis=[*KAFKA_APIS, offered]) as broker,
             Client(broker.bootstrap) as asking,
         ):
             with pytest.raises(ConfigurationError, match=words):
                 await asking.request(package.LonelyRequest())
             assert await asking.request(MetadataRequest(topics=[])), "the connection goes on"
+
+
+def test_a_response_without_its_request_is_told(tmp_path: Path) -> None:
+    """What is only called like one is none."""
+    data = definition("data", 0, "TalkRequest")
+    del data["apiKey"]
+    half = made(tmp_path, "half", data, definition("response", 1002, "TalkResponse"))
+    with imported(half) as package:
+        words = r"half\.TalkResponse: its package has no request of api key 1002"
+        with pytest.raises(ConfigurationError, match=words):
+            MessageClasses(package)
+    fine = made(tmp_path / "again", "fine", data)
+    with imported(fine) as package:
+        assert MessageClasses(package).request(3) is MetadataRequest
 
 
 def test_kafkas_messages_generated_anew_are_taken_for_what_they_are(tmp_path: Path) -> None:
