@@ -12,7 +12,7 @@ from collections import deque
 from typing import Final, NamedTuple, TypeVar
 
 from ..messages.base import Message, Request, Response
-from ..wire.errors import ConfigurationError, ProtocolError
+from ..wire.errors import ConfigurationError, EncodeError, ProtocolError
 from .framing import frame
 from .headers import encode_request_header, encode_response_header, response_class
 from .message_classes import KAFKA_MESSAGES, MessageClasses, missing_half, response_of
@@ -164,6 +164,8 @@ class ServerConnection:
 
     def __init__(self, classes: MessageClasses = KAFKA_MESSAGES) -> None:
         self.classes = classes
+        #: The classes of the answers that were checked, each with the api key that it answers.
+        self._checked: dict[type, int] = {}
 
     def receive(self, data: bytes) -> ReceivedRequest:
         """Read a request frame.
@@ -187,7 +189,28 @@ class ServerConnection:
     def send(
         self, request: ReceivedRequest, response: Response, version: int | None = None
     ) -> bytes:
-        """The frame of the answer to `request`, in its version unless another is named."""
+        """The frame of the answer to `request`, in its version unless another is named.
+
+        Raises EncodeError, also for what answers another request.
+        """
         used = request.version if version is None else version
+        if self._checked.get(type(response)) != request.api_key:
+            self._check_answer(request, response, used)
         header = encode_response_header(type(response), used, request.correlation_id)
         return frame(header, response.encode(used))
+
+    def _check_answer(self, request: ReceivedRequest, response: object, version: int) -> None:
+        """Raise EncodeError unless `response` is what answers `request`, from whatever package."""
+        wanted = self.classes.response(request.api_key)
+        if isinstance(response, Response) and request.api_key == response.API_KEY:
+            # By name: a user may have generated Kafka's messages in a package of his own.
+            name = type(response)._generated().__name__
+            if wanted is None or name == wanted._generated().__name__:
+                self._checked[type(response)] = request.api_key
+                return
+        right = "" if wanted is None else f"; {wanted.__name__} is"
+        raise EncodeError(
+            f"it is no answer to {request.name}{right}",
+            message=type(response).__name__,
+            version=version,
+        )

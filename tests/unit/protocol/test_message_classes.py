@@ -29,7 +29,9 @@ from kproto.protocol.connection import (
 from kproto.protocol.message_classes import KAFKA_MESSAGES, MessageClasses, response_of
 from kproto.protocol.received import read_request, read_response
 from kproto.wire.errors import ConfigurationError, EncodeError
+from tests.support.embedded import threaded_broker
 from tests.support.pages import blocks, page_text, run_program
+from tests.support.raw_connection import ClosedByBrokerError, RawConnection
 from tests.unit.codegen.packages import generate, imported, write_definitions
 
 DEFINITIONS = re.findall(
@@ -126,6 +128,47 @@ async def test_an_own_request_between_client_and_broker(hello: ModuleType) -> No
         assert type(answer) is hello.GreetResponse
         assert (answer.greetings, seen) == (["t"], [0])
         await client.create_topics("beside")
+
+
+def test_another_s_response_is_refused(hello: ModuleType, tmp_path: Path) -> None:
+    server = ServerConnection(MessageClasses(hello))
+    _, data = ClientConnection().send(hello.GreetRequest(), 0)
+    request = server.receive(data[4:])
+    pair = [
+        definition("request", 1000, "TalkRequest"),
+        definition("response", 1000, "TalkResponse"),
+    ]
+    with imported(made(tmp_path, "talk", *pair)) as talk:
+        wrong: list[Any] = [MetadataResponse(), talk.TalkResponse(), request.message, None, "text"]
+        for answer in wrong:
+            words = rf"{type(answer).__name__} v0: .*no answer to GreetRequest; GreetResponse is"
+            for _ in range(2):
+                with pytest.raises(EncodeError, match=words):
+                    server.send(request, answer)
+            assert server.send(request, hello.GreetResponse())
+    mine: Any = type("Mine", (hello.GreetResponse,), {"__slots__": ()})
+    assert server.send(request, mine()) == server.send(request, hello.GreetResponse())
+    unknown = ServerConnection().receive(data[4:])
+    assert server.send(unknown, hello.GreetResponse(), 0)
+    with pytest.raises(EncodeError, match=r"MetadataResponse v0: it is no answer to api key 1000$"):
+        ServerConnection().send(unknown, MetadataResponse())
+
+
+def test_a_handler_that_returns_another_s_response_is_told(
+    hello: ModuleType, caplog: pytest.LogCaptureFixture
+) -> None:
+    @handles(hello.GreetRequest, versions=range(2))
+    def greet(context: Any, request: Any, version: int) -> Any:
+        return MetadataResponse()
+
+    with (
+        threaded_broker(apis=[*KAFKA_APIS, greet]) as broker,
+        RawConnection(broker.bootstrap) as connection,
+    ):
+        connection.send(hello.GreetRequest(), 0)
+        with pytest.raises(ClosedByBrokerError):
+            connection.receive()
+    assert "MetadataResponse v0: it is no answer to GreetRequest; GreetResponse is" in caplog.text
 
 
 async def test_an_own_request_without_its_response_is_told(tmp_path: Path) -> None:
