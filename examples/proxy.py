@@ -28,7 +28,8 @@ async def pass_on(
             show(frame)
         target.write(data)
         await target.drain()
-    target.write_eof()
+    with contextlib.suppress(OSError):  # who has gone need not be told
+        target.write_eof()
 
 
 async def serve(
@@ -53,13 +54,15 @@ async def serve(
                 async with asyncio.TaskGroup() as both:
                     both.create_task(pass_on(client, to_broker, show_request))
                     both.create_task(pass_on(broker, to_client, show_response))
+        except* (ConnectionResetError, BrokenPipeError):
+            pass  # one of the two has gone
         except* (KprotoError, OSError) as lost:
             print(f"connection given up: {lost.exceptions[0]}", file=sys.stderr)
 
 
 def address(text: str) -> Address:
     host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal():
+    if not host or port not in map(str, range(1, 65_536)):
         sys.exit(f"{text!r} is no address, as localhost:9092 is one\n\n{__doc__}")
     return host.strip("[]"), int(port)
 
@@ -68,7 +71,7 @@ async def main(listen: Address, target: Address) -> None:
     try:
         _, broker = await asyncio.open_connection(*target)
         broker.close()
-    except (OSError, OverflowError) as error:
+    except OSError as error:
         sys.exit(f"nobody answers at {target[0]}:{target[1]}, the second address: {error}")
     async with asyncio.TaskGroup() as clients:
 
@@ -80,10 +83,15 @@ async def main(listen: Address, target: Address) -> None:
 
         try:
             server = await asyncio.start_server(accept, *listen)
-        except (OSError, OverflowError) as error:
+        except OSError as error:
             sys.exit(f"cannot listen at {listen[0]}:{listen[1]}, the first address: {error}")
         with contextlib.closing(server):
-            await asyncio.Event().wait()
+            try:
+                await asyncio.Event().wait()
+            finally:  # nobody new is let in, and who stands in the door can come in
+                for listener in server.sockets:
+                    asyncio.get_running_loop().remove_reader(listener)
+                await asyncio.sleep(0.1)
 
 
 if __name__ == "__main__":

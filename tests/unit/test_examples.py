@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import socket
+import struct
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,10 +16,23 @@ import pytest
 from kproto import Client
 from kproto.broker import Broker
 from kproto.messages import MetadataRequest
+from kproto.protocol.connection import ClientConnection
 from tests.support.environment import ROOT
 
 PROXIES = ("proxy.py", "rewriting_proxy.py")
 TIMEOUT_S = 30
+
+#: Before a program: interrupts it at the fifth connection that it accepts.
+INTERRUPTED = """
+import os, signal, socket
+accept, accepted = socket.socket.accept, []
+def interrupted(listener):
+    accepted.append(1)
+    if len(accepted) == 5:
+        os.kill(os.getpid(), signal.SIGINT)
+    return accept(listener)
+socket.socket.accept = interrupted
+"""
 
 proxies = pytest.mark.parametrize("name", PROXIES)
 
@@ -30,9 +44,12 @@ def free_port() -> int:
 
 @asynccontextmanager
 async def example(
-    name: str, *arguments: str, text: str = ""
+    name: str, *arguments: str, text: str = "", dev: str = ""
 ) -> AsyncIterator[asyncio.subprocess.Process]:
-    """An example as it is, or its `text`, while it runs; it is killed if it does not end."""
+    """An example as it is, or its `text`, while it runs; it is killed if it does not end.
+
+    As a user runs it: in development mode (`dev`) asyncio tells of each slow step, too.
+    """
     program = ("-c", text) if text else (str(ROOT / "examples" / name),)
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -41,8 +58,7 @@ async def example(
         *arguments,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        # As a user runs it: in development mode asyncio tells of each slow step.
-        env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONDEVMODE": ""},
+        env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONDEVMODE": dev},
     )
     try:
         async with asyncio.timeout(TIMEOUT_S):
@@ -75,6 +91,9 @@ async def listens(port: int) -> None:
         (["a:1", "b:2", "c:3"], "two addresses are wanted, not 3"),
         (["localhost", "localhost:9092"], "'localhost' is no address, as localhost:9092 is one"),
         (["localhost:9092", "localhost:kafka"], "'localhost:kafka' is no address"),
+        (["localhost:9092", "localhost:65536"], "'localhost:65536' is no address"),
+        (["localhost:9092", "localhost:0"], "'localhost:0' is no address"),
+        (["localhost:99999", "localhost:9092"], "'localhost:99999' is no address"),
     ],
 )
 async def test_wrong_arguments_are_told(name: str, arguments: list[str], words: str) -> None:
@@ -89,12 +108,11 @@ async def test_wrong_arguments_are_told(name: str, arguments: list[str], words: 
 @proxies
 async def test_a_dead_target_is_told_at_once_and_later(name: str) -> None:
     dead, port = free_port(), free_port()
-    for target, reason in ((dead, "nobody answers at 127.0.0.1:"), (99_999, "nobody answers at ")):
-        async with example(name, f"127.0.0.1:{port}", f"127.0.0.1:{target}") as process:
-            _, told = await process.communicate()
-        assert process.returncode == 1
-        assert told.decode().startswith(f"{reason}" if target == dead else reason)
-        assert told.count(b"\n") == 1, told.decode()
+    async with example(name, f"127.0.0.1:{port}", f"127.0.0.1:{dead}") as process:
+        _, told = await process.communicate()
+    assert process.returncode == 1
+    assert told.decode().startswith(f"nobody answers at 127.0.0.1:{dead}, the second address: ")
+    assert told.count(b"\n") == 1, told.decode()
     async with Broker() as broker:
         async with example(name, broker.bootstrap, broker.bootstrap) as process:
             _, told = await process.communicate()
@@ -123,6 +141,53 @@ async def test_an_interrupted_proxy_ends_quietly(name: str) -> None:
             process.send_signal(signal.SIGINT)
             _, told = await process.communicate()
         idle.close()
+        assert (process.returncode, told) == (0, b"")
+
+
+@proxies
+async def test_nothing_is_lost_when_it_is_interrupted_while_clients_come(name: str) -> None:
+    """The interrupt comes when some of them are accepted, and nobody is served yet."""
+    port = free_port()
+    text = (ROOT / "examples" / name).read_text(encoding="utf-8")
+    async with (
+        Broker() as broker,
+        example(
+            name, f"127.0.0.1:{port}", broker.bootstrap, text=INTERRUPTED + text, dev="1"
+        ) as process,
+    ):
+        await listens(port)
+        process.send_signal(signal.SIGSTOP)
+        clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(25)]
+        process.send_signal(signal.SIGCONT)
+        _, told = await process.communicate()
+        for client in clients:
+            client.close()
+    assert process.returncode == 0
+    assert b"Error on transport creation" not in told, told.decode()
+    assert b"ResourceWarning" not in told, told.decode()
+
+
+@proxies
+async def test_a_client_that_goes_is_not_worth_a_word(name: str) -> None:
+    port = free_port()
+    _, asked = ClientConnection().send(MetadataRequest(), 9)
+    async with (
+        Broker() as broker,
+        example(name, f"127.0.0.1:{port}", broker.bootstrap) as process,
+    ):
+        await listens(port)
+        for lingers in (True, False) * 10:
+            with socket.create_connection(("127.0.0.1", port)) as client:
+                client.sendall(asked)  # whose answer finds nobody
+                if not lingers:
+                    reset = struct.pack("ii", 1, 0)
+                    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
+        async with Client(f"127.0.0.1:{port}") as last:
+            await last.refresh()
+        while broker.connections:  # noqa: ASYNC110 - another process ends them
+            await asyncio.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, told = await process.communicate()
         assert (process.returncode, told) == (0, b"")
 
 
