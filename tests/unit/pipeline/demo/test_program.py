@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from kproto_pipeline.demo import program
 from kproto_pipeline.demo.report import Check
@@ -15,6 +18,34 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
         program.main(["--version"])
     assert caught.value.code == 0
     assert capsys.readouterr().out == f"kproto_pipeline.demo {__version__}\n"
+
+
+BARE = """
+import runpy, sys
+sys.modules.update(dict.fromkeys(["pyspark", "pyarrow", "numpy"]))  # as if not installed
+runpy.run_module("kproto_pipeline.demo", run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "out", "words"),
+    [
+        (["--version"], 0, f"kproto_pipeline.demo {__version__}\n", ""),
+        ([], 1, "", "error: not installed: pyspark, pyarrow, numpy; the demo needs"),
+    ],
+)
+def test_without_the_extra(arguments: list[str], code: int, out: str, words: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", BARE, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (code, out), done.stderr
+    assert done.stderr.startswith(words)
+    assert "Traceback" not in done.stderr
+    assert ("pip install '.[spark]'" in done.stderr) is bool(words)
 
 
 @pytest.mark.parametrize(("found", "code"), [(3, 0), (2, 1)])

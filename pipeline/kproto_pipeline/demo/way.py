@@ -1,0 +1,56 @@
+"""The whole way of the flights: published, through the job, into counts, a table and a chart.
+
+Needs the packages that `program` looks for before it imports this.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import uuid
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from ..job import run_job
+from .flight_tables import carrier_rows, flight_table, hour_rows
+from .flights import Expected, flight_records, read_flights
+from .local_spark import spark_session, watched
+from .progress import Stage
+from .publishing import TOPIC_PARTITIONS, delete_topic, embedded_broker, publish
+from .report import Check, all_checks, draw_delay_by_hour, print_report
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["go"]
+
+
+def go(output: Path, limit: int | None) -> list[Check]:
+    """Print as it goes, and return every count that was checked."""
+    flights = read_flights(limit)
+    expected = Expected(len(flights))
+    with Stage("encode", expected.records) as encoding:
+        records = []
+        for record in flight_records(flights):
+            records.append(record)
+            encoding.advance_to(len(records))
+    topic = f"kproto-demo-{uuid.uuid4().hex[:12]}"
+    with ExitStack() as closing:
+        bootstrap = os.environ.get("KPROTO_BOOTSTRAP") or closing.enter_context(embedded_broker())
+        print(f"broker {bootstrap}, topic {topic}")
+        with Stage("publish", expected.records) as publishing:
+            published = asyncio.run(publish(bootstrap, topic, records, publishing))
+        closing.callback(asyncio.run, delete_topic(bootstrap, topic))
+        spark = closing.enter_context(spark_session(TOPIC_PARTITIONS))
+        parquet = str(output.absolute() / "events")
+        with Stage("job", expected.records) as job, watched(spark, job):
+            options = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic}
+            counts = run_job(spark, options, parquet, overwrite=True)
+        events = flight_table(spark, parquet)
+        carriers, by_hour = carrier_rows(events), hour_rows(events)
+    checks = all_checks(expected, published, counts, carriers)
+    print_report(checks, carriers, [encoding, publishing, job])
+    chart = output / "delay-by-hour.png"
+    draw_delay_by_hour(by_hour, chart)
+    print(f"\nevents {parquet}\nchart  {chart.absolute()}")
+    return checks
