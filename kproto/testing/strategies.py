@@ -19,7 +19,8 @@ try:
     from hypothesis.strategies import SearchStrategy
 except ImportError as error:
     raise ImportError(
-        "kproto.testing.strategies needs hypothesis: pip install 'kproto[testing]'",
+        "kproto.testing.strategies needs hypothesis, which comes with the extra kproto[testing], "
+        "from a checkout: pip install '.[testing]'",
         name="hypothesis",
     ) from error
 

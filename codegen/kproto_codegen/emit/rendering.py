@@ -27,7 +27,7 @@ def _environment() -> jinja2.Environment:
     except ModuleNotFoundError as error:
         raise MissingPackageError(
             f"generating needs {error.name}, which is not installed; it comes with the extra "
-            'codegen: pip install "kproto[codegen]"'
+            "kproto[codegen], from a checkout: pip install '.[codegen]'"
         ) from error
     return jinja2.Environment(  # noqa: S701 - renders Python, where HTML escapes would be wrong
         loader=jinja2.PackageLoader("kproto_codegen.emit"),

@@ -29,7 +29,10 @@ _DELETE_BY_STRUCT: Final = 6
 
 
 class NewTopic(NamedTuple):
-    """A topic to create; -1 takes the broker's default (KIP-464)."""
+    """A topic to create; -1 takes the broker's default (KIP-464).
+
+    `configs` are its settings, as text: `{"retention.ms": "1000"}`.
+    """
 
     name: str
     partitions: int = -1

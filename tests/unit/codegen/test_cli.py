@@ -130,7 +130,7 @@ def test_generate_without_its_extra_names_it(
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert "needs jinja2" in said
-    assert 'pip install "kproto[codegen]"' in said
+    assert "the extra kproto[codegen], from a checkout: pip install '.[codegen]'" in said
     assert not out.exists()
     monkeypatch.delitem(sys.modules, "jinja2")
     rendering._environment.cache_clear()

@@ -379,7 +379,8 @@ def test_without_hypothesis_the_extra_is_named() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
     )
     assert ran.stdout.strip() == (
-        "kproto.testing.strategies needs hypothesis: pip install 'kproto[testing]'"
+        "kproto.testing.strategies needs hypothesis, which comes with the extra kproto[testing], "
+        "from a checkout: pip install '.[testing]'"
     )
 
 
