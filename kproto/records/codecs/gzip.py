@@ -41,5 +41,4 @@ def decompress(data: bytes, limit: int) -> bytes:
 
 def decompress_into(data: bytes, room: memoryview) -> int | None:
     library = zlib_library()
-    stream = library.decompressobj(_WBITS)
-    return decompress_stream_into(stream, library.error, data, room)
+    return decompress_stream_into(data, room, lambda: library.decompressobj(_WBITS), library.error)

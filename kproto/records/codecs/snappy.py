@@ -5,9 +5,10 @@ What `compress`, `decompress` and `decompress_into` do, `compression.Codec` says
 
 from __future__ import annotations
 
+from io import BytesIO
 from typing import Final
 
-from .bounded import cramjam_for, too_large
+from .bounded import cramjam_for, room_of, too_large
 
 __all__ = ["compress", "decompress", "decompress_into"]
 
@@ -15,6 +16,8 @@ _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 #: What decompresses to most is a copy: three bytes for at most 64.
 _MOST_PER_BYTE: Final = 22
+#: Up to here a block is decompressed to memory of cramjam's, and copied: that is faster.
+_COPIED_BYTES: Final = 1_048_576
 _XERIAL_BLOCK_BYTES: Final = 32768  # what snappy-java writes, and so every Kafka producer
 
 
@@ -33,7 +36,8 @@ def decompress(data: bytes, limit: int) -> bytes:
     pos = len(_XERIAL_HEADER)
     if len(data) < pos:
         raise ValueError("snappy: the data ends inside the header")
-    pieces = []
+    whole = b""
+    kept: BytesIO | None = None
     room = limit
     while pos < len(data):
         if data.startswith(_XERIAL_MAGIC, pos):  # streams may be joined; each has a header
@@ -46,9 +50,17 @@ def decompress(data: bytes, limit: int) -> bytes:
             raise ValueError("snappy: a block's length does not fit the data")
         piece = _decompress_block(data[pos + 4 : end], room, limit)
         room -= len(piece)
-        pieces.append(piece)
         pos = end
-    return b"".join(pieces)
+        if kept is not None:
+            kept.write(piece)
+        elif not whole:
+            whole = piece  # mostly there is no other
+        else:
+            kept = BytesIO()
+            kept.write(whole)
+            kept.write(piece)
+            whole = b""
+    return whole if kept is None else kept.getvalue()
 
 
 def _decompress_block(block: bytes, room: int, limit: int) -> bytes:
@@ -63,7 +75,13 @@ def _decompress_block(block: bytes, room: int, limit: int) -> bytes:
     if size > _MOST_PER_BYTE * len(block):
         raise ValueError(f"snappy: a block of {len(block)} bytes cannot stand for {size}")
     try:
-        return bytes(cramjam.snappy.decompress_raw(block))
+        if size <= _COPIED_BYTES:
+            return bytes(cramjam.snappy.decompress_raw(block))
+        whole = room_of(size)
+        with whole.getbuffer() as buffer:
+            written = cramjam.snappy.decompress_raw_into(block, buffer)
+        whole.truncate(written)
+        return whole.getvalue()
     except cramjam.DecompressionError as error:
         raise ValueError(f"snappy: {error}") from None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-__all__ = ["Frame", "frames_in"]
+__all__ = ["Frame", "frames_in", "with_small_window"]
 
 _MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _MAGIC_BYTES: Final = 4
@@ -21,6 +21,12 @@ _SKIPPABLE_HEADER_BYTES: Final = 8
 _SINGLE_SEGMENT_FLAG: Final = 0x20
 _CHECKSUM_FLAG: Final = 0x04
 _CHECKSUM_BYTES: Final = 4
+_DESCRIPTOR_AT: Final = 4
+#: The bits of a descriptor that a frame without its size keeps: the checksum's and dictionary's.
+_KEPT_FLAGS: Final = 0x07
+#: A window of 8 MiB, the most that RFC 8878 asks of every reader, and its byte in a header.
+_SMALL_WINDOW_BYTES: Final = 8_388_608
+_SMALL_WINDOW: Final = b"\x68"
 #: By the lowest two bits of the descriptor, and by its highest two.
 _DICTIONARY_ID_BYTES: Final = (0, 1, 2, 4)
 _CONTENT_SIZE_BYTES: Final = (0, 2, 4, 8)
@@ -43,7 +49,7 @@ def frames_in(data: bytes) -> list[Frame]:
     """The frames that `data` consists of, without those to be skipped.
 
     Raises ValueError, without a look into any block, where something else stands in `data`, where
-    it ends too early, or where a frame declares more than its blocks can stand for.
+    it ends too early, or where a frame declares more or less than its blocks can stand for.
     """
     if not data:
         raise ValueError("zstd: no data")
@@ -83,7 +89,7 @@ def _frame_at(data: bytes, start: int) -> Frame:
         if size_bytes == 2:
             content_size += _TWO_BYTES_FROM
         pos += size_bytes
-    most = 0
+    least = most = 0
     is_last = False
     while not is_last:
         if pos + _BLOCK_HEADER_BYTES > len(data):
@@ -97,13 +103,17 @@ def _frame_at(data: bytes, start: int) -> Frame:
             most += _MAX_BLOCK_BYTES
             pos += size
         elif kind == _RAW:
+            least += size
             most += size
             pos += size
         elif kind == _REPEATED_BYTE:
+            least += size
             most += size
             pos += 1
         else:
             raise ValueError(f"zstd: a block of a reserved type at byte {pos - 3}")
+        if size > _MAX_BLOCK_BYTES:
+            raise ValueError(f"zstd: a block of {size} bytes, more than {_MAX_BLOCK_BYTES}")
     if descriptor & _CHECKSUM_FLAG:
         pos += _CHECKSUM_BYTES
     if content_size is not None:
@@ -111,8 +121,38 @@ def _frame_at(data: bytes, start: int) -> Frame:
             raise ValueError(
                 f"zstd: a frame declares {content_size} bytes and holds {most} at most"
             )
+        if content_size < least:
+            raise ValueError(
+                f"zstd: a frame declares {content_size} bytes and holds {least} at least"
+            )
         most = content_size
     return start, pos, content_size, most
+
+
+def with_small_window(frame: bytes) -> bytes:
+    """The frame as one of a window of 8 MiB and unknown size; itself if its window is no larger.
+
+    A reader of pieces keeps as much of the result as the window says: of a frame in one segment,
+    all of it. With this it can be read in pieces all the same, unless it refers back further.
+    """
+    descriptor = frame[_DESCRIPTOR_AT]
+    blocks_at = _DESCRIPTOR_AT + 1
+    dictionary_bytes = _DICTIONARY_ID_BYTES[descriptor & 3]
+    size_bytes = _CONTENT_SIZE_BYTES[descriptor >> 6]
+    if descriptor & _SINGLE_SEGMENT_FLAG:
+        size_bytes = size_bytes or 1
+        size_at = blocks_at + dictionary_bytes
+        window = int.from_bytes(frame[size_at : size_at + size_bytes], "little")
+        if window <= _SMALL_WINDOW_BYTES:
+            return frame
+    else:
+        if frame[blocks_at : blocks_at + 1] <= _SMALL_WINDOW:
+            return frame
+        blocks_at += 1
+    dictionary = frame[blocks_at : blocks_at + dictionary_bytes]
+    blocks = frame[blocks_at + dictionary_bytes + size_bytes :]
+    header = _MAGIC + bytes((descriptor & _KEPT_FLAGS,)) + _SMALL_WINDOW
+    return b"".join((header, dictionary, blocks))
 
 
 def _ends_too_early() -> ValueError:

@@ -1,8 +1,8 @@
 """The records inside a batch (magic 2): bytes to `Record` objects.
 
 Owns the loop over the records of one batch, after decompression. A fast loop reads straight on;
-when anything does not fit, `_explain` goes over the same bytes again, carefully, and says which
-record is broken and how.
+when anything does not fit, `check_records` goes over the same bytes again, carefully, and says
+which record is broken and how.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .batch_header import MIN_RECORD_BYTES
 if TYPE_CHECKING:
     from typing import NoReturn
 
-__all__ = ["decode_records"]
+__all__ = ["check_records", "decode_records"]
 
 
 def decode_records(
@@ -162,7 +162,14 @@ def decode_records(
 
 def _explain(data: bytes, start: int, limit: int, count: int) -> NoReturn:
     """Say why the records in `data[start:limit]` cannot be read, as ValueError."""
-    data = data[start:limit]
+    check_records(data, start, limit, count)
+    raise ValueError(f"{count} records do not fill {limit - start} bytes")
+
+
+def check_records(data: bytes, start: int, limit: int, count: int) -> None:
+    """Raise ValueError if `data[start:limit]` is not `count` records; takes no memory for them."""
+    if limit - start != len(data):
+        data = data[start:limit]
     pos = 0
     for index in range(count):
         part = "length"
@@ -202,4 +209,5 @@ def _explain(data: bytes, start: int, limit: int, count: int) -> NoReturn:
             raise ValueError(f"record {index}, {part}: the batch ends inside it") from None
         except ValueError as error:
             raise ValueError(f"record {index}, {part}: {error}") from None
-    raise ValueError(f"{len(data) - pos} bytes behind the last of {count} records")
+    if pos != len(data):
+        raise ValueError(f"{len(data) - pos} bytes behind the last of {count} records")

@@ -8,21 +8,26 @@ stand in the bytes of a fetch is `walk`'s. The records inside are `decoding`'s, 
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ...wire.errors import CorruptBatchError, EncodeError, MissingCodecError
 from .. import any_magic
 from ..any_magic import as_buffer, base_offset_at, bytes_left
+from ..codecs.bounded import trusted_bytes
 from ..codecs.compression import MAX_DECOMPRESSED_BYTES, codec_for_id
 from ..record import decode_headers_of
 from . import batch_header
 from .crc import crc32c
-from .decoding import decode_records
+from .decoding import check_records, decode_records
 
 if TYPE_CHECKING:
     from ..record import Record
 
 __all__ = ["RecordBatch", "check_batch", "restamp"]
+
+#: Where records are this large and came of much less, they are checked before their bytes are
+#: copied. Of small ones the objects take more than the bytes, sound or not.
+_LARGE_RECORD_BYTES: Final = 1024
 
 
 class RecordBatch:
@@ -194,8 +199,11 @@ class RecordBatch:
         try:
             codec = codec_for_id(self.attributes & any_magic.CODEC_MASK)
             if codec.id and (self.record_count or start != limit):
+                trusted = trusted_bytes(limit - start)
                 data = codec.decompress(data[start:limit], max_decompressed_bytes)
                 start, limit = 0, len(data)
+                if limit > trusted and 0 < self.record_count * _LARGE_RECORD_BYTES <= limit:
+                    check_records(data, start, limit, self.record_count)
             records = decode_records(
                 data,
                 start,

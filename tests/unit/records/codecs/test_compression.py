@@ -321,15 +321,19 @@ class ZstdDecompressor:
     def __init__(self) -> None:
         self.eof = False
         self.unused_data = b""
+        self._rest = b""
 
     def decompress(self, data: bytes, max_length: int) -> bytes:
-        try:
-            whole = bytes(cramjam.zstd.decompress(data))
-        except cramjam.DecompressionError as error:
-            if "incomplete" in str(error):
-                return b""
-            raise ZstdError(str(error)) from None
-        self.eof = len(whole) <= max_length
+        whole = self._rest
+        if data:
+            try:
+                whole = bytes(cramjam.zstd.decompress(data))
+            except cramjam.DecompressionError as error:
+                if "incomplete" in str(error):
+                    return b""
+                raise ZstdError(str(error)) from None
+        self.eof = bool(whole) and len(whole) <= max_length
+        self._rest = whole[max_length:]
         return whole[:max_length]
 
 

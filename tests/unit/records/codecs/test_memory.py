@@ -1,0 +1,220 @@
+"""What a batch may take in memory, sound or broken: of Python's memory and of the process's.
+
+Each is read in a process of its own: libraries take memory that Python does not count, and keep it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import cramjam
+import pytest
+import zstandard
+
+from kproto.records import codec_for_name
+from kproto.records.codecs.zstd_frame import frames_in, with_small_window
+from kproto.records.varints import encode_varint
+
+from ..batches import batch_bytes
+
+pytestmark = pytest.mark.skipif(
+    not Path("/proc/self/status").exists(), reason="the memory of a process is read from /proc"
+)
+
+MB = 1 << 20
+BLOCK = 131_072
+BLOCKS = 990
+WHOLE = BLOCK * BLOCKS  # just within the default bound of 128 MiB
+NOISE = random.Random(1).randbytes(60)
+
+READER = """
+import json, sys, tracemalloc
+for name in json.loads(sys.argv[1]):
+    sys.modules[name] = None
+from kproto.records import RecordBatch, encode_batch
+from kproto.wire.errors import CorruptBatchError
+
+def peak():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
+
+data = sys.stdin.buffer.read()
+batch = RecordBatch(data)
+small = encode_batch([(b"k", b"v", (), 1)], compression=batch.compression)
+RecordBatch(small).records()
+tracemalloc.start()
+before = peak()
+try:
+    said = f"{len(batch.records())} records"
+except CorruptBatchError as error:
+    said = str(error)
+taken = peak() - before
+print(json.dumps([said, tracemalloc.get_traced_memory()[1], taken]))
+"""
+
+
+class Read(NamedTuple):
+    """What reading a batch came to, and what it took at most, in bytes."""
+
+    said: str
+    traced: int
+    resident: int
+
+
+def read_in_a_process(data: bytes, codec: str, count: int, missing: list[str]) -> Read:
+    batch = batch_bytes(
+        data,
+        attributes=codec_for_name(codec).id,
+        record_count=count,
+        last_offset_delta=count - 1,
+    )
+    command = [sys.executable, "-c", READER, json.dumps(missing)]
+    done = subprocess.run(command, input=batch, stdout=subprocess.PIPE, check=True)
+    return Read(*json.loads(done.stdout))
+
+
+def header(descriptor: int, declared: int | None) -> bytes:
+    """Of one segment with a size of 8 bytes, or of a window of 2 MiB and no size."""
+    rest = b"\x58" if declared is None else declared.to_bytes(8, "little")
+    return b"\x28\xb5\x2f\xfd" + bytes([descriptor]) + rest
+
+
+def zeros(count: int, *, is_last: bool = True) -> bytes:
+    """Blocks of zeros, four bytes each."""
+    block = (BLOCK << 3 | 2).to_bytes(3, "little") + b"\0"
+    last = (BLOCK << 3 | 3).to_bytes(3, "little") + b"\0"
+    return block * (count - 1) + (last if is_last else block)
+
+
+def broken_block() -> bytes:
+    return (len(NOISE) << 3 | 5).to_bytes(3, "little") + NOISE
+
+
+def large_record(size: int) -> bytes:
+    """A record of zeros that comes to `size` bytes, but for a few."""
+    body = b"\0\0\0\1" + encode_varint(size - 20)
+    return encode_varint(len(body) + size - 20 + 1) + body + bytes(size - 20) + b"\0"
+
+
+def broken_lz4() -> bytes:
+    return bytes(cramjam.lz4.compress(bytes(WHOLE)))[:-30] + NOISE[:30]
+
+
+BROKEN = {
+    "zstd, the last block": ("zstd", header(0xE0, WHOLE + BLOCK) + zeros(BLOCKS, is_last=False)
+                             + broken_block()),
+    "zstd, the checksum": ("zstd", header(0xE4, WHOLE) + zeros(BLOCKS) + b"abcd"),
+    "zstd, the size": ("zstd", header(0xE0, WHOLE - 1) + zeros(BLOCKS)),
+    "zstd of a window, the checksum": ("zstd", header(0x04, None) + zeros(BLOCKS) + b"abcd"),
+    "zstd of many frames, the last": (
+        "zstd", (header(0x00, None) + zeros(30)) * 33 + header(0x04, None) + zeros(1) + b"abcd"),
+    "gzip, the checksum": ("gzip", gzip.compress(bytes(WHOLE))[:-8] + b"abcdefgh"),
+    "lz4, the last block": ("lz4", broken_lz4()),
+}  # fmt: skip
+
+FASTER = ["zstandard", "zlib_ng", "zlib_ng.zlib_ng"]
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_data_that_is_broken_at_its_end_takes_little(name: str) -> None:
+    """All of them hold a hundred megabytes in front of the fault, most in 4 KB."""
+    codec, data = BROKEN[name]
+    read = read_in_a_process(data, codec, 1, [])
+    assert f"{codec}: " in read.said
+    assert read.traced < 24 * MB
+    assert read.resident < 24 * MB
+
+
+@pytest.mark.parametrize("name", ["zstd of a window, the checksum", "gzip, the checksum"])
+def test_broken_data_takes_little_without_the_faster_packages(name: str) -> None:
+    codec, data = BROKEN[name]
+    read = read_in_a_process(data, codec, 1, FASTER)
+    assert f"{codec}: " in read.said
+    assert read.traced < 24 * MB
+    assert read.resident < 24 * MB
+
+
+@pytest.mark.parametrize("missing", [[], FASTER], ids=["faster", "plain"])
+@pytest.mark.parametrize("codec", ["gzip", "lz4", "zstd"])
+def test_a_bad_record_is_found_before_the_good_ones_are_copied(
+    codec: str, missing: list[str]
+) -> None:
+    """Sound data takes its own size then, and one copy of it at most."""
+    whole = large_record(WHOLE)
+    compress = codec_for_name(codec).compress
+    read = read_in_a_process(compress(whole + b"\0", 1), codec, 2, missing)
+    assert "record 1" in read.said
+    assert read.traced < 1.2 * WHOLE
+    assert read.resident < 1.2 * WHOLE
+
+
+@pytest.mark.parametrize("missing", [[], FASTER], ids=["faster", "plain"])
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+def test_a_sound_batch_takes_its_size_twice(codec: str, missing: list[str]) -> None:
+    """What it decompresses to, and the values of its records."""
+    read = read_in_a_process(
+        codec_for_name(codec).compress(large_record(WHOLE), 1), codec, 1, missing
+    )
+    assert read.said == "1 records"
+    assert read.traced < 2.2 * WHOLE
+    assert read.resident < 2.2 * WHOLE
+
+
+def far_reference(near: int, far: int) -> tuple[bytes, bytes]:
+    """`near` bytes of noise, `far` zeros, the same noise again; and a frame of it."""
+    noise = random.Random(near).randbytes(near)
+    whole = noise + bytes(far) + noise
+    parameters = zstandard.ZstdCompressionParameters.from_level(
+        19, window_log=25, enable_ldm=True, write_content_size=True
+    )
+    return whole, zstandard.ZstdCompressor(compression_params=parameters).compress(whole)
+
+
+def test_zstd_that_refers_back_beyond_8_mib_is_read_unless_it_grows_a_thousandfold() -> None:
+    zstd = codec_for_name("zstd")
+    whole, frame = far_reference(50_000, 20_000_000)
+    assert 64 * len(frame) < len(whole) < 1000 * len(frame)
+    assert len(frame) < 60_000  # the second noise refers to the first
+    assert zstd.decompress(frame, 1 << 27) == whole
+    whole, frame = far_reference(12_000, 20_000_000)
+    assert 1000 * len(frame) < len(whole)
+    assert len(frame) < 18_000
+    with pytest.raises(ValueError, match="zstd: "):
+        zstd.decompress(frame, 1 << 27)
+    with pytest.raises(ValueError, match="bound of 19999999"):
+        zstd.decompress(frame, 19_999_999)
+
+
+@pytest.mark.parametrize("declared", [True, False])
+@pytest.mark.parametrize("checksum", [True, False])
+@pytest.mark.parametrize("window_log", [20, 23, 24])
+def test_a_frame_is_read_with_a_small_window_too(
+    declared: bool, checksum: bool, window_log: int
+) -> None:
+    whole = b"".join(b"%d, " % (number % 1000) for number in range(3_000_000))
+    parameters = zstandard.ZstdCompressionParameters.from_level(
+        1, window_log=window_log, write_checksum=checksum
+    )
+    compressor = zstandard.ZstdCompressor(compression_params=parameters).compressobj(
+        size=len(whole) if declared else -1
+    )
+    frame = compressor.compress(whole) + compressor.flush()
+    small = with_small_window(frame)
+    assert (small is frame) is (window_log <= 23)
+    [(start, end, _, _)] = frames_in(small)
+    assert (start, end) == (0, len(small))
+    with zstandard.ZstdDecompressor(max_window_size=1 << 23).stream_reader(small) as reader:
+        assert reader.read(len(whole) + 1) == whole
+    assert codec_for_name("zstd").decompress(frame, 1 << 27) == whole
+
+
+def test_a_zstd_block_of_more_than_128_kib_is_refused() -> None:
+    block = ((BLOCK + 1) << 3 | 3).to_bytes(3, "little") + b"\0"
+    with pytest.raises(ValueError, match="a block of 131073 bytes, more than 131072"):
+        codec_for_name("zstd").decompress(header(0x00, None) + block, 1 << 27)
