@@ -1,13 +1,17 @@
 """The fixed part in front of a record batch (magic 2), and its attribute bits.
 
-Knows where each field stands and not what it is good for. Source: KIP-98, KIP-534 (the delete
-horizon); Kafka's documentation, "Record Batch".
+Knows where each field stands and what may be written there, and not what it is good for. Source:
+KIP-98, KIP-534 (the delete horizon); Kafka's documentation, "Record Batch".
 """
 
 from __future__ import annotations
 
 from struct import Struct
 from typing import Final
+
+from ...wire.checks import check_whole_number
+from ..any_magic import NO_PARTITION_LEADER_EPOCH
+from ..new_record import MAX_INT32, MAX_INT64
 
 #: base offset, batch length, partition leader epoch, magic, CRC, attributes, last offset delta,
 #: base timestamp, max timestamp, producer id, producer epoch, base sequence, record count
@@ -40,3 +44,32 @@ DELETE_HORIZON_FLAG: Final = 0x40
 #: The smallest record: length, attributes, timestamp delta, offset delta, key, value and header
 #: count, one byte each. A record count above the bytes left divided by this cannot be right.
 MIN_RECORD_BYTES: Final = 7
+
+#: The least and most of fields that are set from outside; -1 is Kafka's "none".
+BOUNDS: Final = {
+    "partition_leader_epoch": (-1, MAX_INT32),
+    "last_offset_delta": (0, MAX_INT32),
+    "log_append_time": (-1, MAX_INT64),
+    "max_timestamp": (-1, MAX_INT64),
+    "delete_horizon": (0, MAX_INT64),
+    "base_timestamp": (-MAX_INT64 - 1, MAX_INT64),
+    "producer_id": (-1, MAX_INT64),
+    "producer_epoch": (-1, 0x7FFF),
+    "base_sequence": (-1, MAX_INT32),
+}
+
+
+def check_field(name: str, value: object) -> None:
+    """Refuse what cannot stand in the field of that name. Raises ConfigurationError."""
+    least, most = BOUNDS[name]
+    if type(value) is not int or not least <= value <= most:
+        check_whole_number(name, value, least, most)
+
+
+def check_place(base_offset: object, last_offset_delta: int, leader_epoch: object) -> None:
+    """Refuse a place that no log has: offsets end at 2^63 - 1. Raises ConfigurationError."""
+    most = MAX_INT64 - last_offset_delta
+    if type(base_offset) is not int or not 0 <= base_offset <= most:
+        check_whole_number("base_offset", base_offset, 0, most)
+    if leader_epoch != NO_PARTITION_LEADER_EPOCH:
+        check_field("partition_leader_epoch", leader_epoch)

@@ -12,7 +12,6 @@ import struct
 from typing import TYPE_CHECKING, Any, Final
 
 from ...wire.buffers import octets_of_record
-from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError, EncodeError
 from .. import any_magic
 from ..codecs.compression import codec_for_name, level_for
@@ -51,6 +50,17 @@ _MAX_HEADER_NAMES: Final = 256
 _MAX_PREFIX_SIZE: Final = 128
 _header_prefixes: Final[dict[str, list[bytes]]] = {}
 
+#: What may be set until a batch is built, and which of it may be None.
+_SETTINGS: Final = (
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+    "log_append_time",
+    "max_timestamp",
+    "last_offset_delta",
+)
+_OPTIONAL: Final = frozenset({"log_append_time", "max_timestamp", "last_offset_delta"})
+
 _NO_RECORD: Final = object()
 _NO_TIMESTAMP_YET: Final = float("nan")  # unequal to whatever a caller may give
 
@@ -74,7 +84,8 @@ def encode_batch(
     What else a batch may have, such as gaps between its offsets, `BatchBuilder` writes.
 
     Raises EncodeError that names the record and the field, ConfigurationError for a compression
-    or level that does not exist, MissingCodecError when the codec is not installed.
+    or level that does not exist and for a setting out of its range, MissingCodecError when the
+    codec is not installed.
     """
     builder = BatchBuilder(
         compression=compression,
@@ -152,6 +163,9 @@ class BatchBuilder:
     `delete_horizon` in ms stands in place of the base timestamp, which otherwise is that of the
     first record, unless `base_timestamp` says another. `max_timestamp` is that of the records,
     unless it is set.
+
+    Raises ConfigurationError for a setting that cannot stand in a batch; `build` does for those
+    that were set later.
     """
 
     __slots__ = (
@@ -235,10 +249,12 @@ class BatchBuilder:
         if delete_horizon is not None:
             if base_timestamp is not None:
                 raise ConfigurationError("a delete horizon stands where the base timestamp would")
+            batch_header.check_field("delete_horizon", delete_horizon)
             base_timestamp = delete_horizon
         if base_timestamp is not None:
-            check_whole_number("base_timestamp", base_timestamp, -MAX_INT64 - 1, MAX_INT64)
+            batch_header.check_field("base_timestamp", base_timestamp)
         self._fixed_base = base_timestamp
+        self._check_settings()
         self.clear()
 
     @classmethod
@@ -255,7 +271,8 @@ class BatchBuilder:
         make the batch again, byte for byte (compressed, if the compressor is the same). With some
         left out it is compacted, as Kafka does it if `max_timestamp` is set to None, so that it is
         found anew. `build` wants base offset and leader epoch. Raises EncodeError for what is no
-        record batch, CorruptBatchError for an unknown codec.
+        record batch, CorruptBatchError for an unknown codec, ConfigurationError for a header field
+        that no batch of Kafka's has, such as a negative log append time.
         """
         check_batch(batch)
         if batch.magic != 2:
@@ -277,6 +294,16 @@ class BatchBuilder:
             last_offset_delta=batch.last_offset_delta,
             max_bytes=max_bytes,
         )
+
+    def _check_settings(self) -> None:
+        if self.max_timestamp is self.log_append_time is self.last_offset_delta is None and (
+            self.producer_id == self.producer_epoch == self.base_sequence == -1
+        ):
+            return  # as they are when nobody sets any
+        for name in _SETTINGS:
+            value = getattr(self, name)
+            if value is not None or name not in _OPTIONAL:
+                batch_header.check_field(name, value)
 
     def clear(self) -> None:
         """Drop all records; the settings stay."""
@@ -305,8 +332,8 @@ class BatchBuilder:
         """Add a record with `timestamp` in ms; False, and nothing added, if it does not fit.
 
         Its offset is the next one, or `offset_delta` from the batch's base offset, which leaves a
-        gap. What an empty builder refuses can never fit. Raises EncodeError for a value of a wrong
-        type, and for an offset that is taken.
+        gap; behind an offset delta of 2,147,483,647 nothing fits. What an empty builder refuses can
+        never fit. Raises EncodeError for a value of a wrong type, and for an offset that is taken.
         """
         if offset_delta is not None:
             return self._append_at(offset_delta, (key, value, headers, timestamp))
@@ -317,7 +344,14 @@ class BatchBuilder:
 
     def _append_at(self, offset_delta: int, record: Any) -> bool:
         expected = self._next_delta
+        given: object = offset_delta
+        if not isinstance(given, int):
+            raise EncodeError(f"{given!r} is not a whole number", field="offset_delta")
         if not expected <= offset_delta <= MAX_INT32:
+            if expected > MAX_INT32:
+                raise EncodeError(
+                    f"no offset delta is left behind {MAX_INT32}", field="offset_delta"
+                )
             raise EncodeError(
                 f"{offset_delta} is not one of {expected}, the next, to {MAX_INT32}",
                 field="offset_delta",
@@ -359,13 +393,14 @@ class BatchBuilder:
                     else:
                         head = _encode_head(timestamp, delta)
                     last_timestamp = timestamp
-                body = _encode_record(
-                    head,
-                    VARINTS[index] if index < _TABLE_SIZE else encode_varint(index),
-                    key,
-                    value,
-                    headers,
-                )
+                if index < _TABLE_SIZE:
+                    offset_delta = VARINTS[index]
+                elif index <= MAX_INT32:
+                    offset_delta = encode_varint(index)
+                else:  # no offset is left
+                    beyond: NewRecord = record
+                    return beyond
+                body = _encode_record(head, offset_delta, key, value, headers)
                 size = len(body)
                 length = VARINTS[size] if size < _TABLE_SIZE else encode_varint(size)
                 size += len(length)
@@ -405,15 +440,20 @@ class BatchBuilder:
         installed.
         """
         last_offset_delta = self._next_delta - 1
-        if self.last_offset_delta is not None:
-            if self.last_offset_delta < last_offset_delta:
-                raise EncodeError(
-                    f"the last record is {last_offset_delta} from the base offset, beyond the "
-                    f"last_offset_delta of {self.last_offset_delta}"
-                )
-            last_offset_delta = self.last_offset_delta
-        elif not self._count:
-            raise EncodeError("a batch needs at least one record, or a last_offset_delta")
+        try:
+            self._check_settings()
+            if self.last_offset_delta is not None:
+                if self.last_offset_delta < last_offset_delta:
+                    raise EncodeError(
+                        f"the last record is {last_offset_delta} from the base offset, beyond the "
+                        f"last_offset_delta of {self.last_offset_delta}"
+                    )
+                last_offset_delta = self.last_offset_delta
+            elif not self._count:
+                raise EncodeError("a batch needs at least one record, or a last_offset_delta")
+            batch_header.check_place(base_offset, last_offset_delta, partition_leader_epoch)
+        except ConfigurationError as error:
+            raise EncodeError(f"a field of the batch header is out of its range: {error}") from None
         # Nothing is not compressed: an emptied batch is a header alone.
         payload = self._codec.compress(b"".join(self._parts), self._level) if self._count else b""
         attributes = self._codec.id

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final
 
-from ...wire.errors import CorruptBatchError, EncodeError, MissingCodecError
+from ...wire.errors import ConfigurationError, CorruptBatchError, EncodeError, MissingCodecError
 from .. import any_magic
 from ..any_magic import as_buffer, base_offset_at, bytes_left
 from ..codecs.bounded import trusted_bytes
@@ -265,6 +265,12 @@ def restamp(
         )
     if partition_leader_epoch is None:
         partition_leader_epoch = batch.partition_leader_epoch
+    try:
+        batch_header.check_place(base_offset, batch.last_offset_delta, partition_leader_epoch)
+        if log_append_time is not None:
+            batch_header.check_field("log_append_time", log_append_time)
+    except ConfigurationError as error:
+        raise EncodeError(f"a stamp is out of its range: {error}") from None
     stored = bytearray(batch.raw)
     length = batch.size_in_bytes - any_magic.LOG_OVERHEAD_BYTES
     try:

@@ -193,6 +193,10 @@ def test_a_batch_is_stamped_anew_without_touching_its_records(
     "stamp",
     [
         {"base_offset": 2**63},
+        {"base_offset": 2**63 - 1},
+        {"base_offset": -1},
+        {"base_offset": 0, "partition_leader_epoch": -2},
+        {"base_offset": 0, "log_append_time": -5},
         {"base_offset": 0, "partition_leader_epoch": 2**31},
         {"base_offset": 0, "log_append_time": 2**63},
     ],

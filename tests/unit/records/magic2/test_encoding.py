@@ -254,12 +254,68 @@ def test_a_batch_of_nothing_is_refused() -> None:
     assert list(encode_batches([])) == []
 
 
+OUT_OF_RANGE = [
+    {"producer_epoch": 1 << 15},
+    {"producer_epoch": -2},
+    {"producer_id": 1 << 63},
+    {"producer_id": -2},
+    {"base_sequence": 1 << 31},
+    {"base_sequence": -2},
+    {"log_append_time": -5},
+    {"max_timestamp": -5},
+    {"last_offset_delta": -1},
+    {"last_offset_delta": 1 << 31},
+]
+
+
+@pytest.mark.parametrize("settings", [*OUT_OF_RANGE, {"delete_horizon": -7}], ids=str)
+def test_a_setting_out_of_range_is_refused_where_it_is_given(settings: Any) -> None:
+    [(name, value)] = settings.items()
+    with pytest.raises(ConfigurationError, match=f"^{name} is {value}; it must be"):
+        BatchBuilder(**settings)
+    if name in {"producer_id", "producer_epoch", "base_sequence", "log_append_time"}:
+        with pytest.raises(ConfigurationError, match=f"^{name} is {value}; it must be"):
+            encode_batch([PLAIN], **settings)
+
+
+@pytest.mark.parametrize("settings", OUT_OF_RANGE, ids=str)
+def test_a_setting_that_was_set_later_is_refused_by_build(settings: Any) -> None:
+    """The records stay, and make a batch when it is set right."""
+    [(name, value)] = settings.items()
+    builder = BatchBuilder()
+    assert builder.append(*PLAIN[:2], timestamp=T)
+    expected = builder.build()
+    before = getattr(builder, name)
+    setattr(builder, name, value)
+    with pytest.raises(EncodeError, match=f"out of its range: {name} is {value}; it must be"):
+        builder.build()
+    setattr(builder, name, before)
+    assert builder.build() == expected
+
+
 @pytest.mark.parametrize(
-    "settings", [{"producer_epoch": 1 << 15}, {"producer_id": 1 << 63}, {"base_sequence": 1 << 31}]
+    ("place", "wrong"),
+    [
+        ({"base_offset": 2**63 - 1}, "base_offset is 9223372036854775807"),
+        ({"base_offset": -1}, "base_offset is -1"),
+        ({"base_offset": 5, "partition_leader_epoch": -2}, "partition_leader_epoch is -2"),
+        ({"base_offset": 5, "partition_leader_epoch": 2**31}, "partition_leader_epoch is 2147"),
+    ],
 )
-def test_a_header_field_out_of_range_is_refused(settings: Any) -> None:
-    with pytest.raises(EncodeError, match="out of its range"):
-        encode_batch([PLAIN], **settings)
+def test_a_place_that_no_log_has_is_refused(place: Any, wrong: str) -> None:
+    builder = BatchBuilder()
+    assert builder.extend([PLAIN, PLAIN]) is None
+    with pytest.raises(EncodeError, match=f"out of its range: {wrong}"):
+        builder.build(**place)
+    assert RecordBatch(builder.build(base_offset=2**63 - 2)).last_offset == 2**63 - 1
+
+
+def test_what_kafka_has_for_none_may_be_set() -> None:
+    data = encode_batch([PLAIN], producer_id=-1, producer_epoch=-1, base_sequence=-1)
+    assert data == encode_batch([PLAIN])
+    builder = BatchBuilder(max_timestamp=-1, log_append_time=-1)
+    assert builder.append(*PLAIN[:2], timestamp=T)
+    assert RecordBatch(builder.build()).max_timestamp == -1
 
 
 @pytest.mark.parametrize(

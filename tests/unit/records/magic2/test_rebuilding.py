@@ -66,7 +66,7 @@ def test_what_java_wrote_is_built_again_byte_for_byte(case: dict[str, Any]) -> N
     codecs,
     st.lists(st.integers(0, 1000), min_size=8, max_size=8),
     st.integers(0, 500),
-    timestamps,
+    st.none() | st.integers(-1, 2**50),
     timestamps,
     st.integers(0, 2**40),
 )
@@ -183,6 +183,32 @@ def test_what_cannot_be_an_offset_or_a_timestamp_is_refused() -> None:
         BatchBuilder(base_timestamp=1, delete_horizon=2)
     with pytest.raises(EncodeError, match="at least one record, or a last_offset_delta"):
         BatchBuilder().build()
+
+
+def test_behind_the_last_offset_delta_nothing_fits() -> None:
+    """The record stays with its caller, and those that were added make a batch."""
+    builder = BatchBuilder()
+    assert builder.append(b"a", None, timestamp=T)
+    assert builder.append(b"b", None, timestamp=T, offset_delta=2**31 - 1)
+    assert not builder.append(b"c", None, timestamp=T)
+    record: NewRecord = (b"c", None, (), T + 5)
+    assert builder.extend(iter([record, record])) == record
+    with pytest.raises(EncodeError, match="no offset delta is left behind 2147483647"):
+        builder.append(b"c", None, timestamp=T, offset_delta=2**31)
+    batch = RecordBatch(builder.build())
+    assert [record.offset for record in batch.records()] == [0, 2**31 - 1]
+    assert batch.max_timestamp == T
+    builder.clear()
+    assert builder.append(b"c", None, timestamp=T)
+
+
+@pytest.mark.parametrize("wrong", ["3", 3.0])
+def test_an_offset_delta_is_a_whole_number(wrong: Any) -> None:
+    builder = BatchBuilder()
+    with pytest.raises(TypeError if COMPILED else EncodeError, match=r"whole number|int"):
+        builder.append(b"a", None, timestamp=T, offset_delta=wrong)
+    assert builder.append(b"a", None, timestamp=T)
+    assert RecordBatch(builder.build()).last_offset == 0
 
 
 def test_a_message_of_a_message_set_is_no_record_batch() -> None:
