@@ -1,23 +1,27 @@
 """Walks the bytes of a message by its layout and finds the first thing that is wrong with them.
 
-It owns what each type is on the wire, and the words for what can be wrong with it. It builds no
-value: what it keeps is a function for each field of the layout, made once and called for each time
-that the field stands in the bytes, so that a walk takes no longer than reading and no memory.
-Knows neither messages nor versions, and does not ask what the bytes mean.
+It owns what each type is on the wire, and the words for what can be wrong with it. It keeps no
+value: what it keeps is a function for each array, struct and run of simple fields of the layout,
+made once and called each time that these stand in the bytes. A run goes by the readers of `wire`,
+as generated code does, and asks why only where one of them stumbles. So a walk takes about as long
+as reading, and no memory. Knows neither messages nor versions, nor what the bytes mean.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from typing import Final, NoReturn, TypeAlias
+from typing import Final, NamedTuple, NoReturn, TypeAlias
 
+from ..wire import reading
+from ..wire.faults import READ_FAULTS, WireFault
 from ..wire.limits import (
     MAX_ARRAY_ELEMENTS,
     MAX_LENGTH,
     MAX_STRING_BYTES,
     MAX_TAG,
     MAX_TAGGED_FIELDS,
+    MAX_VARINT_BYTES,
 )
 from .layout import FORMATS, StructLayout, WireType
 from .versions import Versions
@@ -30,8 +34,35 @@ SIZES: Final = {kind: struct.calcsize(">" + letter) for kind, letter in FORMATS.
 #: Lengths that are no varints, by their width.
 _LENGTHS: Final = {2: struct.Struct(">h"), 4: struct.Struct(">i")}
 
+#: Reads one value, by data and position; the position behind it comes second.
+_Reader: TypeAlias = Callable[[bytes, int], tuple[object, int]]
+
+#: By kind, then compact, then nullable. What they take is right, but for an end behind the data.
+_READERS: Final[dict[tuple[str, bool, bool], _Reader]] = {
+    ("string", False, False): reading.read_string,
+    ("string", False, True): reading.read_nullable_string,
+    ("string", True, False): reading.read_compact_string,
+    ("string", True, True): reading.read_compact_nullable_string,
+    **{
+        (kind, *form): reader
+        for kind in ("bytes", "records")
+        for form, reader in (
+            ((False, False), reading.read_bytes),
+            ((False, True), reading.read_nullable_bytes),
+            ((True, False), reading.read_compact_bytes),
+            ((True, True), reading.read_compact_nullable_bytes),
+        )
+    },
+}
+
 #: Goes over one value: from the position where it begins to the one behind it.
 _Step: TypeAlias = Callable[[int], int]
+
+#: Goes over so many elements, from a position on.
+_Elements: TypeAlias = Callable[[int, int], int]
+
+#: A field: its attribute and its type.
+_Named: TypeAlias = tuple[str, WireType]
 
 
 class BytesFault(Exception):  # noqa: N818 - a finding, which `explain` makes an error of
@@ -83,6 +114,28 @@ def _fixed_width(kind: WireType) -> int | None:
     return None if None in widths else sum(width or 0 for width in widths)
 
 
+def _plain_width(kind: WireType) -> int | None:
+    """The width of a flexible struct of fixed width in front of its tags, of any other None."""
+    shape = kind.struct
+    if shape is None or not shape.flexible or kind.nullable:
+        return None
+    widths = [_fixed_width(field.type) for field in shape.fields]
+    return None if None in widths else sum(width or 0 for width in widths)
+
+
+class _Place(NamedTuple):
+    """Where a part of a struct stands: the index of its first field, and the name of the last."""
+
+    first: int
+    name: str
+
+
+#: A field and the numbers in front of it: their place and width, and a reader or a step for the
+#: field, and whether that is a struct with a byte in front that says whether it is there.
+#: A plain tuple, as those come apart fastest.
+_Part: TypeAlias = tuple[_Place, int, _Reader | None, _Step, bool]
+
+
 class _Walker:
     """Makes the steps over one buffer."""
 
@@ -91,110 +144,181 @@ class _Walker:
         self.size = len(data)
 
     def value(self, kind: WireType) -> _Step:
-        match kind.kind:
-            case "struct":
-                assert kind.struct is not None
-                inner = self.struct(kind.struct)
-                return self.nullable_struct(inner, compact=kind.compact) if kind.nullable else inner
-            case "array":
-                return self.array(kind)
-            case "string":
-                return self.string(kind)
-            case "bytes" | "records":
-                return self.octets(kind)
-            case fixed:
-                return self.run([("", SIZES[fixed])])
+        """A value that stands by itself: in a tag, or as an element."""
+        if kind.struct is None or (kind.nullable and not kind.compact):
+            return self.array(kind) if kind.kind == "array" else self.in_place([("", kind)])
+        step = self.struct(kind.struct)
+        return self.marked_struct(step) if kind.nullable else step
 
     def struct(self, shape: StructLayout) -> _Step:
-        """The fields in their places, neighbours of fixed width in one step, and the tags."""
-        steps: list[tuple[str, _Step]] = []
-        run: list[tuple[str, int]] = []
-        for field in shape.fields:
-            width = SIZES.get(field.type.kind)
-            if width is not None:
-                run.append((field.attribute, width))
-                continue
-            if run:
-                steps.append(("", self.run(run)))
-                run = []
-            steps.append((field.attribute, self.value(field.type)))
-        if run:
-            steps.append(("", self.run(run)))
-        tags = self.tags(shape) if shape.flexible else None
-        if not steps and tags is not None:
-            return tags
+        """The fields in their places, and the tags."""
+        in_place = self.in_place([(field.attribute, field.type) for field in shape.fields])
+        if not shape.flexible:
+            return in_place
+        data, size = self.data, self.size
+        tags: _Step | None = None
 
         def go(pos: int) -> int:
-            name = ""
+            nonlocal tags
+            pos = in_place(pos)
+            if pos < size and not data[pos]:
+                return pos + 1
+            if tags is None:  # made where there are any
+                tags = self.tags(shape)
+            return tags(pos)
+
+        return go
+
+    def in_place(self, fields: Sequence[_Named]) -> _Step:
+        """One field after the other, in one loop; why one cannot be read is asked afterwards."""
+        data, size = self.data, self.size
+        parts, width, behind = self.parts(fields)
+        last = _Place(behind, "")
+
+        def go(pos: int) -> int:
+            place = last
             try:
-                for name, step in steps:  # noqa: B007 - the name of the one that finds the fault
-                    pos = step(pos)
+                for place, skipped, read, step, marked in parts:  # noqa: B007 - of the fault
+                    at = pos + skipped
+                    if read is not None:
+                        _, end = read(data, at)
+                        if end > size:
+                            break
+                        pos = end
+                    elif at > size:
+                        break
+                    elif not marked:
+                        pos = step(at)
+                    else:
+                        pos = at + 1 if data[at] > 127 else step(at + 1)
+                else:
+                    if pos + width <= size:
+                        return pos + width
+                    place = last
+            except READ_FAULTS:
+                pass
+            except BytesFault as fault:
+                fault.inside(place.name)
+                raise
+            return self.one_by_one(fields[place.first :], pos)
+
+        def go_numbers(pos: int) -> int:
+            return pos + width if pos + width <= size else self.one_by_one(fields, pos)
+
+        return go if parts else go_numbers
+
+    def parts(self, fields: Sequence[_Named]) -> tuple[list[_Part], int, int]:
+        """The parts of the fields; then the width and the index of the numbers behind the last."""
+        parts: list[_Part] = []
+        first = width = 0
+        for index, (name, kind) in enumerate(fields):
+            if kind.kind in SIZES:
+                width += SIZES[kind.kind]
+                continue
+            read = _READERS.get((kind.kind, kind.compact, kind.nullable))
+            marked = kind.struct is not None and kind.nullable
+            if read is not None:
+                step: _Step = int  # which is never asked
+            elif kind.struct is not None:
+                step = self.struct(kind.struct)
+            else:
+                step = self.array(kind)
+            parts.append((_Place(first, name), width, read, step, marked))
+            first, width = index + 1, 0
+        return parts, width, first
+
+    def one_by_one(self, fields: Sequence[_Named], pos: int) -> int:
+        """The fields from the one on that cannot be read, or from the numbers in front of it."""
+        for name, kind in fields:
+            try:
+                if kind.kind in {"string", "bytes", "records"}:
+                    pos = self.text_or_bytes(kind, pos)
+                    continue
+                width = SIZES.get(kind.kind, 1)  # 1 for the mark of a struct
+                if pos + width > self.size:
+                    raise self.short(pos, width)
+                pos += width
             except BytesFault as fault:
                 fault.inside(name)
                 raise
-            return pos if tags is None else tags(pos)
+        return pos
 
-        return go
-
-    def run(self, parts: Sequence[tuple[str, int]]) -> _Step:
-        """Neighbouring values of fixed width, each with its name."""
-        size, total = self.size, sum(width for _, width in parts)
-
-        def go(pos: int) -> int:
-            end = pos + total
-            if end <= size:
-                return end
-            for name, width in parts:
-                if pos + width > size:
-                    fault = self.short(pos, width)
-                    fault.inside(name)
-                    raise fault
-                pos += width
+    def text_or_bytes(self, kind: WireType, pos: int) -> int:
+        start, is_text = pos, kind.kind == "string"
+        count, pos = self.length(kind, 2 if is_text else 4)(pos)
+        if count <= 0:
             return pos
+        if is_text and count > MAX_STRING_BYTES:
+            reason = f"a string of {count} bytes; at most {MAX_STRING_BYTES} are allowed"
+            raise BytesFault(reason, start)
+        end = pos + count
+        if end > self.size:
+            raise self.short(pos, count)
+        if is_text:
+            try:
+                self.data[pos:end].decode()
+            except UnicodeDecodeError as error:
+                reason = f"a string that is not UTF-8 ({error.reason})"
+                raise BytesFault(reason, pos + error.start) from None
+        return end
 
-        return go
+    def marked_struct(self, step: _Step) -> _Step:
+        """A struct in a tagged field, with a varint in front that says whether it is there."""
 
-    def nullable_struct(self, inner: _Step, *, compact: bool) -> _Step:
         def go(pos: int) -> int:
-            if compact:
-                mark, pos = self.uvarint(pos)
-                return inner(pos) if 0 < mark <= MAX_LENGTH else pos
-            if pos >= self.size:
-                raise self.short(pos, 1)
-            return pos + 1 if self.data[pos] > 127 else inner(pos + 1)
+            mark, pos = self.uvarint(pos)
+            return step(pos) if 0 < mark <= MAX_LENGTH else pos
 
         return go
 
     def array(self, kind: WireType) -> _Step:
         assert kind.element is not None
-        data, size, compact = self.data, self.size, kind.compact
-        length = self.length(kind, 4)
-        step, width = self.value(kind.element), _fixed_width(kind.element)
-        plain = self.plain_width(kind.element)
+        data, size = self.data, self.size
+        length, element = self.length(kind, 4), kind.element
+        elements: _Elements | None = None
+        # From `least` to 127, the first byte is the whole count.
+        least = 128 if not kind.compact else 0 if kind.nullable else 1
 
         def go(pos: int) -> int:
+            nonlocal elements
             start = pos
-            if compact and pos < size and 0 < data[pos] < 128:
+            if pos < size and least <= data[pos] < 128:
                 count, pos = data[pos] - 1, pos + 1
             else:
                 count, pos = length(pos)
             if count <= 0:  # none, or null
                 return pos
-            self.check_count(count, start, pos)
+            if count > size - pos or count > MAX_ARRAY_ELEMENTS:
+                raise self.too_many(count, start, pos)
+            if elements is None:  # made where there are any, as most messages lack some
+                elements = self.elements(element)
+            return elements(count, pos)
+
+        return go
+
+    def too_many(self, count: int, start: int, pos: int) -> BytesFault:
+        left = self.size - pos
+        if count > left:
+            return BytesFault(f"{count} elements are announced and {left} bytes are left", start)
+        reason = f"{count} elements are announced; at most {MAX_ARRAY_ELEMENTS} are read"
+        return BytesFault(reason, start)
+
+    def elements(self, kind: WireType) -> _Elements:
+        step, width = self.value(kind), _fixed_width(kind)
+        if width is not None:
+            return self.elements_of_fixed_width(width, step)
+        reader = _READERS.get((kind.kind, kind.compact, kind.nullable))
+        if reader is not None:
+            return self.elements_by_reader(reader, step)
+        plain = _plain_width(kind)
+        if plain is not None:
+            return self.elements_with_tags(plain, step)
+
+        def go(count: int, pos: int) -> int:
             index = 0
             try:
-                if width is not None:
-                    if pos + count * width <= size:
-                        return pos + count * width
-                    index = (size - pos) // width
-                    step(pos + index * width)
-                if plain is None:
-                    for index in range(count):  # noqa: B007 - of the one that finds the fault
-                        pos = step(pos)
-                else:
-                    for index in range(count):  # noqa: B007 - the same
-                        end = pos + plain
-                        pos = end + 1 if end < size and not data[end] else step(pos)
+                for index in range(count):  # noqa: B007 - of the one that finds the fault
+                    pos = step(pos)
             except BytesFault as fault:
                 fault.inside(f"[{index}]")
                 raise
@@ -202,95 +326,86 @@ class _Walker:
 
         return go
 
-    @staticmethod
-    def plain_width(kind: WireType) -> int | None:
-        """The width of a flexible struct of fixed width in front of its tags, of any other None."""
-        shape = kind.struct
-        if shape is None or not shape.flexible or kind.nullable:
-            return None
-        widths = [_fixed_width(field.type) for field in shape.fields]
-        return None if None in widths else sum(width or 0 for width in widths)
+    def elements_of_fixed_width(self, width: int, step: _Step) -> _Elements:
+        size = self.size
 
-    def check_count(self, count: int, start: int, pos: int) -> None:
-        left = self.size - pos
-        if count > left:
-            raise BytesFault(f"{count} elements are announced and {left} bytes are left", start)
-        if count > MAX_ARRAY_ELEMENTS:
-            reason = f"{count} elements are announced; at most {MAX_ARRAY_ELEMENTS} are read"
-            raise BytesFault(reason, start)
+        def go(count: int, pos: int) -> int:
+            end = pos + count * width
+            return end if end <= size else self.one(step, pos, (size - pos) // width, width)
 
-    def string(self, kind: WireType) -> _Step:
-        data, size, compact = self.data, self.size, kind.compact
-        length = self.length(kind, 2)
+        return go
 
-        def go(pos: int) -> int:
-            start = pos
-            if compact and pos < size and 0 < data[pos] < 128:
-                count, pos = data[pos] - 1, pos + 1
-            else:
-                count, pos = length(pos)
-            if count <= 0:
-                return pos
-            end = pos + count
-            if count > MAX_STRING_BYTES or end > size:
-                if count > MAX_STRING_BYTES:
-                    reason = f"a string of {count} bytes; at most {MAX_STRING_BYTES} are allowed"
-                    raise BytesFault(reason, start)
-                raise self.short(pos, count)
+    def elements_by_reader(self, read: _Reader, step: _Step) -> _Elements:
+        data, size = self.data, self.size
+
+        def go(count: int, pos: int) -> int:
+            index = 0
             try:
-                data[pos:end].decode()
-            except UnicodeDecodeError as error:
-                reason = f"a string that is not UTF-8 ({error.reason})"
-                raise BytesFault(reason, pos + error.start) from None
-            return end
+                for index in range(count):  # noqa: B007 - of the one that finds the fault
+                    _, end = read(data, pos)
+                    if end > size:
+                        break
+                    pos = end
+                else:
+                    return pos
+            except READ_FAULTS:
+                pass
+            return self.one(step, pos, index)
 
         return go
 
-    def octets(self, kind: WireType) -> _Step:
-        length, size = self.length(kind, 4), self.size
+    def elements_with_tags(self, width: int, step: _Step) -> _Elements:
+        """Structs of so many bytes and, mostly, no tagged fields."""
+        data, size = self.data, self.size
 
-        def go(pos: int) -> int:
-            count, pos = length(pos)
-            if count <= 0:
-                return pos
-            if pos + count > size:
-                raise self.short(pos, count)
-            return pos + count
+        def go(count: int, pos: int) -> int:
+            for index in range(count):
+                end = pos + width
+                pos = end + 1 if end < size and not data[end] else self.one(step, pos, index)
+            return pos
 
         return go
+
+    @staticmethod
+    def one(step: _Step, pos: int, index: int, width: int = 0) -> int:
+        """One element, of which a fault says which it is; those before it have `width` each."""
+        try:
+            return step(pos + index * width)
+        except BytesFault as fault:
+            fault.inside(f"[{index}]")
+            raise
 
     def length(self, kind: WireType, width: int) -> Callable[[int], tuple[int, int]]:
         """A length in either form, -1 for null where that is allowed, and the position behind."""
-        data, size, compact, nullable = self.data, self.size, kind.compact, kind.nullable
+        data, size, uvarint = self.data, self.size, self.uvarint
+        least = -1 if kind.nullable else 0
         unpack = _LENGTHS[width].unpack_from
 
         def go(pos: int) -> tuple[int, int]:
-            start = pos
-            if compact:
-                count, pos = self.uvarint(pos)
-                count -= 1
-            else:
-                pos += width
-                if pos > size:
-                    raise self.short(start, width)
-                (count,) = unpack(data, start)
-            if count < 0 and (count < -1 or not nullable):
-                raise BytesFault(f"a length of {count}", start) if count < -1 else _NullFault(start)
-            return count, pos
+            end = pos + width
+            if end > size:
+                raise self.short(pos, width)
+            (count,) = unpack(data, pos)
+            if count < least:
+                raise BytesFault(f"a length of {count}", pos) if count < -1 else _NullFault(pos)
+            return count, end
 
-        return go
+        def go_compact(pos: int) -> tuple[int, int]:
+            count, end = uvarint(pos)
+            if count <= least:
+                raise _NullFault(pos)
+            return count - 1, end
+
+        return go_compact if kind.compact else go
 
     def uvarint(self, pos: int) -> tuple[int, int]:
-        value = 0
-        for index in range(5):
-            at = pos + index
-            if at >= self.size:
-                raise self.short(at, 1)
-            byte = self.data[at]
-            value |= (byte & 127) << 7 * index
-            if byte < 128:
-                return value & 0xFFFFFFFF, at + 1
-        raise BytesFault("an unsigned varint of more than 5 bytes", pos)
+        try:
+            return reading.read_uvarint(self.data, pos)
+        except IndexError:
+            raise self.short(self.size, 1) from None
+        except WireFault:
+            reason = f"an unsigned varint of more than {MAX_VARINT_BYTES} bytes"
+            raise BytesFault(reason, pos) from None
 
     def short(self, pos: int, size: int) -> BytesFault:
         left = self.size - pos
@@ -300,13 +415,10 @@ class _Walker:
 
     def tags(self, shape: StructLayout) -> _Step:
         """The tagged fields; a fault of their numbers and sizes is one of the struct itself."""
-        data, size = self.data, self.size
         known = {field.tag: (field.attribute, self.value(field.type)) for field in shape.tagged}
         elsewhere = shape.tags_of_other_versions()
 
         def go(pos: int) -> int:
-            if pos < size and not data[pos]:
-                return pos + 1
             count, pos = self.count_of_tags(pos)
             previous = -1
             for _ in range(count):

@@ -2,8 +2,9 @@
 
     python -m tools.bench.explanations [--rounds N] [--bytes N]
 
-Each message holds the smallest elements that its arrays can have, which make the most objects of a
-byte, and one byte stands behind its end: all is read before that shows. The columns are a decode,
+Each message holds the smallest elements that its arrays can have, and one byte stands behind its
+end: all is read before that shows. Of Kafka's messages those count that make the most objects of a
+byte, of own definitions those that make the fewest (`worst_structs`). The columns are a decode,
 the decode that fails, explanation included, and the explanation by itself; then the most memory
 that was in use during the first two. The processor time of the fastest round counts.
 """
@@ -27,8 +28,10 @@ from kproto.schema.explain import explain_decode
 from kproto.wire.errors import DecodeError
 from kproto.wire.limits import MAX_ARRAY_ELEMENTS
 
+from .worst_structs import message_of, worst_classes
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from kproto.messages.base import Message
 
@@ -36,12 +39,21 @@ if TYPE_CHECKING:
 WANTED: Final = 2.0
 
 
-class Case(NamedTuple):
-    """A message of so many of its smallest elements, at a version."""
+class Kafkas(NamedTuple):
+    """A message of Kafka's, of so many of its smallest elements, at a version."""
 
     name: str
     of: Callable[[int], Message]
     version: int
+
+
+class Case(NamedTuple):
+    """Bytes to read, and to find a fault behind."""
+
+    name: str
+    cls: type[Message]
+    version: int
+    data: bytes
 
 
 def _produce(count: int) -> Message:
@@ -64,17 +76,27 @@ def _many(element: Any, count: int) -> list[Any]:
     return [element] * min(count, MAX_ARRAY_ELEMENTS)
 
 
-CASES: Final = (
-    Case("Produce request", _produce, 13),
-    Case("Metadata response", _metadata, 12),
-    Case("AlterClientQuotas response", _quotas, 0),
+KAFKAS: Final = (
+    Kafkas("Produce request", _produce, 13),
+    Kafkas("Metadata response", _metadata, 12),
+    Kafkas("AlterClientQuotas response", _quotas, 0),
 )
 
 
-def sized(case: Case, size: int) -> bytes:
-    """The bytes of about `size` of the case."""
+def sized(case: Kafkas, size: int) -> bytes:
+    """The message in about `size` bytes."""
     ten = len(case.of(1010).encode(case.version)) - len(case.of(1000).encode(case.version))
     return case.of(10 * size // ten).encode(case.version)
+
+
+def cases(size: int) -> Iterator[Case]:
+    """Every case, in about so many bytes."""
+    for case in KAFKAS:
+        cls, version = type(case.of(0)), case.version
+        yield Case(f"{case.name} v{version}", cls, version, sized(case, size))
+    with worst_classes() as classes:
+        for worst, cls in classes.items():
+            yield Case(worst.name, cls, 0, message_of(worst, size))
 
 
 def fastest(call: Callable[[], object], rounds: int) -> float:
@@ -102,14 +124,11 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--bytes", type=int, default=10_000_000)
     arguments = parser.parse_args()
-    print(f"{'case':28} {'MB':>5} {'decode s':>9} {'failing s':>9} {'explain s':>9} "
+    print(f"{'case':34} {'MB':>5} {'decode s':>9} {'failing s':>9} {'explain s':>9} "
           f"{'ratio':>6} {'MB':>7} {'failing MB':>10}")  # fmt: skip
     reached = True
-    for case in CASES:
-        data = sized(case, arguments.bytes)
-        broken, version = data + b"\x00", case.version
-        cls = type(case.of(0))
-        spec = cls._definition()
+    for name, cls, version, data in cases(arguments.bytes):
+        broken, spec = data + b"\x00", cls._definition()
 
         def read(cls: type[Message] = cls, data: bytes = data, version: int = version) -> object:
             return cls.decode(data, version)
@@ -128,7 +147,7 @@ def main() -> int:
         ratio = seconds[2] / seconds[0]
         reached = reached and ratio <= WANTED
         print(
-            f"{f'{case.name} v{version}':28} {len(data) / 1e6:5.1f} {seconds[0]:9.2f} "
+            f"{name:34} {len(data) / 1e6:5.1f} {seconds[0]:9.2f} "
             f"{seconds[1]:9.2f} {seconds[2]:9.2f} {ratio:6.2f} {peak(read):7.1f} {peak(fail):10.1f}"
             f"{'' if ratio <= WANTED else '  above'}",
             flush=True,
