@@ -24,6 +24,7 @@ __all__ = [
     "decode_text",
     "parse_definition",
     "read_definition",
+    "read_form",
     "read_text",
 ]
 
@@ -104,7 +105,10 @@ class Definition:
     """A message as one file defines it, and where in the file everything stands.
 
     `repeated` tells the keys that stand twice with the same value; `trailing_line` is the line
-    of content behind the end of the definition, None when there is none.
+    of content behind the end of the definition, None when there is none. `faults` are those of
+    the form. What they are about has another value in each of `guesses`, so that what is found in
+    the spec and in all of these does not follow from them. Where `lacks_structs`, the fields or
+    the name of a struct could not be read.
     """
 
     spec: MessageSpec
@@ -112,6 +116,9 @@ class Definition:
     node: JsonNode
     repeated: tuple[DefinitionError, ...] = ()
     trailing_line: int | None = None
+    faults: tuple[DefinitionError, ...] = ()
+    guesses: tuple[MessageSpec, ...] = ()
+    lacks_structs: bool = False
 
     def states(self, key: str) -> bool:
         """Whether the message itself has this key, with another value than null."""
@@ -139,8 +146,8 @@ class Definition:
 
 
 def read_definition(path: Path, *, module: str = "", lenient: bool = False) -> Definition:
-    """Parse the definition in a file. Raises DefinitionError, also when it cannot be read."""
-    return parse_definition(read_text(path), file=str(path), module=module, lenient=lenient)
+    """Read the definition in a file as `read_form` does. Raises DefinitionError, as that does."""
+    return read_form(read_text(path), file=str(path), module=module, lenient=lenient)
 
 
 def read_text(path: Path) -> str:
@@ -168,12 +175,34 @@ def parse_definition(
     `lenient` takes content behind the end, which `Definition.trailing_line` tells.
     Raises DefinitionError with file, line and field, and with every fault of the form.
     """
-    read = read_json(text, file=file, allow_trailing=lenient)
+    definition = read_form(text, file=file, module=module, lenient=lenient)
+    if definition.faults:
+        raise DefinitionError.of(definition.faults)
+    return definition
+
+
+def read_form(text: str, *, file: str, module: str = "", lenient: bool = False) -> Definition:
+    """Read one definition, faults of the form included, which `Definition.faults` tells.
+
+    Raises DefinitionError for what is no JSON.
+    """
+    read = read_json(text, file=file, allow_trailing=True)
     reader = _FormReader(file)
     spec = reader.message(read.root).with_module(module)
-    if reader.faults:
-        raise DefinitionError.of(sorted(reader.faults, key=lambda fault: fault.line or 0))
-    return Definition(spec, file, read.root, read.repeated, read.trailing_line)
+    if read.trailing_line is not None and not lenient:
+        reason = "there is content behind the end of the definition"
+        reader.faults.append(DefinitionError(reason, file=file, line=read.trailing_line))
+    guessing = [_FormReader(file, guess) for guess in _GUESSES] if reader.faults else []
+    return Definition(
+        spec,
+        file,
+        read.root,
+        read.repeated,
+        read.trailing_line if lenient else None,
+        tuple(sorted(reader.faults, key=lambda fault: fault.line or 0)),
+        tuple(other.message(read.root).with_module(module) for other in guessing),
+        reader.lacks_structs,
+    )
 
 
 def _members(node: JsonNode) -> dict[str, JsonNode]:
@@ -202,16 +231,36 @@ def _places(
         yield from _places(spec.fields, child, (*parents, spec), path + ".")
 
 
+@dataclass(frozen=True, slots=True)
+class _Guess:
+    """What stands for a value that is not there and should be, or cannot be read."""
+
+    name: str = ""
+    message_type: str = ""
+    type: str = ""
+    versions: Versions = NO_VERSIONS
+    number: int | None = None
+    flag: bool = False
+
+
+#: Beside that of the first reading, so that no rule is broken by all.
+_GUESSES: Final = (
+    _Guess("UnreadRequest", "request", "int32", Versions.parse("0+"), 0, True),
+    _Guess("UnreadResponse", "response", "string", Versions.single(0), 1, False),
+)
+
+
 class _FormReader:
     """Reads nodes of one file into specs; every fault names the file, the line and the field.
 
-    It reads on behind a fault, with a value that says nothing, so that all of them are found. A
-    spec is worth something only where there are none.
+    It reads on behind a fault, with a guess, so that all of them are found.
     """
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, guess: _Guess = _Guess()) -> None:
         self.file = file
+        self.guess = guess
         self.faults: list[DefinitionError] = []
+        self.lacks_structs = False
 
     def fault(self, reason: str, line: int, field: str) -> None:
         self.faults.append(DefinitionError(reason, file=self.file, line=line, field=field or None))
@@ -219,17 +268,18 @@ class _FormReader:
     def message(self, node: JsonNode) -> MessageSpec:
         members = self.object(node, "", "a message definition", _MESSAGE_KEYS)
         self.require(members, ("name", "type", "validVersions"), node, "", "message")
-        kind = self.text(members, "type", "")
+        kind = self.text(members, "type", "") or self.guess.message_type
         if kind and kind not in MESSAGE_TYPES:
             self.fault(
                 f"{kind!r} is no message type: use one of {', '.join(MESSAGE_TYPES)}",
                 members["type"].line,
                 "",
             )
+            kind = self.guess.message_type
         return MessageSpec(
-            name=self.text(members, "name", ""),
+            name=self.text(members, "name", "") or self.guess.name,
             type=kind,
-            valid_versions=self.versions(members, "validVersions", ""),
+            valid_versions=self.versions(members, "validVersions", "", needed=True),
             flexible_versions=self.versions(members, "flexibleVersions", ""),
             fields=tuple(
                 self.field(child, "") for child in self.array(members, "fields", "", "fields")
@@ -247,11 +297,12 @@ class _FormReader:
         members = self.object(node, "commonStructs", "a struct", _STRUCT_KEYS)
         self.require(members, ("name", "versions"), node, "commonStructs", "struct")
         name = self.text(members, "name", "commonStructs")
+        self.lacks_structs = self.lacks_structs or not name
         path = f"commonStructs.{name}"
         self.versions(members, "deprecatedVersions", path)  # the reference reads it for nothing
         return StructSpec(
-            name=name,
-            versions=self.versions(members, "versions", path),
+            name=name or self.guess.name,
+            versions=self.versions(members, "versions", path, needed=True),
             fields=tuple(
                 self.field(child, path + ".")
                 for child in self.array(members, "fields", path, "fields")
@@ -269,10 +320,16 @@ class _FormReader:
         no_versions = "versions" not in members and tagged.empty and len(self.faults) == told
         if no_versions and isinstance(node.value, dict):
             self.fault("has neither versions nor taggedVersions", node.line, path)
+        kind = self.text(members, "type", path)
+        self.lacks_structs = self.lacks_structs or not kind
         return FieldSpec(
-            name=name,
-            type=self.text(members, "type", path),
-            versions=self.versions(members, "versions", path) if "versions" in members else tagged,
+            name=name or self.guess.name,
+            type=kind or self.guess.type,
+            versions=(
+                self.versions(members, "versions", path, needed=True)
+                if no_versions or "versions" in members
+                else tagged
+            ),
             fields=tuple(
                 self.field(child, path + ".")
                 for child in self.array(members, "fields", path, "fields")
@@ -344,6 +401,7 @@ class _FormReader:
             return False
         if node.text not in {"true", "false"}:
             self.fault(f"{key} should be true or false, not {node.kind}", node.line, path)
+            return self.guess.flag
         return node.text == "true"
 
     def integer(self, members: Mapping[str, JsonNode], key: str, path: str) -> int | None:
@@ -353,21 +411,23 @@ class _FormReader:
         digits = node.text.removeprefix("-")
         if not (digits.isascii() and digits.isdigit() and len(digits) <= 10):
             self.fault(f"{key} should be a whole number, not {node.kind}", node.line, path)
-            return None
+            return self.guess.number
         return int(node.text)
 
-    def versions(self, members: Mapping[str, JsonNode], key: str, path: str) -> Versions:
+    def versions(
+        self, members: Mapping[str, JsonNode], key: str, path: str, *, needed: bool = False
+    ) -> Versions:
         node = members.get(key)
         if node is None:
-            return NO_VERSIONS
+            return self.guess.versions if needed else NO_VERSIONS
         if not isinstance(node.value, str | int) or isinstance(node.value, bool):
             self.fault(f"{key} should be a version range as text, not {node.kind}", node.line, path)
-            return NO_VERSIONS
+            return self.guess.versions
         try:
             return Versions.parse(node.text)
         except ValueError as error:
             self.fault(f"{key}: {error}", node.line, path)
-            return NO_VERSIONS
+            return self.guess.versions
 
     def default(self, members: Mapping[str, JsonNode], path: str) -> str | None:
         """The default as text. A JSON null states none, as Kafka's generator reads it."""
@@ -385,7 +445,7 @@ class _FormReader:
         for node in nodes:
             if not isinstance(node.value, str):
                 self.fault(f"a listener should be text, not {node.kind}", node.line, "")
-        return tuple(node.text for node in nodes)
+        return tuple(node.text for node in nodes if isinstance(node.value, str))
 
     def array(
         self, members: Mapping[str, JsonNode], key: str, path: str, what: str
@@ -395,5 +455,6 @@ class _FormReader:
             return []
         if not isinstance(node.value, list):
             self.fault(f"{key} should be an array of {what}, not {node.kind}", node.line, path)
+            self.lacks_structs = self.lacks_structs or what != "names"
             return []
         return node.value

@@ -17,7 +17,7 @@ from typing import Final
 
 from ..error_code import ErrorCode
 from ..errors import DefinitionError
-from ..reading.parser import Definition, decode_text, parse_definition
+from ..reading.parser import Definition, decode_text, read_form
 from ..rules.between import check_messages
 from ..rules.table import Profile, check_definition
 from .error_enum import (
@@ -149,9 +149,7 @@ def _read_release(name: str, sources: Sequence[_Source]) -> ImportedRelease:
         for entry in source.definitions:
             try:
                 text = decode_text(entry.read(), file=entry.file)
-                definition = parse_definition(
-                    text, file=entry.file, module=entry.module, lenient=True
-                )
+                definition = read_form(text, file=entry.file, module=entry.module, lenient=True)
             except DefinitionError as error:
                 imported.errors.append(error)
                 continue

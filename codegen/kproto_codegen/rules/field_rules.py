@@ -136,6 +136,8 @@ def known_type(definition: Definition) -> Iterator[Finding]:
             reason = f"{name!r} is no type, and no name that a struct can have"
         elif name == definition.spec.name and name not in structs:
             reason = f"is recursive: {name} holds {name}, the message itself"
+        elif name not in structs and definition.lacks_structs:
+            continue  # it may be one that could not be read
         elif name not in structs:
             reason = f"the struct {name} is not defined: it has no fields"
         elif name not in common and not field.fields:

@@ -8,6 +8,7 @@ a definition must have to be read at all is for `parser`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from kproto.schema.specs import MessageSpec
@@ -73,12 +74,27 @@ LEGACY_EXCEPTIONS: Final[frozenset[Rule]] = frozenset({message_rules.flexible_ve
 
 
 def check_definition(definition: Definition, *, profile: Profile = Profile.STRICT) -> list[Finding]:
-    """What the rules find in one definition, in the order of the lines."""
-    found = []
+    """What is wrong with the form of one definition, and what the rules find, by line.
+
+    What follows from a fault of the form is none of its own: a rule has to find it whatever stands
+    for the value that could not be read.
+    """
+    found = [Finding(fault) for fault in definition.faults]
+    guessed = [replace(definition, spec=spec) for spec in definition.guesses]
     for rule in DEFINITION_RULES:
         lenient = profile is Profile.LEGACY and rule in LEGACY_EXCEPTIONS
-        found += [Finding(entry.error, entry.accepted or lenient) for entry in rule(definition)]
+        others = [{_said(entry) for entry in rule(guess)} for guess in guessed]
+        found += [
+            Finding(entry.error, entry.accepted or lenient)
+            for entry in rule(definition)
+            if all(_said(entry) in other for other in others)
+        ]
     return sorted(found, key=lambda finding: finding.error.line or 0)
+
+
+def _said(finding: Finding) -> tuple[int | None, str]:
+    """What makes a finding the same one: the path to it may have a name that could not be read."""
+    return finding.error.line, finding.error.reason
 
 
 def checked_spec(definition: Definition, *, profile: Profile = Profile.STRICT) -> MessageSpec:

@@ -12,7 +12,6 @@ from kproto.messages.base import Message
 from kproto.schema.explain import explain_decode
 from tools.bench.worst_structs import WORST, Worst, message_of, worst_classes
 
-
 #: Calls to explain a struct, beside those for its fields.
 OF_A_STRUCT = 3
 
