@@ -130,23 +130,28 @@ class Client:
         """A topic and its partitions; asks for it unless it is known and fresh.
 
         Raises BrokerResponseError when the cluster does not have the topic: one that may appear
-        yet is asked for until `topic_timeout_ms` is over.
+        yet is asked for until `topic_timeout_ms` is over. Lost connections are waited out for
+        `delivery_timeout_ms`.
         """
-        return await self._view.topic(name)
+        return await self._view.retrying(lambda: self._view.topic(name), responses=False)
 
     async def leader(self, topic: str, partition: int) -> int:
         """The node that leads a partition.
 
         Raises BrokerResponseError when the topic does not have the partition, or when nobody
-        leads it until `topic_timeout_ms` is over.
+        leads it until `topic_timeout_ms` is over. Lost connections are waited out for
+        `delivery_timeout_ms`.
         """
-        return await self._view.leader(topic, partition)
+        return await self._view.retrying(
+            lambda: self._view.leader(topic, partition), responses=False
+        )
 
     async def retrying(self, operation: Callable[[], Awaitable[T]]) -> T:
         """Run `operation` again after errors that time mends, up to `delivery_timeout_ms`.
 
         They are lost connections, time-outs and the error codes that Kafka calls retriable;
-        anything else is raised at once.
+        anything else is raised at once. The last attempt begins when the time is over, and then
+        has a moment. For what may be done twice: after a lost answer the broker has done it.
         """
         return await self._view.retrying(operation)
 
@@ -199,7 +204,8 @@ class Client:
         """Fetch the batches of one partition from `offset` on, as the broker stores them.
 
         Waits up to `max_wait_ms` for `min_bytes`. The first batch may begin before `offset`, and
-        comes whole however large; the last may be cut. Raises BrokerResponseError.
+        comes whole however large; the last may be cut. Asks once: `retrying` asks again. Raises
+        BrokerResponseError.
         """
         return await fetch_partition(
             self._view,

@@ -21,10 +21,26 @@ from ..wire.errors import (
 )
 from .settings import ClientSettings
 
-__all__ = ["Attempts", "Remedy", "backoff_ms", "by_code", "remedy_of", "remedy_of_code"]
+__all__ = [
+    "LAST_ATTEMPT_S",
+    "TICK_S",
+    "Attempts",
+    "Remedy",
+    "backoff_ms",
+    "by_code",
+    "remedy_of",
+    "remedy_of_code",
+]
 
 #: Shares of the wait that chance adds or takes away, so that clients do not retry in step.
 JITTER: Final = 0.2
+
+#: What the last attempt, which begins at the deadline, may take, in seconds: a broker that is back
+#: answers within that.
+LAST_ATTEMPT_S: Final = 0.1
+
+#: Less than that before the deadline is no time, in seconds: timers are not more exact.
+TICK_S: Final = 0.001
 
 _NEVER: Final = float("inf")
 
@@ -96,7 +112,7 @@ class Attempts:
     """Failures in a row of one operation. All times in seconds of the client's clock.
 
     `limit_ms` is how long it may go on: from `begun` or `begin`, else from the first failure.
-    `not_before` is when the next attempt is due, `deadline` when there is none any more.
+    `not_before` is when the next attempt is due, `deadline` when the last one is.
     """
 
     __slots__ = ("_limit_s", "_settings", "count", "deadline", "error", "not_before")
@@ -121,15 +137,30 @@ class Attempts:
         """Another attempt begins at `now`: time in which nobody asked does not count."""
         if self.count:
             self.deadline += max(0.0, now - self.not_before)
+            self.not_before = now
+
+    def go_on(self, now: float) -> None:
+        """What the attempt began with is done, and the rest of it is due."""
+        self.not_before = max(self.not_before, now)
+
+    def ends_at(self, now: float) -> float:
+        """When an attempt that begins at `now` must have its answer."""
+        return max(self.deadline, now + LAST_ATTEMPT_S) if self.count else self.deadline
 
     def failed(self, error: KprotoError, now: float) -> bool:
-        """Take note of a failure; True when there is time for another attempt."""
+        """Take note of a failure; True when there is time for another attempt.
+
+        The last wait ends at the deadline, however long it would be, so that all the time is used.
+        """
         self.begin(now)
         self.count += 1
         self.error = error
         chance = random.random()  # noqa: S311 - jitter, no secret
         self.not_before = now + backoff_ms(self._settings, self.count, chance) / 1000
-        return self.not_before <= self.deadline
+        if now >= self.deadline - TICK_S:
+            return False
+        self.not_before = min(self.not_before, self.deadline)
+        return True
 
     def succeeded(self) -> None:
         """Begin anew: failures before a success do not count."""

@@ -26,7 +26,7 @@ from ...wire.errors import (
 )
 from ..connections.broker_connection import BrokerConnection
 from ..connections.pool import ConnectionPool
-from ..retry import Attempts, Remedy, remedy_of
+from ..retry import TICK_S, Attempts, Remedy, remedy_of
 from ..settings import Address, ClientSettings
 from .coordinators import Coordinators, coordinator_of, find_coordinator_request
 from .metadata import Cluster, TopicInfo, TopicPartition, why_unled
@@ -328,6 +328,19 @@ class ClusterView:
         """Wait until the clock shows `moment`, in seconds."""
         await self.clock.sleep(moment - self.clock.monotonic())
 
+    async def by(self, moment: float, operation: Awaitable[T]) -> T:
+        """The result of `operation`; RequestTimeoutError when it is not there by `moment`."""
+        try:
+            async with self.clock.timeout(max(0.0, moment - self.clock.monotonic())):
+                return await operation
+        except TimeoutError as error:
+            if isinstance(error, KprotoError) or self.clock.monotonic() < moment - TICK_S:
+                raise  # it is the operation's own
+            limit = self.settings.delivery_timeout_ms
+            raise RequestTimeoutError(
+                f"no broker answered within {limit} ms (delivery_timeout_ms)"
+            ) from None
+
     async def retrying(
         self,
         operation: Callable[[], Awaitable[T]],
@@ -340,8 +353,9 @@ class ClusterView:
         The time runs from `begun` on, in seconds of the clock; without it from now.
 
         They are lost connections, time-outs and, with `responses`, the error codes that Kafka
-        calls retriable; anything else is raised at once. An attempt that takes longer than what is
-        left of the time is given up: raises the last error, or RequestTimeoutError.
+        calls retriable; anything else is raised at once. The last attempt begins at the deadline.
+        One that takes longer than what is left of the time is given up: raises the last error, or
+        RequestTimeoutError.
         """
         begun = self.clock.monotonic() if begun is None else begun
         attempts = Attempts(self.settings, begun=begun)
@@ -358,18 +372,14 @@ class ClusterView:
             await self.until(attempts.not_before)
 
     async def _within(self, attempts: Attempts, operation: Awaitable[T]) -> T:
-        """The result of an attempt; raises RequestTimeoutError at the deadline of all of them."""
-        left = attempts.deadline - self.clock.monotonic()
+        """The result of an attempt; the last error, or RequestTimeoutError, when it is too late."""
+        ends_at = attempts.ends_at(self.clock.monotonic())
         try:
-            async with self.clock.timeout(max(0.0, left)):
-                return await operation
-        except TimeoutError as error:
-            if isinstance(error, KprotoError) or self.clock.monotonic() < attempts.deadline:
+            return await self.by(ends_at, operation)
+        except RequestTimeoutError as error:
+            if self.clock.monotonic() < ends_at - TICK_S:
                 raise  # it is the operation's own
-            limit = self.settings.delivery_timeout_ms
-            raise attempts.error or RequestTimeoutError(
-                f"no broker answered within {limit} ms (delivery_timeout_ms)"
-            ) from None
+            raise attempts.error or error from None
 
     async def at_leaders(
         self,

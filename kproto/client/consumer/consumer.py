@@ -68,6 +68,7 @@ class _Fetch:
     asked: dict[TopicPartition, int]
     topics: dict[str, TopicInfo]
     begun: float
+    ends_at: float
     ended: float = _NEVER
     response: FetchResponse | KprotoError | None = None
 
@@ -307,10 +308,16 @@ class Consumer:
     def _fetch_at(self, node: int, states: Sequence[PartitionState], now: float) -> None:
         asked = {(state.topic, state.partition): state.position for state in states}
         topics = {state.topic: self._view.cluster.topics[state.topic] for state in states}
+        fetch = _Fetch(asked, topics, now, self._attempt_ends_at(states, now))
+        self._fetches[node] = (asyncio.create_task(self._fetch(node, fetch)), fetch)
+
+    def _attempt_ends_at(self, states: Iterable[PartitionState], now: float) -> float:
+        """Begin an attempt for partitions; when the first of them can wait no longer for it."""
+        ends_at = now + self._view.settings.delivery_timeout_ms / 1000
         for state in states:
             state.attempts.asked(now)
-        fetch = _Fetch(asked, topics, now)
-        self._fetches[node] = (asyncio.create_task(self._fetch(node, fetch)), fetch)
+            ends_at = min(ends_at, state.attempts.ends_at(now))
+        return ends_at
 
     def _add_new_partitions(self) -> None:
         """Read partitions that a whole topic has got since, from their start: nothing is missed.
@@ -345,20 +352,25 @@ class Consumer:
 
     async def _find_positions(self, node: int, states: Sequence[PartitionState]) -> None:
         """Ask the leader where the logs begin, or end, that lack what was asked for."""
+        view = self._view
         left = {(state.topic, state.partition): state for state in states}
         wanted: dict[TopicPartition, OffsetWanted]
         wanted = {place: state.lost_to or "earliest" for place, state in left.items()}
+        begun = view.clock.monotonic()
+        ends_at = self._attempt_ends_at(states, begun)
         try:
-            answer = await ask_for_offsets(self._view, node, wanted, self._read_committed)
+            answer = await view.by(
+                ends_at, ask_for_offsets(view, node, wanted, self._read_committed)
+            )
         except KprotoError as error:
-            self._failed(left, error)
+            self._failed(left, error, begun)
             return
         for place, found in offsets_or_errors(answer):
             state = left.pop(place, None)
             if state is None or state is not self._partitions.get(place):
                 continue
             if isinstance(found, BrokerResponseError):
-                self._failed([place], found)
+                self._failed([place], found, view.clock.monotonic())
             else:
                 gone = state.found(found, self._start == "latest")
                 if gone:
@@ -374,15 +386,19 @@ class Consumer:
     async def _find_leaders(self, states: Sequence[PartitionState]) -> None:
         """Ask for metadata; a partition that nobody leads then waits before it is asked again."""
         view = self._view
+        begun = view.clock.monotonic()
+        ends_at = self._attempt_ends_at(states, begun)
         try:
-            found = await view.refresh({state.topic for state in states})
+            found = await view.by(ends_at, view.refresh({state.topic for state in states}))
         except KprotoError as error:
-            self._failed([(state.topic, state.partition) for state in states], error)
+            self._failed([(state.topic, state.partition) for state in states], error, begun)
             return
         now = view.clock.monotonic()
         for state in states:
             if view.led_by(state.topic, state.partition, state.suspect_since) is None:
                 state.failed(why_unled(found, state.topic, state.partition), now)
+            else:
+                state.attempts.go_on(now)
 
     async def _refresh(self, topics: Iterable[str]) -> None:
         """Ask for metadata that has grown old. What is known serves as long as it can."""
@@ -407,7 +423,9 @@ class Consumer:
         )
         topics = fetch.topics.values()
         try:
-            fetch.response = await fetch_from(view, node, request, topics, owner=self)
+            fetch.response = await fetch_from(
+                view, node, request, topics, owner=self, ends_at=fetch.ends_at
+            )
         except KprotoError as error:
             fetch.response = error
         fetch.ended = view.clock.monotonic()
@@ -420,10 +438,9 @@ class Consumer:
             what = f"fetching from broker {node}"
             response = error_of_code(response.error_code, what)
         if isinstance(response, KprotoError):
-            for place in fetch.asked:
-                # How long a broker may hold a fetch is no failure.
-                self._partitions[place].attempts.begin(fetch.begun + self._max_wait_ms / 1000)
-            self._failed(fetch.asked, response, fetch.ended)
+            # How long a broker may hold a fetch is no failure.
+            begun = min(fetch.begun + self._max_wait_ms / 1000, fetch.ended)
+            self._failed(fetch.asked, response, begun, fetch.ended)
             return
         left = dict(fetch.asked)
         for place, data in fetched_partitions(response, fetch.topics):
@@ -433,7 +450,8 @@ class Consumer:
             if data.error_code:
                 topic, partition = place
                 what = f"fetching {topic}[{partition}] from offset {state.position}"
-                self._failed([place], error_of_code(data.error_code, what), fetch.ended)
+                error = error_of_code(data.error_code, what)
+                self._failed([place], error, fetch.ended, fetch.ended)
                 continue
             state.attempts.succeeded()
             if data.records:
@@ -442,12 +460,20 @@ class Consumer:
             raise ProtocolError(f"the response to a Fetch lacks {topic}[{partition}]")
 
     def _failed(
-        self, places: Iterable[TopicPartition], error: KprotoError, moment: float | None = None
+        self,
+        places: Iterable[TopicPartition],
+        error: KprotoError,
+        begun: float,
+        ended: float | None = None,
     ) -> None:
-        """Let partitions wait. Raises `error` where nothing mends it, or it has lasted too long."""
-        now = self._view.clock.monotonic() if moment is None else moment
+        """Let partitions wait after an attempt of that time.
+
+        Raises `error` where nothing mends it, or it has lasted too long.
+        """
+        now = self._view.clock.monotonic() if ended is None else ended
         for place in places:
             state = self._partitions[place]
+            state.attempts.begin(begun)
             if is_out_of_range(error) and not isinstance(self._start, Mapping):
                 state.lost(error, now)
             else:

@@ -33,17 +33,17 @@ async def fetch_from(
     topics: Iterable[TopicInfo],
     *,
     owner: object,
+    ends_at: float,
 ) -> FetchResponse:
     """Send a fetch to the broker that leads its partitions, over `owner`'s own connection.
 
-    A fetch may wait at the broker for `max_wait_ms`, which comes on top of the time that a request
-    has, or a whole operation, if that is less.
+    It has until `ends_at`, in seconds of the clock, to connect and to answer; how long the broker
+    may hold it, `max_wait_ms`, comes on top.
     """
-    connection = await view.connection_to(leader, owner=owner)
+    connection = await view.by(ends_at, view.connection_to(leader, owner=owner))
     version = connection.version_of(FetchRequest, highest_fetch_version(topics))
-    settings = view.settings
-    patience_ms = min(settings.request_timeout_ms, settings.delivery_timeout_ms)
-    limit = patience_ms + request.max_wait_ms
+    left_ms = max(1, round((ends_at - view.clock.monotonic()) * 1000))
+    limit = min(view.settings.request_timeout_ms, left_ms) + request.max_wait_ms
     return await connection.request(request, version=version, timeout_ms=limit)
 
 
@@ -71,7 +71,8 @@ async def fetch_partition(
         read_committed=read_committed,
     )
     try:
-        answer = await fetch_from(view, leader, request, [info], owner=_FETCHES)
+        ends_at = view.clock.monotonic() + view.settings.delivery_timeout_ms / 1000
+        answer = await fetch_from(view, leader, request, [info], owner=_FETCHES, ends_at=ends_at)
     except KprotoError as error:
         if fetch_remedy(error) is Remedy.REFRESH:
             view.cluster.forget([topic])

@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kproto.client import ClientSettings
-from kproto.client.retry import Attempts, Remedy, backoff_ms, remedy_of, remedy_of_code
+from kproto.client.retry import (
+    LAST_ATTEMPT_S,
+    Attempts,
+    Remedy,
+    backoff_ms,
+    remedy_of,
+    remedy_of_code,
+)
 from kproto.protocol.error_codes import ERRORS, code_of, error_of_code
 from kproto.wire.errors import (
     BrokerConnectionError,
@@ -89,7 +96,36 @@ def test_attempts_go_on_until_the_deadline_that_the_first_failure_sets() -> None
     assert 50.08 <= attempts.not_before <= 50.12
     assert attempts.failed(LOST, 50.5)
     assert (attempts.count, attempts.error) == (2, LOST)
-    assert not attempts.failed(LOST, 50.99)
+    assert attempts.failed(LOST, 50.99)
+    assert attempts.not_before == attempts.deadline == 51.0
+    assert not attempts.failed(LOST, 51.0)
+
+
+def test_a_wait_behind_the_deadline_is_as_long_as_ever() -> None:
+    """For who has a deadline of his own, and goes on."""
+    attempts = Attempts(SETTINGS, 1_000, begun=0.0)
+    assert not attempts.failed(LOST, 5.0)
+    assert attempts.not_before >= 5.08
+
+
+def test_the_last_attempt_has_a_moment() -> None:
+    attempts = Attempts(SETTINGS, 1_000, begun=0.0)
+    assert attempts.ends_at(0.99) == 1.0
+    attempts.failed(LOST, 0.99)
+    assert attempts.ends_at(1.0) == 1.0 + LAST_ATTEMPT_S
+
+
+def test_time_in_which_nobody_asks_does_not_count_and_that_of_an_attempt_does() -> None:
+    attempts = Attempts(SETTINGS, 1_000)
+    attempts.failed(LOST, 0.0)
+    due = attempts.not_before
+    attempts.asked(due + 10)
+    assert attempts.deadline == pytest.approx(11.0)
+    attempts.asked(due + 10)
+    assert attempts.deadline == pytest.approx(11.0)
+    attempts.go_on(due + 10.5)
+    attempts.asked(due + 20.5)
+    assert attempts.deadline == pytest.approx(21.0)
 
 
 def test_a_deadline_may_begin_before_the_first_failure() -> None:

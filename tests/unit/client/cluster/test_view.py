@@ -38,6 +38,7 @@ from kproto.messages.offset_commit_response import (
     OffsetCommitResponseTopic,
 )
 from kproto.protocol.connection import ReceivedRequest
+from kproto.testing.clock import ManualClock
 from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, quick
 from tests.unit.client.scripted_log import ScriptedLog
 
@@ -159,6 +160,78 @@ async def test_a_time_out_of_the_operation_s_own_is_not_retried() -> None:
             await client.retrying(operation)
         assert not isinstance(told.value, KprotoError)
         assert runs == 1
+
+
+# --- The whole time ---
+
+
+@asynccontextmanager
+async def by_hand(**settings: int) -> AsyncIterator[tuple[ScriptedBroker, Client, ManualClock]]:
+    clock = ManualClock()
+    async with ScriptedBroker({"t": 1}) as broker:
+        given = ClientSettings(**settings)  # type: ignore[arg-type]  # those that are numbers
+        async with Client(broker.bootstrap, given, clock=clock) as client:
+            yield broker, client, clock
+
+
+@pytest.mark.parametrize("limit", [400, 700, 1_500])
+async def test_the_last_attempt_begins_when_the_time_is_over(limit: int) -> None:
+    async with by_hand(delivery_timeout_ms=limit) as (_, client, clock):
+        times: list[float] = []
+
+        async def operation() -> None:
+            times.append(clock.monotonic())
+            raise BrokerConnectionError("lost")
+
+        retrying = asyncio.create_task(client.retrying(operation))
+        await clock.advance(limit + 1)
+        with pytest.raises(BrokerConnectionError):
+            await retrying
+        assert times[-1] == pytest.approx(limit / 1000)
+
+
+async def test_a_last_attempt_that_is_not_answered_ends_soon() -> None:
+    async with by_hand(delivery_timeout_ms=700) as (_, client, clock):
+
+        async def operation() -> None:
+            if clock.monotonic() > 0.699:
+                await asyncio.Event().wait()
+            raise BrokerConnectionError("lost")
+
+        retrying = asyncio.create_task(client.retrying(operation))
+        await clock.advance(705)
+        assert not retrying.done()
+        await clock.advance(100)
+        with pytest.raises(BrokerConnectionError):
+            await retrying
+
+
+async def test_a_topic_is_asked_for_as_long_as_is_said() -> None:
+    async with by_hand(topic_timeout_ms=700) as (broker, client, clock):
+        asking = asyncio.create_task(client.topic("nope"))
+        asked = 1
+        while clock.monotonic() < 0.695:
+            asked += 1
+            await broker.until(lambda: broker.count(MetadataRequest) == asked)  # noqa: B023
+            await broker.until(lambda: clock.next_timer_ms is not None)
+            while broker.count(MetadataRequest) == asked and clock.monotonic() < 0.695:
+                await clock.advance(5)
+        assert not asking.done()
+        await clock.advance(10)
+        with pytest.raises(BrokerResponseError, match="asked for over 700 ms"):
+            await asking
+
+
+async def test_a_topic_and_a_leader_are_asked_for_again_when_the_broker_is_lost() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        lost = [HANG_UP, HANG_UP]
+        broker.answers[MetadataRequest] = lambda asked: (
+            lost.pop() if lost else broker.metadata(asked)
+        )
+        assert len((await client.topic("t")).partitions) == 1
+        client.cluster.forget(["t"])
+        lost.append(HANG_UP)
+        assert await client.leader("t", 0) == 0
 
 
 async def test_topics_that_are_gone_are_forgotten_when_all_are_asked_for() -> None:

@@ -247,6 +247,63 @@ async def test_a_broker_that_is_silent_ends_the_reading_at_its_time() -> None:
             await reading
 
 
+@pytest.mark.parametrize("other", [False, True], ids=["alone", "beside another"])
+async def test_a_port_that_accepts_in_silence_ends_the_reading_at_its_time(other: bool) -> None:
+    """However long a connection may take: also where another of the client opens it just now."""
+    clock = ManualClock()
+    settings = ClientSettings(delivery_timeout_ms=1_500)
+    async with ScriptedBroker({"t": 1}) as broker:
+        client = Client(broker.bootstrap, settings, clock=clock)
+        log = ScriptedLog(broker)
+        log.append(batch(0, [b"a"]))
+        records = aiter(client.consumer("t", max_wait_ms=500))
+        assert (await anext(records)).value == b"a"
+        broker.answers[ApiVersionsRequest] = lambda asked: None
+        broker.hang_up()
+        asked = len(broker.asked)
+        if other:
+            opened = client._view._pool._open.values()
+            await broker.until(lambda: not any(connection.usable for connection in opened))
+            sending = asyncio.create_task(client.refresh(["other"]))
+            await broker.until(lambda: len(broker.asked) > asked)
+        reading = asyncio.ensure_future(anext(records))
+        await broker.until(lambda: clock.next_timer_ms is not None and clock.next_timer_ms < 500)
+        await clock.advance(121)  # the first wait is over
+        await broker.until(lambda: len(broker.asked) > asked)
+        await clock.advance(1_378)
+        assert not reading.done()
+        await clock.advance(2)
+        with pytest.raises(RequestTimeoutError, match=r"1500 ms \(delivery_timeout_ms\)"):
+            await reading
+        await client.close()
+        if other:
+            await asyncio.wait([sending])
+            sending.exception()
+
+
+async def test_a_broker_that_is_back_just_in_time_is_read_on() -> None:
+    """The next wait would be longer than what is left of the time."""
+    clock = ManualClock()
+    settings = ClientSettings(delivery_timeout_ms=1_500)
+    async with ScriptedBroker({"t": 1}) as broker:
+        client = Client(broker.bootstrap, settings, clock=clock)
+        log = ScriptedLog(broker)
+        log.append(batch(0, [b"a"]))
+        records = aiter(client.consumer("t"))
+        assert (await anext(records)).value == b"a"
+        await broker.stop()
+        reading = asyncio.ensure_future(anext(records))
+        while clock.monotonic() < 1.4:
+            await broker.until(lambda: clock.next_timer_ms is not None or reading.done())
+            assert not reading.done()
+            await clock.advance(10)
+        log.append(batch(1, [b"b"]))
+        await broker.start_again()
+        await clock.advance(101)
+        assert (await reading).value == b"b"
+        await client.close()
+
+
 async def test_time_in_which_nobody_read_is_no_failure() -> None:
     """A fetch that was lost while the reader was busy, or away, is asked for again."""
     clock = ManualClock()
