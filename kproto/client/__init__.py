@@ -3,8 +3,9 @@
 from .admin.topics import NewTopic
 from .client import Client
 from .cluster.metadata import TopicPartition
-from .consumer.consumer import Consumer, FetchedRecords
+from .consumer.consumer import Consumer
 from .consumer.fetch_requests import FetchedPartition
+from .consumer.handing_out import FetchedRecords
 from .producer.acks import Acks
 from .producer.batch import Ack, Delivery
 from .producer.errors import DeliveryError

@@ -12,7 +12,7 @@ module knows no client, waits for nothing itself and leaves nothing running.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterable, Sequence
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from ..binding import DEFAULT, Mode, Profile
 from ..errors import CloudEventError
@@ -38,6 +38,14 @@ class ReadableRecord(Protocol):
     @property
     def headers(self) -> Sequence[Header] | None:
         """The headers, duplicates kept."""
+
+
+@runtime_checkable
+class _Closable(Protocol):
+    """An iteration that can be closed, as an async generator can."""
+
+    async def aclose(self) -> None:
+        """End it."""
 
 
 RecordT = TypeVar("RecordT", bound=ReadableRecord)
@@ -69,7 +77,7 @@ async def events(
         async for record in source:
             yield Received(_outcome(record, mode, profile), record)
     finally:
-        if isinstance(source, AsyncGenerator):
+        if isinstance(source, _Closable):
             await source.aclose()
 
 

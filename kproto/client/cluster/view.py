@@ -159,6 +159,10 @@ class ClusterView:
         """Close the connections that `owner` has for himself."""
         await self._pool.release(owner)
 
+    def abort(self, owner: object) -> None:
+        """The same, for who cannot wait."""
+        self._pool.abort(owner)
+
     async def _at_every_broker(
         self, request: Request[R], version: int | None, timeout_ms: int | None
     ) -> R:

@@ -245,8 +245,12 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
     async def close(self) -> None:
         """Close the connection and wait until it is; requests still waiting get an error."""
-        self._fail(BrokerConnectionError("the connection was closed", address=str(self.address)))
+        self.abort()
         await asyncio.shield(self._lost)
+
+    def abort(self) -> None:
+        """Close the connection; requests still waiting get an error."""
+        self._fail(BrokerConnectionError("the connection was closed", address=str(self.address)))
 
     # What asyncio calls
 

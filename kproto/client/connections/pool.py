@@ -97,11 +97,17 @@ class ConnectionPool:
 
     async def release(self, owner: object) -> None:
         """Close the connections that `owner` has for himself."""
-        keys = [key for key in self._open if key[1] is owner]
-        closing = [self._open.pop(key) for key in keys]
+        await asyncio.gather(*(connection.close() for connection in self._taken_from(owner)))
+
+    def abort(self, owner: object) -> None:
+        """The same, for who cannot wait until they are closed."""
+        for connection in self._taken_from(owner):
+            connection.abort()
+
+    def _taken_from(self, owner: object) -> list[BrokerConnection]:
         for key in [key for key in self._locks if key[1] is owner]:
             del self._locks[key]
-        await asyncio.gather(*(connection.close() for connection in closing))
+        return [self._open.pop(key) for key in list(self._open) if key[1] is owner]
 
     async def close(self) -> None:
         """Close every connection, those that are being opened too, and wait until they are."""

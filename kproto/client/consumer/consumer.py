@@ -9,23 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import (
-    AsyncGenerator,
     Coroutine,
     Iterable,
-    Iterator,
     Mapping,
     Sequence,
 )
 from dataclasses import dataclass
-from operator import length_hint
 from types import TracebackType
-from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias
+from typing import Any, Final, Literal, Self, TypeAlias
 
 from ...messages.fetch_response import FetchResponse, PartitionData
 from ...protocol.error_codes import error_of_code
-from ...records import Record
 from ...wire.checks import check_whole_number
 from ...wire.errors import BrokerResponseError, ConfigurationError, KprotoError, ProtocolError
 from ..cluster.metadata import TopicInfo, TopicPartition, why_unled
@@ -38,11 +33,12 @@ from .fetch_requests import (
     is_out_of_range,
     response_bytes,
 )
+from .handing_out import BatchIteration, FetchedRecords, HandingOut, RecordIteration
 from .offsets import OffsetWanted, ask_for_offsets, list_offsets, offsets_or_errors
 from .partition import NOT_FOUND, PartitionState, new_partitions, plan_fetches
 from .visible import visible_records
 
-__all__ = ["Consumer", "FetchedRecords", "Start"]
+__all__ = ["Consumer", "Start"]
 
 logger = logging.getLogger("kproto.client")
 
@@ -50,15 +46,6 @@ logger = logging.getLogger("kproto.client")
 Start: TypeAlias = Literal["earliest", "latest"] | Mapping[TopicPartition, int]
 
 _NEVER: Final = float("inf")
-
-
-class FetchedRecords(NamedTuple):
-    """Records of one partition in order; `high_watermark` is the offset behind its last record."""
-
-    topic: str
-    partition: int
-    records: list[Record]
-    high_watermark: int
 
 
 @dataclass(slots=True)
@@ -77,9 +64,10 @@ class Consumer:
     """Yields the records of partitions; made by `Client.consumer`.
 
     `async for record in consumer` yields one record after the other, `async for fetched in
-    consumer.batches()` lists of them, which is faster. Endless, unless `stop_at_end`: then it
-    ends at what were the ends of the partitions when it began. An iteration that was broken off
-    goes on where it was when another is begun.
+    consumer.batches()` a `FetchedRecords` after the other, which is faster. Endless, unless
+    `stop_at_end`: then it ends at what were the ends of the partitions when it began. An iteration
+    that was broken off goes on where it was when another is begun. An `anext` that is cancelled, as
+    by `asyncio.wait_for`, loses nothing and ends nothing: the next one goes on.
 
     Lost connections and errors that a new leader or a little time mends are waited out for
     `delivery_timeout_ms`. Raises BrokerResponseError for others, CorruptBatchError for bytes that
@@ -118,10 +106,12 @@ class Consumer:
         self._fault: Exception | None = None  # told behind the records that came before it
         self._refreshes = Attempts(view.settings)
         self._known: dict[str, TopicInfo] = {}  # whole topics as they were looked at last
-        # What has come: lists that wait, and the one that is being handed out record by record.
-        self._ready: deque[FetchedRecords] = deque()
-        self._current: FetchedRecords | None = None
-        self._rest: Iterator[Record] = iter(())
+        self._beginning: asyncio.Task[None] | None = None
+        self._handing_out = HandingOut()
+        self._ready = self._handing_out.ready
+        self._reader: object = None  # the iteration that asked last
+        self._is_asked = False  # it waits
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
     def positions(self) -> dict[TopicPartition, int]:
@@ -134,16 +124,14 @@ class Consumer:
             for place, state in self._partitions.items()
             if state.position != NOT_FOUND
         }
-        for fetched in reversed(self._ready):
-            found[fetched.topic, fetched.partition] = fetched.records[0].offset
-        left = length_hint(self._rest)
-        if left and self._current is not None:
-            place = (self._current.topic, self._current.partition)
-            found[place] = self._current.records[-left].offset
-        return found
+        return found | self._handing_out.positions
 
     async def __aenter__(self) -> Self:
-        await self._begin()
+        try:
+            await self._begin()
+        except BaseException:
+            await self._stop()
+            raise
         return self
 
     async def __aexit__(
@@ -157,46 +145,68 @@ class Consumer:
     async def close(self) -> None:
         """End every iteration, give up the fetches under way and close their connections."""
         self._closed = True
-        await self._stop_fetching()
+        await self._stop()
 
-    async def _stop_fetching(self) -> None:
+    def __aiter__(self) -> RecordIteration:
+        return RecordIteration(self, self._handing_out)
+
+    def batches(self) -> BatchIteration:
+        """Iterate over `FetchedRecords`: the `records` of one partition, and where they stood."""
+        return BatchIteration(self, self._handing_out)
+
+    # What iterations ask
+
+    async def _next_records(self, reader: object) -> FetchedRecords | None:
+        """The next records for the iteration `reader`; None at the end."""
+        if self._is_asked:
+            raise ConfigurationError(
+                "another iteration of this consumer waits for records; read it in one task, or "
+                "make a consumer for each"
+            )
+        self._reader = reader
+        self._is_asked = True
+        try:
+            fetched = await self._next()
+            if fetched is None:
+                await self._stop()
+        except Exception:
+            await self._stop()
+            raise
+        finally:
+            self._is_asked = False
+        return fetched
+
+    async def _stop(self) -> None:
+        """Give up the fetches under way, and their connections; an iteration begins them again."""
+        await asyncio.gather(*self._cancel(), return_exceptions=True)
+        await self._view.release(self)
+
+    def _dropped(self, reader: object) -> None:
+        """The iteration of `reader` was dropped: give up what is under way for it."""
+        if reader is self._reader and self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._abandon, reader)
+
+    def _abandon(self, reader: object) -> None:
+        if reader is self._reader:
+            self._cancel()
+            self._view.abort(self)
+
+    def _cancel(self) -> list[asyncio.Task[Any]]:
         tasks: list[asyncio.Task[Any]] = [task for task, _ in self._fetches.values()]
         tasks += self._looking.values()
-        if self._timer is not None:
-            tasks.append(self._timer)
+        tasks += [task for task in (self._timer, self._beginning) if task is not None]
         self._fetches.clear()
         self._looking.clear()
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await self._view.release(self)
-
-    async def __aiter__(self) -> AsyncGenerator[Record, None]:
-        try:
-            while True:
-                for record in self._rest:
-                    yield record
-                self._current = await self._next()
-                if self._current is None:
-                    return
-                self._rest = iter(self._current.records)
-        finally:
-            await self._stop_fetching()
-
-    async def batches(self) -> AsyncGenerator[FetchedRecords, None]:
-        """Yield lists of records, each of one partition; empty ones are left out."""
-        try:
-            while (fetched := await self._next()) is not None:
-                yield fetched
-        finally:
-            await self._stop_fetching()
+        return tasks
 
     async def _next(self) -> FetchedRecords | None:
-        """The next records; None at the end."""
+        """The next records; None at the end. Cancelled, it leaves what is under way."""
         await self._begin()
-        left = list(self._rest)
-        if left and self._current is not None:
-            return self._current._replace(records=left)
+        left = self._handing_out.take_rest()
+        if left is not None:
+            return left
         while not self._ready:
             if self._fault is not None:
                 fault, self._fault = self._fault, None
@@ -209,10 +219,22 @@ class Consumer:
     # Where to begin and to end
 
     async def _begin(self) -> None:
+        """Look for partitions and positions; who is cancelled finds them when he asks again."""
         if self._closed:
             raise ConfigurationError("the consumer is closed; make another one")
-        if self._partitions:
-            return
+        self._loop = asyncio.get_running_loop()
+        while not (self._partitions or self._closed):
+            if self._beginning is None:
+                self._beginning = asyncio.create_task(self._find_partitions())
+                self._beginning.add_done_callback(_see)
+            task = self._beginning
+            await asyncio.wait([task])
+            self._beginning = None
+            if not task.cancelled():
+                task.result()
+                return
+
+    async def _find_partitions(self) -> None:
         # A broker that is away for a moment is no reason to fail: it is none later either.
         places = await self._view.retrying(self._places, responses=False)
         if isinstance(self._start, Mapping):
@@ -493,6 +515,12 @@ class Consumer:
         self._partitions[place] = self._partitions.pop(place)
         if records:
             self._ready.append(FetchedRecords(topic, partition, records, data.high_watermark))
+
+
+def _see(task: asyncio.Task[None]) -> None:
+    """Look at what a task came to, if nobody does any more."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _checked(

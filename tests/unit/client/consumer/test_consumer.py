@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -17,7 +18,9 @@ from kproto import (
     CorruptBatchError,
     Record,
 )
+from kproto.messages import FetchRequest, ListOffsetsRequest, MetadataRequest
 from kproto.messages.fetch_response import AbortedTransaction
+from kproto.protocol.connection import ReceivedRequest
 from kproto.records import NewRecord, crc32c, encode_batch, encode_message_set
 from kproto.wire.errors import MissingCodecError
 from tests.unit.client.scripted_broker import ScriptedBroker, quick
@@ -373,7 +376,82 @@ async def test_a_consumer_has_its_own_connection_and_gives_it_back() -> None:
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        assert len(client._view._pool._open) == 1
+        await log.broker.until(lambda: len(client._view._pool._open) == 1)
+
+
+@pytest.mark.parametrize("by", ["record", "batch"])
+async def test_an_anext_that_is_cancelled_loses_nothing_and_ends_nothing(by: str) -> None:
+    """So `asyncio.wait_for(anext(…))` may poll, however often its time is over before one comes."""
+    async with cluster(t=1) as (log, client):
+        consumer = client.consumer("t", stop_at_end=True)
+        log.append(batch(0, [b"a", b"b"]))
+        log.append(batch(2, [b"c"]))
+        held = asyncio.Event()
+
+        def slowly(answer: Any) -> Any:
+            async def answering(asked: ReceivedRequest) -> Any:
+                await held.wait()
+                held.clear()
+                return await at_once(answer(asked))
+
+            return answering
+
+        answers = log.broker.answers
+        for request in (MetadataRequest, ListOffsetsRequest, FetchRequest):
+            answers[request] = slowly(answers[request])
+        found: list[Any] = []
+        iteration: Any = aiter(consumer) if by == "record" else consumer.batches()
+        polls = 0
+        while True:
+            polls += 1
+            try:
+                found.append(await asyncio.wait_for(anext(iteration), 0.001))
+            except TimeoutError:
+                held.set()
+            except StopAsyncIteration:
+                break
+            assert log.broker.count(FetchRequest) <= 2
+        if by == "batch":
+            found = [record for fetched in found for record in fetched.records]
+        assert places(found) == [(0, b"a"), (1, b"b"), (2, b"c")]
+        assert polls > 4
+        assert log.broker.count(ListOffsetsRequest) == 2
+        with pytest.raises(StopAsyncIteration):
+            await anext(iteration)
+
+
+async def at_once(answer: Any) -> Any:
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+async def test_a_second_iteration_is_refused_while_one_waits() -> None:
+    async with cluster(t=1) as (log, client):
+        consumer = client.consumer("t", max_wait_ms=5)
+        first = asyncio.create_task(anext(aiter(consumer)))
+        await log.broker.until(lambda: len(log.fetches) == 1)
+        with pytest.raises(ConfigurationError, match="another iteration of this consumer waits"):
+            await anext(consumer.batches())
+        log.append(batch(0, [b"a"]))
+        assert (await first).value == b"a"
+
+
+async def test_an_iteration_that_is_dropped_ends_nothing_of_the_next() -> None:
+    async with cluster(t=1) as (log, client):
+        consumer = client.consumer("t", max_wait_ms=5)
+        log.append(batch(0, [b"a"]))
+        await first_of(consumer)
+        log.append(batch(1, [b"b"]))
+        connections = log.broker.connections
+        assert (await first_of(consumer)).value == b"b"
+        assert log.broker.connections == connections
+
+
+async def test_an_iteration_that_is_dropped_gives_its_connection_back() -> None:
+    async with cluster(t=1) as (log, client):
+        log.append(batch(0, [b"a"]))
+        consumer = client.consumer("t", max_wait_ms=60_000)
+        await first_of(consumer)
+        await log.broker.until(lambda: len(client._view._pool._open) == 1)
 
 
 async def test_closing_ends_an_iteration_elsewhere() -> None:
