@@ -25,7 +25,7 @@ from ...protocol.negotiation import (
     fallback_version,
     negotiate,
 )
-from ...schema.ending_fields import first_to_end
+from ...schema.set_fields import first_to_end, last_to_begin
 from ...version import __version__
 from ...wire.errors import (
     BrokerConnectionError,
@@ -139,18 +139,36 @@ class BrokerConnection(asyncio.BufferedProtocol):
     def version_for(self, request: Request[R]) -> int:
         """The highest version that both sides speak and that has every field that is set.
 
-        Raises UnsupportedVersionError, which names the field that leaves none. What a version lacks
-        of the others is told when the request is written.
+        Fields that are ignorable and begin later fall away, but for the id of what the request is
+        about. Raises UnsupportedVersionError, which names the field that leaves none, or the two
+        that exclude each other.
         """
-        ending = first_to_end(request._definition(), request)
-        if ending is None:
-            return self.version_of(type(request))
+        definition = request._definition()
+        ending = first_to_end(definition, request)
+        beginning = last_to_begin(definition, request)
+        name = type(request).__name__
+        lowest = 0 if beginning is None else beginning.versions.lowest
+        highest = None if ending is None else ending.versions.highest
+        if beginning is not None and ending is not None and ending.versions.highest < lowest:
+            raise UnsupportedVersionError(
+                f"{name}: its fields {ending.path} (versions {ending.versions}) and "
+                f"{beginning.path} (versions {beginning.versions}) are set, and no version has "
+                "both; set one of them"
+            )
         try:
-            return self.version_of(type(request), ending.versions.highest)
+            version = self.version_of(type(request), highest)
         except UnsupportedVersionError as error:
+            if ending is None:
+                raise
             raise UnsupportedVersionError(
                 f"{error}: its field {ending.path} is set, which no later version has"
             ) from None
+        if beginning is not None and version < lowest:
+            raise UnsupportedVersionError(
+                f"{name}: the highest version that this broker and the client speak is {version}, "
+                f"and its field {beginning.path} is set, which versions {beginning.versions} have"
+            )
+        return version
 
     async def request(
         self, request: Request[R], *, version: int | None = None, timeout_ms: int | None = None

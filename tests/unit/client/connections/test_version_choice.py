@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kproto import Client, EncodeError, UnsupportedVersionError
+from kproto import Client, UnsupportedVersionError
 from kproto.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -106,11 +106,52 @@ async def test_where_no_common_version_is_left_the_field_is_named() -> None:
         assert broker.count(DeleteTopicsRequest) == broker.count(FindCoordinatorRequest) == 0
 
 
-async def test_both_forms_at_once_are_refused() -> None:
-    async with cluster() as (_, client):
-        request = DeleteTopicsRequest(topic_names=["a"], topics=[DeleteTopicState(name="b")])
-        with pytest.raises(EncodeError, match="field topics"):
-            await client.request(request)
+BY_NAME = OffsetCommitRequestTopic(name="t")
+BY_ID = OffsetCommitRequestTopic(topic_id=ID)
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        (
+            DeleteTopicsRequest(topic_names=["a"], topics=[DeleteTopicState(name="b")]),
+            r"fields topic_names \(versions 0-5\) and topics \(versions 6\+\) are set, and no v",
+        ),
+        (FindCoordinatorRequest(key="g", coordinator_keys=["g"]), "key .* and coordinator_keys"),
+        (
+            OffsetCommitRequest(group_id="g", topics=[BY_NAME, BY_ID]),
+            r"topics\[0\]\.name \(versions 0-9\) and topics\[1\]\.topic_id \(versions 10\+\)",
+        ),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Request) else "",
+)
+async def test_fields_that_no_version_has_together_are_both_named(
+    request_: Request[Any], words: str
+) -> None:
+    async with cluster() as (broker, client):
+        with pytest.raises(UnsupportedVersionError, match=words):
+            await client.request(request_, broker=0)
+        assert broker.count(type(request_)) == 0
+
+
+async def test_an_id_that_the_broker_does_not_know_is_named() -> None:
+    """It would fall away, and the request be about nothing."""
+    async with cluster(offset_commit=(0, 9)) as (broker, client):
+        words = r"speak is 9, and its field topics\[0\]\.topic_id is set, which versions 10\+ have"
+        with pytest.raises(UnsupportedVersionError, match=words):
+            await client.request(OffsetCommitRequest(group_id="g", topics=[BY_ID]), broker=0)
+        assert broker.count(OffsetCommitRequest) == 0
+        both = OffsetCommitRequestTopic(name="t", topic_id=ID)
+        await client.request(OffsetCommitRequest(group_id="g", topics=[both]), broker=0)
+        assert broker.asked[-1].version == 9
+
+
+async def test_what_is_not_ignorable_and_begins_later_is_named() -> None:
+    async with cluster(join_group=(0, 4)) as (_, client):
+        with pytest.raises(UnsupportedVersionError, match="field group_instance_id is set"):
+            await client.request(
+                JoinGroupRequest(group_id="g", group_instance_id="static"), broker=0
+            )
 
 
 async def test_what_is_ignorable_and_begins_later_falls_away() -> None:

@@ -1,4 +1,4 @@
-"""Above which version a field that is set would fall away."""
+"""Which fields that are set bound the version of a message, from above and from below."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from kproto.messages import (
 from kproto.messages.alter_partition_request import AlterPartitionRequest, TopicData
 from kproto.messages.base import Message
 from kproto.messages.delete_topics_request import DeleteTopicState
-from kproto.messages.fetch_request import FetchTopic, ForgottenTopic
+from kproto.messages.fetch_request import FetchPartition, FetchTopic, ForgottenTopic
+from kproto.messages.metadata_request import MetadataRequestTopic
 from kproto.messages.offset_commit_request import OffsetCommitRequestTopic
 from kproto.messages.offset_fetch_request import (
     OffsetFetchRequestGroup,
@@ -27,7 +28,7 @@ from kproto.messages.offset_fetch_request import (
 )
 from kproto.messages.produce_request import TopicProduceData
 from kproto.messages.txn_offset_commit_request import TxnOffsetCommitRequestTopic
-from kproto.schema.ending_fields import first_to_end
+from kproto.schema.set_fields import first_to_end, last_to_begin
 from kproto.wire.uuid import Uuid
 
 ID = Uuid(bytes(15) + b"\x01")
@@ -108,3 +109,58 @@ def test_what_is_set_and_ends(message: Message, path: str, last: int) -> None:
 )
 def test_what_goes_on(message: Message) -> None:
     assert first_to_end(message._definition(), message) is None
+
+
+@pytest.mark.parametrize(
+    ("message", "path", "first"),
+    [
+        (DeleteTopicsRequest(topic_names=["t"], topics=[DeleteTopicState()]), "topics", 6),
+        (ProduceRequest(topic_data=[TopicProduceData(topic_id=ID)]), "topic_data[0].topic_id", 13),
+        (FetchRequest(topics=[FetchTopic(topic_id=ID)]), "topics[0].topic_id", 13),
+        (
+            OffsetFetchRequest(
+                groups=[
+                    OffsetFetchRequestGroup(
+                        group_id="g", topics=[OffsetFetchRequestTopics(topic_id=ID)]
+                    )
+                ]
+            ),
+            "groups[0].topics[0].topic_id",
+            10,
+        ),
+        (
+            OffsetCommitRequest(
+                topics=[
+                    OffsetCommitRequestTopic(name="t"),
+                    OffsetCommitRequestTopic(topic_id=ID),
+                ]
+            ),
+            "topics[1].topic_id",
+            10,
+        ),
+        (MetadataRequest(topics=[MetadataRequestTopic(topic_id=ID)]), "topics[0].topic_id", 10),
+        (JoinGroupRequest(group_instance_id="static"), "group_instance_id", 5),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Message) else str(value),
+)
+def test_what_is_set_and_begins(message: Message, path: str, first: int) -> None:
+    found = last_to_begin(message._definition(), message)
+    assert found is not None
+    assert (found.path, found.versions.lowest) == (path, first)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        FetchRequest(rack_id="r", topics=[FetchTopic(topic="t", topic_id=ID)]),
+        FetchRequest(
+            topics=[FetchTopic(topic="t", partitions=[FetchPartition(replica_directory_id=ID)])]
+        ),
+        OffsetCommitRequest(topics=[OffsetCommitRequestTopic(name="t", topic_id=ID)]),
+        MetadataRequest(topics=[MetadataRequestTopic(name="t", topic_id=ID)]),
+        JoinGroupRequest(group_id="g", reason="begins with version 8, and is ignorable"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_may_fall_away(message: Message) -> None:
+    assert last_to_begin(message._definition(), message) is None
