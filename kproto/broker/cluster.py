@@ -82,5 +82,6 @@ class ClusterState:
             configs or {},
             self._settings.message_max_bytes,
             self._settings.retention_check_interval_ms,
+            self._settings.producer_id_expiration_ms,
         )
         return Topic(name, replicas, config, self.room)

@@ -6,24 +6,33 @@ response of its own, a delay, or the end of the connection. Plain decisions, apa
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from ..messages.base import Request, Response
 from ..protocol.connection import ReceivedRequest
+from ..wire.checks import check_whole_number
 from ..wire.errors import ConfigurationError
 
 __all__ = ["Close", "Control", "ControlFunction", "Controls", "Delay", "Outcome"]
 
 
-class Delay(NamedTuple):
+logger = logging.getLogger("kproto.broker")
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
     """Wait for `ms` before the request goes on, to the next control and then to the broker.
 
-    Later requests of the connection wait too.
+    Later requests of the connection wait too. Raises ConfigurationError for what is no time.
     """
 
     ms: int
+
+    def __post_init__(self) -> None:
+        check_whole_number("ms of a Delay", self.ms, 0)
 
 
 class Close(NamedTuple):
@@ -40,11 +49,35 @@ ControlFunction: TypeAlias = Callable[[ReceivedRequest], Outcome]
 
 @dataclass(slots=True, eq=False)
 class Control:
-    """A control function at work; `times` is how often it may still decide, None for no end."""
+    """A control function at work; `times` is how often it may still decide, None for no end.
+
+    `fault` is what it raised last, or why what it returned is no outcome: None where all went well.
+    """
 
     function: ControlFunction
     request: type[Request[Any]] | None
     times: int | None
+    fault: Exception | None = None
+
+    def decide(self, request: ReceivedRequest) -> Outcome:
+        """What the function returns; where it fails, the connection is closed."""
+        try:
+            outcome: object = self.function(request)
+            if outcome is None or isinstance(outcome, Response | Delay | Close):
+                return outcome
+            raise ConfigurationError(
+                f"a control function returned {outcome!r:.80}; it may return None, a response, "
+                "Delay(ms) or Close()"
+            )
+        except Exception as fault:
+            self.fault = fault
+            logger.exception(
+                "the control function %s failed on %s v%d, whose connection is closed",
+                getattr(self.function, "__qualname__", repr(self.function)),
+                request.name,
+                request.version,
+            )
+            return Close()
 
 
 class Controls:
@@ -71,14 +104,14 @@ class Controls:
     def outcomes(self, request: ReceivedRequest) -> Iterator[Response | Delay | Close]:
         """What the controls decide about `request`, one after the other.
 
-        The reader stops at the first that is no delay.
+        The reader stops at the first that is no delay. A function that fails has decided, too.
         """
         for control in tuple(self._controls):
             if control.request is not None and request.api_key != control.request.API_KEY:
                 continue
             if control.times == 0 or control not in self._controls:
                 continue  # it was taken away while a delay passed
-            outcome = control.function(request)
+            outcome = control.decide(request)
             if outcome is None:
                 continue
             if control.times is not None:

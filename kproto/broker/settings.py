@@ -26,6 +26,7 @@ _LEAST: Final = {
     "max_unsent_bytes": 1,
     "max_stored_bytes": 1,
     "retention_check_interval_ms": 1,
+    "producer_id_expiration_ms": 1,
     "idle_timeout_ms": 1,
 }
 
@@ -71,6 +72,9 @@ class BrokerSettings:
     #: How long records stay that were older than retention.ms when they came: Kafka, too, finds
     #: them only when it looks, this often (log.retention.check.interval.ms).
     retention_check_interval_ms: int = 300_000
+    #: How long a partition remembers an idempotent producer that writes no more, about 1.5 KB each:
+    #: after a day nothing is sent again (producer.id.expiration.ms).
+    producer_id_expiration_ms: int = 86_400_000
     #: A connection on which nothing was heard for so long is closed (connections.max.idle.ms).
     idle_timeout_ms: int = 600_000
     #: Also take the versions that the definitions mark as unstable.

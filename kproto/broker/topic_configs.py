@@ -36,6 +36,9 @@ _CLEANUP_POLICIES: Final = frozenset({"compact", "delete"})
 #: Kafka's log.retention.check.interval.ms.
 _CHECK_INTERVAL_MS: Final = 300_000
 
+#: Kafka's producer.id.expiration.ms.
+_PRODUCER_EXPIRATION_MS: Final = 86_400_000
+
 _NEVER: Final = "9223372036854775807"
 
 #: Kafka's defaults, by name; that of max.message.bytes is the broker's message_max_bytes.
@@ -105,7 +108,8 @@ class TopicConfig:
     compacted, and `compression` the codec that batches are stored with at `compression_level`,
     None for the producer's. `retention_bytes` and `retention_ms` are what a log keeps, below 0
     without limit, as where the topic is compacted alone; `retention_check_interval_ms` is how long
-    records stay that are too old when they come.
+    records stay that are too old when they come, `producer_id_expiration_ms` how long a producer is
+    known that writes no more.
     """
 
     def __init__(
@@ -113,6 +117,7 @@ class TopicConfig:
         given: Mapping[str, str | None],
         message_max_bytes: int,
         retention_check_interval_ms: int = _CHECK_INTERVAL_MS,
+        producer_id_expiration_ms: int = _PRODUCER_EXPIRATION_MS,
     ) -> None:
         self._defaults = {**DEFAULTS, "max.message.bytes": str(message_max_bytes)}
         self.given: dict[str, str] = {}
@@ -135,6 +140,7 @@ class TopicConfig:
         self.retention_bytes = int(self["retention.bytes"]) if is_cut else -1
         self.retention_ms = retention_ms if is_cut else -1
         self.retention_check_interval_ms = retention_check_interval_ms
+        self.producer_id_expiration_ms = producer_id_expiration_ms
         self.compression = _CODECS[self._one_of("compression.type", _CODECS)]
         self.compression_level = self._compression_level()
 

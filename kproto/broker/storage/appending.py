@@ -74,6 +74,7 @@ def append_records(
         raise refusal("CORRUPT_MESSAGE", str(error)) from None
     idempotent = batch.producer_id >= 0
     if idempotent:
+        partition.sequences.expire(now_ms - config.producer_id_expiration_ms)
         known = partition.sequences.duplicate_of(batch)
         if known is not None:
             # Kafka gives the batch's timestamp here, also when it is the producer's.
@@ -83,7 +84,7 @@ def append_records(
     log_append_time = now_ms if config.log_append_time else NO_TIMESTAMP
     if idempotent:
         largest = now_ms if config.log_append_time else batch.max_timestamp
-        partition.sequences.remember(batch, base_offset, largest)
+        partition.sequences.remember(batch, base_offset, largest, now_ms)
     return Appended(base_offset, log_append_time, log.start_offset)
 
 

@@ -1,12 +1,13 @@
 """Idempotent producers of one partition: which batch comes next, and which was here before.
 
 Source: KIP-98 (sequence numbers), KIP-185 and Kafka's five cached batches a producer; the checks
-are those of Kafka's ProducerAppendInfo.
+are those of Kafka's ProducerAppendInfo. As in Kafka, a producer outlives its batches in the log
+(KIP-360), and is forgotten when it has not written for a time.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -34,14 +35,24 @@ class AppendedBatch(NamedTuple):
 @dataclass(slots=True)
 class _Producer:
     epoch: int
+    last_append_ms: int = 0
     batches: deque[AppendedBatch] = field(default_factory=lambda: deque(maxlen=CACHED_BATCHES))
 
 
 class ProducerSequences:
-    """The producers that have written to one partition."""
+    """The producers that have written to one partition, in the order of their last appends."""
 
     def __init__(self) -> None:
-        self._producers: dict[int, _Producer] = {}
+        self._producers: OrderedDict[int, _Producer] = OrderedDict()
+
+    def expire(self, before_ms: int) -> None:
+        """Forget the producers whose last append was not after `before_ms`."""
+        while self._producers:
+            producer_id, producer = self._producers.popitem(last=False)
+            if producer.last_append_ms > before_ms:
+                self._producers[producer_id] = producer
+                self._producers.move_to_end(producer_id, last=False)
+                return
 
     def duplicate_of(self, batch: RecordBatch) -> AppendedBatch | None:
         """The batch that `batch` repeats, when it is one of the last five of its producer."""
@@ -75,13 +86,15 @@ class ProducerSequences:
                 f"and {expected} comes next",
             )
 
-    def remember(self, batch: RecordBatch, base_offset: int, timestamp: int) -> None:
-        """Take note of a batch that was appended; `timestamp` (ms) is its largest."""
+    def remember(self, batch: RecordBatch, base_offset: int, timestamp: int, now_ms: int) -> None:
+        """Take note of a batch that was appended at `now_ms`; `timestamp` (ms) is its largest."""
         producer = self._producers.get(batch.producer_id)
         if producer is None or producer.epoch != batch.producer_epoch:
             producer = self._producers[batch.producer_id] = _Producer(batch.producer_epoch)
         appended = AppendedBatch(batch.base_sequence, _last_sequence(batch), base_offset, timestamp)
         producer.batches.append(appended)
+        producer.last_append_ms = now_ms
+        self._producers.move_to_end(batch.producer_id)
 
 
 def _last_sequence(batch: RecordBatch) -> int:

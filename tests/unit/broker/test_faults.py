@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kproto import BrokerConnectionError, Client, ConfigurationError
@@ -93,18 +95,48 @@ def test_a_control_can_be_removed(broker: ThreadedBroker, connection: RawConnect
     assert connection.exchange(ASK, 1).controller_id == 1
 
 
-def test_a_control_that_raises_ends_the_connection_and_not_the_broker(
-    broker: ThreadedBroker, connection: RawConnection, caplog: pytest.LogCaptureFixture
-) -> None:
-    def broken(request: ReceivedRequest) -> Outcome:
-        raise ZeroDivisionError
+def broken(request: ReceivedRequest) -> Outcome:
+    raise ZeroDivisionError
 
-    broker.call(lambda it: it.control(broken, times=1))
+
+def returns_text(request: ReceivedRequest) -> Any:
+    return "later"
+
+
+def returns_a_class(request: ReceivedRequest) -> Any:
+    return Close
+
+
+@pytest.mark.parametrize(
+    ("function", "fault"),
+    [
+        (broken, "ZeroDivisionError"),
+        (returns_text, "a control function returned 'later'; it may return None, a response"),
+        (returns_a_class, "a control function returned <class"),
+    ],
+)
+def test_a_control_that_fails_ends_the_connection_is_named_and_counts(
+    function: Any,
+    fault: str,
+    broker: ThreadedBroker,
+    connection: RawConnection,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    control = broker.call(lambda it: it.control(function, times=1))
+    assert control.fault is None
     with pytest.raises(ClosedByBrokerError):
         connection.exchange(ASK, 1)
-    assert "ZeroDivisionError" in caplog.text
-    control = broker.call(lambda it: it.control(lambda _: None))
-    assert control.times is None
+    assert f"the control function {function.__name__} failed on MetadataRequest v1" in caplog.text
+    assert fault in caplog.text
+    assert fault in repr(control.fault)
+    with RawConnection(broker.bootstrap) as another:
+        assert another.exchange(ASK, 1).controller_id == 1
+
+
+@pytest.mark.parametrize("ms", [-1, "x", 1.5, None, True])
+def test_a_delay_that_is_no_time(ms: Any) -> None:
+    with pytest.raises(ConfigurationError, match="ms of a Delay is"):
+        Delay(ms)
 
 
 @pytest.mark.parametrize("times", [0, -1])

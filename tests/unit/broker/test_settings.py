@@ -28,6 +28,7 @@ def test_settings_are_frozen() -> None:
         {"advertised_port": "9092"},
         {"max_stored_bytes": 0},
         {"retention_check_interval_ms": 0},
+        {"producer_id_expiration_ms": 0},
         {"num_partitions": 0},
         {"idle_timeout_ms": 0},
         {"message_max_bytes": 1.5},

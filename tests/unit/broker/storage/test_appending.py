@@ -220,6 +220,18 @@ def test_a_duplicate_gets_the_answer_of_the_first_time() -> None:
         )
 
 
+def test_a_producer_is_unknown_a_day_after_its_last_batch() -> None:
+    partition = Partition(0)
+    config = TopicConfig({}, LARGEST)
+    day = config.producer_id_expiration_ms
+    sent = batch_bytes(producer_id=5, producer_epoch=0, base_sequence=0)
+    append_records(partition, config, sent, 9, NOW)
+    append_records(partition, config, sent, 9, NOW + day - 1)
+    assert partition.log.end_offset == 1
+    append_records(partition, config, sent, 9, NOW + day)
+    assert partition.log.end_offset == 2
+
+
 def test_what_is_stored_as_it_came_is_not_decompressed() -> None:
     """Noise in place of the records: whoever looked at them would raise."""
     noise = bytearray(batch_bytes(3, compression="gzip", producer_id=7, producer_epoch=0))

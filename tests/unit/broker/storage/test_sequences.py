@@ -19,7 +19,7 @@ def batch(sequence: int, count: int = 1, epoch: int = 0) -> RecordBatch:
 def append(sequences: ProducerSequences, sent: RecordBatch, offset: int) -> None:
     assert sequences.duplicate_of(sent) is None
     sequences.check(sent)
-    sequences.remember(sent, offset, sent.max_timestamp)
+    sequences.remember(sent, offset, sent.max_timestamp, offset)
 
 
 def verdict(sequences: ProducerSequences, sent: RecordBatch) -> str:
@@ -76,3 +76,17 @@ def test_sequences_begin_again_at_zero() -> None:
     append(sequences, batch(2**31 - 2, 4), 0)
     append(sequences, batch(2), 4)
     assert sequences.duplicate_of(batch(2**31 - 2, 4)) == (2**31 - 2, 1, 0, 1_700_000_000_003)
+
+
+def test_a_producer_that_writes_no_more_is_forgotten() -> None:
+    sequences = ProducerSequences()
+    for producer_id in range(100):
+        for sequence in range(2):
+            sent = view(1, producer_id=producer_id, producer_epoch=0, base_sequence=sequence)
+            append(sequences, sent, producer_id)
+    append(sequences, view(1, producer_id=3, producer_epoch=0, base_sequence=2), 1_000)
+    sequences.expire(98)
+    assert list(sequences._producers) == [99, 3]
+    assert sequences.duplicate_of(view(1, producer_id=7, producer_epoch=0, base_sequence=1)) is None
+    sequences.expire(1_000)
+    assert not sequences._producers
