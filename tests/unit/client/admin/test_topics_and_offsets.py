@@ -37,6 +37,7 @@ from kproto.messages.list_offsets_response import (
     ListOffsetsTopicResponse,
 )
 from kproto.protocol.connection import ReceivedRequest
+from kproto.testing.clock import ManualClock
 from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, quick
 from tests.unit.client.scripted_log import ScriptedLog, batch
 
@@ -179,13 +180,28 @@ async def test_a_fetch() -> None:
 
 
 async def test_a_fetch_that_waits_keeps_nobody_waiting_and_has_the_time() -> None:
-    settings = ClientSettings(request_timeout_ms=100)
-    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, settings) as client:
+    settings, clock, release = (
+        ClientSettings(request_timeout_ms=100),
+        ManualClock(),
+        asyncio.Event(),
+    )
+    async with (
+        ScriptedBroker({"t": 1}) as broker,
+        Client(broker.bootstrap, settings, clock=clock) as client,
+    ):
         log = ScriptedLog(broker)
+
+        async def held(asked: ReceivedRequest) -> FetchResponse:
+            await release.wait()
+            return await log.fetch(asked)
+
+        broker.answers[FetchRequest] = held
         waiting = asyncio.create_task(client.fetch("t", 0, 0, max_wait_ms=200))
-        await broker.until(lambda: len(log.fetches) == 1)
+        await broker.until(lambda: broker.count(FetchRequest) == 1)
         await client.refresh([])
+        await clock.advance(299)
         assert not waiting.done()
+        release.set()
         assert (await waiting).records == b""
 
 
