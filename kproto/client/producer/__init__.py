@@ -1,1 +1,4 @@
-"""From records to acknowledgements: `producer` takes, `accumulator` decides, `sender` waits."""
+"""From records to acknowledgements: `producer` takes, `accumulator` decides, `sender` waits.
+
+`lines` keeps the order of the calls that wait.
+"""

@@ -1,18 +1,17 @@
 """`Producer`: the face. Takes records, and tells what has become of them.
 
 What waits where is the accumulator's, sending the sender's. Calls of one topic go on in the order
-in which they were made, also where they had to wait for metadata or for room.
+in which they were made, also where they had to wait for metadata or for room: who waits has a place
+in the line of its topic until it has given its last record.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from itertools import islice
 from types import TracebackType
-from typing import Any, Final, Literal, NamedTuple, Self
+from typing import Any, Final, Literal, NamedTuple, Self, TypeVar
 
 from ...records import codec_for_name
 from ...wire.checks import check_whole_number
@@ -23,6 +22,7 @@ from .accumulator import Accumulator
 from .acks import Acks
 from .batch import Ack, Batch, Delivery
 from .errors import DeliveryError
+from .lines import Lines, Place
 from .partitioner import chooser
 from .producer_record import (
     CompressionName,
@@ -38,6 +38,8 @@ from .producer_record import (
 from .sender import Sender
 
 __all__ = ["Producer"]
+
+T = TypeVar("T")
 
 #: What a record takes besides its key, value and headers, in bytes, as batches are measured.
 RECORD_OVERHEAD_BYTES: Final = 16
@@ -93,9 +95,9 @@ class Producer:
             new_future=lambda: asyncio.get_running_loop().create_future(),
         )
         self._sender = Sender(view, self._accumulator, compression=compression)
-        self._gates: dict[str, deque[asyncio.Future[None]]] = {}  # who waits to give records
+        self._lines = Lines()  # who waits to give records
         self._ways_in: dict[str, _WayIn] = {}
-        self._closed = False
+        self._is_closing = False
 
     async def __aenter__(self) -> Self:
         return self
@@ -108,55 +110,92 @@ class Producer:
     ) -> None:
         timeout_ms = None if error is None else self._view.settings.error_flush_ms
         try:
-            await self.close(timeout_ms=timeout_ms)
-        except DeliveryError as failure:
-            if error is None:
-                raise
-            error.add_note(f"besides: {failure}")
+            await asyncio.sleep(0)  # calls in tasks that the block has made come before its end
+        finally:
+            try:
+                await self.close(timeout_ms=timeout_ms)
+            except DeliveryError as failure:
+                if error is None:
+                    raise
+                error.add_note(f"besides: {failure}")
 
     async def close(self, *, timeout_ms: int | None = None) -> None:
-        """Send what waits, then refuse more. Failures belong to the call that gave the record.
+        """Refuse more calls, and send all that was given before. Failures belong to their calls.
 
-        What is not acknowledged after `timeout_ms`, or when the close is cancelled, is given up:
-        its senders get a DeliveryError. Raises DeliveryError as `flush` does. A block of `async
-        with` that ends with an exception closes with `error_flush_ms`.
+        Calls that still wait for metadata or room, or have more to give, have `delivery_timeout_ms`
+        to do so. What is not given or not acknowledged after `timeout_ms`, or when the close is
+        cancelled, is given up: its senders get a DeliveryError. Raises DeliveryError as `flush`
+        does. A block of `async with` that ends with an exception closes with `error_flush_ms`.
         """
-        self._closed = True
+        _check_time_out(timeout_ms)
+        self._is_closing = True
+        limit_ms = self._view.settings.delivery_timeout_ms
+        if timeout_ms is not None:
+            limit_ms = min(limit_ms, timeout_ms)
+        clock = self._view.clock
+        begun = clock.monotonic()
         try:
-            with suppress(RequestTimeoutError):  # what it is about is told to whoever sent it
-                await self._settled_by(timeout_ms)
+            # What has not come about by then is told to whoever sent it.
+            await self._within(limit_ms, self._given())
+            self._lines.close()
+            if timeout_ms is not None:
+                timeout_ms = max(0, timeout_ms - round((clock.monotonic() - begun) * 1000))
+            await self._within(timeout_ms, self._settled())
         finally:
+            self._lines.close()
             await self._sender.close()
         self._raise_unseen()
 
     async def flush(self, *, timeout_ms: int | None = None) -> None:
-        """Wait until every record given so far is acknowledged or has failed.
+        """Wait until every record of the calls made so far is acknowledged or has failed.
 
-        Raises DeliveryError with the records of `enqueue` that failed and whose delivery nobody
-        has awaited; each is told once. Raises RequestTimeoutError after `timeout_ms`; what was
-        given stays under way.
+        Such a call counts to the last record of its list or iterator, also where it still waits
+        for metadata or room. Raises DeliveryError with the records of `enqueue` that failed and
+        whose delivery nobody has awaited; each is told once. Raises RequestTimeoutError after
+        `timeout_ms`; the calls go on, and what was given stays under way.
         """
-        await self._settled_by(timeout_ms)
+        _check_time_out(timeout_ms)
+        if not await self._within(timeout_ms, self._given_and_settled()):
+            waiting = len(self._lines.places())
+            calls = f", and {waiting} calls have more to give" if waiting else ""
+            raise RequestTimeoutError(
+                f"{self._accumulator.unsettled_records} records were not acknowledged{calls} "
+                f"within {timeout_ms} ms"
+            )
         self._raise_unseen()
 
-    async def _settled_by(self, timeout_ms: int | None) -> None:
-        """Wait for the outcome of all that was given. Raises RequestTimeoutError."""
-        if not self._accumulator.unsettled:
-            return
-        self._accumulator.hurry()
-        self._sender.wake()
-        waiting = asyncio.wait(set(self._accumulator.unsettled))
+    async def _within(self, timeout_ms: int | None, waiting: Awaitable[None]) -> bool:
+        """Wait, for no longer than that; True when what is waited for has come about."""
         if timeout_ms is None:
             await waiting
-            return
+            return True
         try:
             async with self._view.clock.timeout(timeout_ms / 1000):
                 await waiting
         except TimeoutError:
-            raise RequestTimeoutError(
-                f"{self._accumulator.unsettled_records} records were not acknowledged within "
-                f"{timeout_ms} ms"
-            ) from None
+            return False
+        return True
+
+    async def _given_and_settled(self) -> None:
+        await self._given()
+        await self._settled()
+
+    async def _given(self) -> None:
+        """Wait until those who wait now have given their records, or have failed to."""
+        places = self._lines.places()
+        if places:
+            self._hurry()
+            await asyncio.wait([place.left() for place in places])
+
+    async def _settled(self) -> None:
+        """Wait for the outcome of all that was given."""
+        if self._accumulator.unsettled:
+            self._hurry()
+            await asyncio.wait(set(self._accumulator.unsettled))
+
+    def _hurry(self) -> None:
+        self._accumulator.hurry()
+        self._sender.wake()
 
     def _raise_unseen(self) -> None:
         failed = self._accumulator.unseen_failures()
@@ -183,7 +222,7 @@ class Producer:
 
         Raises DeliveryError, which holds the record, also for a topic that the cluster does not
         have; EncodeError for a value that no record can hold, or a partition that the topic does
-        not have; ConfigurationError once the producer is closed.
+        not have; ConfigurationError when it is called once the producer is closed.
         """
         record = ProducerRecord(value, key, headers, timestamp, partition)
         batch, position = await self._give(topic, record)
@@ -268,58 +307,32 @@ class Producer:
         """Send many records; waits until all are acknowledged.
 
         An element is a value, or a `ProducerRecord` with key, headers and the like. Records of
-        one partition keep their order. What stands before an element that no record can hold, or
-        before a failure of `values` itself, is sent and waited for; when cancelled, what was
-        given already may still be sent.
+        one partition keep their order; what later calls give to the topic comes behind the last
+        of them. What stands before an element that no record can hold, or before a failure of
+        `values` itself, is sent and waited for; when cancelled, what was given already may still
+        be sent.
 
         Raises DeliveryError, which holds every record that was taken and not acknowledged, and
-        else what `send` raises. Once some have failed, no more are taken: those of a list are in
-        the error, an iterator still has them.
+        else what `send` raises; an EncodeError says which element it is about. Once some have
+        failed, or the producer has closed, no more are taken: those of a list are in the error, an
+        iterator still has them.
         """
-        way_in = self._at_hand(topic)
-        if way_in is None:
-            try:
-                way_in = await self._admitted(topic)
-            except KprotoError as cause:
-                given = list(map(as_record, values)) if isinstance(values, Collection) else []
-                raise self._not_given(topic, given, cause) from cause
         acks = Acks()
         try:
-            for value in values:
-                record = value if isinstance(value, ProducerRecord) else ProducerRecord(value)
-                try:
-                    place = self._put(way_in, record)
-                except _NoPartitionError:
-                    place = await self._give(topic, record)
-                    way_in = self._at_hand(topic) or way_in
-                except ConfigurationError as closed:
-                    raise DeliveryError(topic, -1, [record], closed) from closed
-                acks.add(*place)
-                if self._accumulator.buffered > self._buffer_bytes:
-                    await self._until_below(self._buffer_bytes // 2)
-                    self._stop_if_failed(topic, values, acks)
+            await self._give_many(topic, values, acks)
         except Exception as error:
-            failure = await self._settled(topic, acks)
+            failure = await self._outcome(topic, acks)
             if failure is None:
                 raise
             if isinstance(error, DeliveryError):
                 failure.records += error.records
             raise failure from error
-        failure = await self._settled(topic, acks)
+        failure = await self._outcome(topic, acks)
         if failure is not None:
             raise failure from failure.cause
         return acks
 
-    @staticmethod
-    def _stop_if_failed(
-        topic: str, values: Iterable[bytes | ProducerRecord | None], acks: Acks
-    ) -> None:
-        """Raise DeliveryError, with those that were not taken, once records have failed."""
-        for batch, _, cause in acks.failures():
-            rest = islice(values, len(acks), None) if isinstance(values, Collection) else ()
-            raise DeliveryError(topic, batch.partition, list(map(as_record, rest)), cause)
-
-    async def _settled(self, topic: str, acks: Acks) -> DeliveryError | None:
+    async def _outcome(self, topic: str, acks: Acks) -> DeliveryError | None:
         """Wait for the outcome of all records; returns what went wrong with them, if anything."""
         batches = acks.batches()
         if batches:
@@ -337,28 +350,70 @@ class Producer:
         Raises DeliveryError when that does not come about.
         """
         way_in = self._at_hand(topic)
+        found = None if way_in is None else self._put(way_in, record)
+        if found is not None:
+            return found
+        place = self._lines.enter(topic)
         try:
-            if way_in is not None:
-                with suppress(_NoPartitionError):
-                    return self._put(way_in, record)
-            way_in = await self._admitted(topic, record.partition)
-        except EncodeError:
-            raise
-        except KprotoError as cause:
-            raise self._not_given(topic, [record], cause) from cause
-        return self._put(way_in, record)
+            return await _or_given_back(self._put_later(place, record), topic, lambda: [record])
+        finally:
+            place.leave()
 
-    def _not_given(
-        self, topic: str, records: Sequence[ProducerRecord], cause: KprotoError
-    ) -> KprotoError:
-        self._raise_if_closed()
-        partition = records[0].partition if records else None
-        return DeliveryError(topic, -1 if partition is None else partition, records, cause)
+    async def _give_many(
+        self, topic: str, values: Iterable[bytes | ProducerRecord | None], acks: Acks
+    ) -> None:
+        """Give records as `_give` does, and note in `acks` where each stands.
+
+        From its first wait on the call keeps its place in the line.
+        """
+        way_in = self._at_hand(topic)
+        place: Place | None = None
+        record: ProducerRecord | None = None
+
+        def left() -> list[ProducerRecord]:
+            """What has not been given: all the others of a list, of an iterator what was taken."""
+            if isinstance(values, Collection):
+                return list(map(as_record, islice(values, len(acks), None)))
+            return [] if record is None else [record]
+
+        try:
+            if way_in is None:
+                place = self._lines.enter(topic)
+                way_in = await _or_given_back(self._admitted(place), topic, left)
+            for value in values:
+                record = value if isinstance(value, ProducerRecord) else ProducerRecord(value)
+                try:
+                    found = self._put(way_in, record)
+                    if found is None:
+                        place = place or self._lines.enter(topic)
+                        found = await _or_given_back(self._put_later(place, record), topic, left)
+                        way_in = self._way_in(topic)
+                except EncodeError as error:
+                    raise EncodeError(
+                        f"element {len(acks)}, counted from 0: {error}; no more were taken"
+                    ) from error
+                acks.add(*found)
+                if self._accumulator.buffered > self._buffer_bytes:
+                    record = None
+                    place = place or self._lines.enter(topic)
+                    await _or_given_back(self._half_empty(place), topic, left)
+                    for batch, _, cause in acks.failures():
+                        raise DeliveryError(topic, batch.partition, left(), cause)
+        finally:
+            if place is not None:
+                place.leave()
 
     def _at_hand(self, topic: str) -> _WayIn | None:
-        """The way to a topic, if nothing has to be waited for and nobody waits."""
+        """The way to a topic, if nothing has to be waited for and nobody waits.
+
+        Raises ConfigurationError once the producer is closed.
+        """
+        if self._is_closing:
+            raise ConfigurationError("the producer is closed; records can no longer be sent")
+        if not isinstance(topic, str):
+            raise EncodeError(f"{topic!r} is no name of a topic")
         if (
-            topic in self._gates
+            topic in self._lines.by_topic
             or self._accumulator.buffered > self._buffer_bytes
             or not self._view.is_fresh(topic)
         ):
@@ -373,72 +428,68 @@ class Producer:
             self._ways_in[topic] = known
         return known
 
-    async def _admitted(self, topic: str, partition: int | None = None) -> _WayIn:
-        """The way to a topic, once it is known and there is room; in the order of the calls.
+    async def _admitted(self, place: Place, partition: int | None = None) -> _WayIn:
+        """The way to a topic, once it is known and there is room, and the calls before have given.
 
         Raises RequestTimeoutError after `delivery_timeout_ms`.
         """
-        if not isinstance(topic, str):
-            raise EncodeError(f"{topic!r} is no name of a topic")
-        begun = self._view.clock.monotonic()
-        ticket: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        queue = self._gates.setdefault(topic, deque())
-        queue.append(ticket)
-        try:
-            self._raise_if_closed()
-            # A broker that is away for a moment is no reason to fail: it is none for a batch.
-            info = await self._view.retrying(
-                lambda: self._view.topic(topic), responses=False, begun=begun
-            )
-            if partition is not None and partition not in info.partitions:
+        view, topic = self._view, place.topic
+        begun = view.clock.monotonic()
+        with place:
+            if view.is_fresh(topic):
+                info = view.cluster.topics[topic]
+            else:
+                # A broker that is away for a moment is no reason to fail: it is none for a batch.
+                info = await view.retrying(lambda: view.topic(topic), responses=False, begun=begun)
+            if isinstance(partition, int) and partition not in info.partitions:
                 # Partitions may have been added.
-                await self._view.retrying(lambda: self._view.refresh([topic]), begun=begun)
-            await self._until_room(queue, ticket, begun)
-            # What came in the meantime is as good, and a topic that is gone is told by its batch.
-            self._view.cluster.topics.setdefault(topic, info)
-            return self._way_in(topic)
-        finally:
-            queue.remove(ticket)
-            if not queue:
-                del self._gates[topic]
-            elif not queue[0].done():
-                queue[0].set_result(None)
+                await view.retrying(lambda: view.refresh([topic]), begun=begun)
+            await self._until_room(place, begun)
+        # What came in the meantime is as good, and a topic that is gone is told by its batch.
+        view.cluster.topics.setdefault(topic, info)
+        return self._way_in(topic)
 
-    async def _until_room(
-        self, queue: deque[asyncio.Future[None]], ticket: asyncio.Future[None], begun: float
-    ) -> None:
+    async def _until_room(self, place: Place, begun: float) -> None:
         limit_ms = self._view.settings.delivery_timeout_ms
         left = begun + limit_ms / 1000 - self._view.clock.monotonic()
         try:
             async with self._view.clock.timeout(max(0.0, left)):
-                if queue[0] is not ticket:
-                    await ticket
+                await place.turn()
                 await self._until_below(self._buffer_bytes)
         except TimeoutError:
-            raise RequestTimeoutError(
+            why = (
                 f"there was no room for it within {limit_ms} ms (delivery_timeout_ms, buffer_bytes)"
-            ) from None
+                if place.is_first
+                else f"a call before it had not given all its records after {limit_ms} ms "
+                "(delivery_timeout_ms)"
+            )
+            raise RequestTimeoutError(why) from None
+
+    async def _half_empty(self, place: Place) -> None:
+        with place:
+            await self._until_below(self._buffer_bytes // 2)
 
     async def _until_below(self, size: int) -> None:
         """Wait until no more than `size` bytes are buffered; nothing lingers meanwhile."""
         if self._accumulator.buffered > size:
-            self._accumulator.hurry()
-            self._sender.wake()
+            self._hurry()
         while self._accumulator.buffered > size:
             self._sender.settled.clear()
             await self._sender.settled.wait()
 
-    def _raise_if_closed(self) -> None:
-        if self._closed:
-            raise ConfigurationError("the producer is closed; records can no longer be sent")
+    async def _put_later(self, place: Place, record: ProducerRecord) -> tuple[Batch, int]:
+        """Put a record once it is the call's turn. Raises EncodeError, and what `_admitted` does"""
+        found = self._put(await self._admitted(place, record.partition), record)
+        if found is None:
+            raise EncodeError(f"topic {place.topic!r} has no partition {record.partition!r}")
+        return found
 
-    def _put(self, way_in: _WayIn, record: ProducerRecord) -> tuple[Batch, int]:
+    def _put(self, way_in: _WayIn, record: ProducerRecord) -> tuple[Batch, int] | None:
         """Put a record into the open batch of its partition; returns the batch and the position.
 
-        What could not be written is refused here, so that it does not spoil a batch of others.
+        None where the topic has no such partition, as far as it is known. What could not be
+        written is refused here, so that it does not spoil a batch of others.
         """
-        if self._closed:
-            self._raise_if_closed()
         value, key, headers, timestamp, partition = record
         if value is not None and type(value) is not bytes:
             value = checked_bytes("value", value)
@@ -451,8 +502,10 @@ class Producer:
         timestamp = self._now_ms() if timestamp is None else checked_timestamp(timestamp)
         if partition is None:
             partition = way_in.choose(key)
+        elif not isinstance(partition, int):
+            raise EncodeError(f"partition {partition!r} of a record is no whole number")
         elif partition not in way_in.info.partitions:
-            raise _NoPartitionError(f"topic {way_in.info.name!r} has no partition {partition!r}")
+            return None
         return self._accumulator.add(
             way_in.info.name, partition, (key, value, headers, timestamp), size
         )
@@ -465,5 +518,22 @@ class _WayIn(NamedTuple):
     choose: Callable[[bytes | None], int]
 
 
-class _NoPartitionError(EncodeError):
-    """A record for a partition that the topic does not have, as far as it is known."""
+async def _or_given_back(
+    waiting: Awaitable[T], topic: str, left: Callable[[], list[ProducerRecord]]
+) -> T:
+    """What `waiting` returns. Raises DeliveryError with the records that are left when it fails."""
+    try:
+        return await waiting
+    except EncodeError:
+        raise
+    except KprotoError as cause:
+        records = left()
+        partition = records[0].partition if records else None
+        raise DeliveryError(
+            topic, -1 if partition is None else partition, records, cause
+        ) from cause
+
+
+def _check_time_out(timeout_ms: int | None) -> None:
+    if timeout_ms is not None:
+        check_whole_number("timeout_ms", timeout_ms, 0)

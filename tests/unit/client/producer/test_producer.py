@@ -177,6 +177,8 @@ BAD: list[dict[str, Any]] = [
     {"value": b"", "partition": 7},
     {"value": b"", "partition": -1},
     {"value": b"", "partition": "0"},
+    {"value": b"", "partition": 0.0},
+    {"value": b"", "partition": [0]},
 ]
 
 
@@ -192,6 +194,42 @@ async def test_a_bad_record_spoils_nobody_else_s_batch(bad: dict[str, Any]) -> N
                 await producer.send_many("t", [b"before", ProducerRecord(**bad), b"behind"])
             await asyncio.gather(*good)
         assert sorted(map(bytes, filter(None, stored.values()))) == [b"0", b"1", b"2", b"before"]
+
+
+@pytest.mark.parametrize("bad", BAD, ids=repr)
+async def test_of_many_the_bad_one_is_named(bad: dict[str, Any]) -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        stored = Stored(broker)
+        async with client.producer() as producer:
+            records: list[Any] = [b"0", b"1", ProducerRecord(**bad), b"3"]
+            for given in (records, iter(records)):
+                with pytest.raises(EncodeError, match=r"^element 2, counted from 0: ") as told:
+                    await producer.send_many("t", given)
+                assert type(told.value) is EncodeError
+        assert stored.values() == [b"0", b"1"] * 2
+
+
+async def test_an_error_of_an_iterator_is_its_own() -> None:
+    def broken() -> Iterator[bytes]:
+        yield b"0"
+        raise EncodeError("of the iterator")
+
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        stored = Stored(broker)
+        async with client.producer() as producer:
+            with pytest.raises(EncodeError, match=r"^of the iterator$"):
+                await producer.send_many("t", broken())
+        assert stored.values() == [b"0"]
+
+
+@pytest.mark.parametrize("topic", [None, 5, ["t"], b"t"])
+async def test_a_topic_is_a_str(topic: Any) -> None:
+    async with Client("localhost:1").producer() as producer:
+        for call in (producer.send, producer.enqueue):
+            with pytest.raises(EncodeError, match="no name of a topic"):
+                await call(topic, b"")
+        with pytest.raises(EncodeError, match="no name of a topic"):
+            await producer.send_many(topic, [b""])
 
 
 async def test_what_a_record_can_hold() -> None:

@@ -461,18 +461,6 @@ async def test_room_is_waited_for_no_longer_than_a_delivery_takes() -> None:
         await producer.close()
 
 
-async def test_a_close_in_the_midst_of_many_gives_the_others_back() -> None:
-    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
-        Stored(broker)
-        producer = client.producer(buffer_bytes=500)
-        sending = asyncio.create_task(producer.send_many("t", [b"%d" % at for at in range(10_000)]))
-        await broker.until(lambda: broker.count(ProduceRequest) >= 1)
-        await producer.close()
-        with pytest.raises(DeliveryError, match="the producer is closed") as told:
-            await sending
-        assert told.value.records[-1].value is not None
-
-
 # --- Too large for the broker ---
 
 
