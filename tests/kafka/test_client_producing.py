@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections.abc import Coroutine
 from typing import Any
 
 import pytest
 
 import kproto
-from kproto.messages import ProduceResponse
+from kproto.messages import ProduceRequest, ProduceResponse
+from kproto.protocol.error_codes import code_of
 from kproto.records import RecordBatch, read_batches
+from kproto.testing.clock import ManualClock
 from tests.support.brokers import StartKafka
 from tests.support.middleman import Middleman, cut, drop, other_correlation_id, scramble
 from tests.unit.client.producer.test_partitioner import PLACES
@@ -109,6 +112,49 @@ async def test_a_lost_acknowledgement_stores_nothing_twice(
     assert [ack.offset for ack in acks] == [1, 2, 3]
     assert values(await stored(client, topic)) == [b"0", b"1", b"2", b"3"]
     assert len(middleman.versions("ProduceRequest")) - before == 5
+
+
+async def acknowledged(clock: ManualClock, sending: Coroutine[Any, Any, kproto.Ack]) -> kproto.Ack:
+    """The outcome of a send; the clock goes on with it, slower than a broker answers."""
+    task = asyncio.create_task(sending)
+    while not task.done():
+        await asyncio.wait([task], timeout=0.05)
+        await clock.advance(50)
+    return await task
+
+
+async def test_what_failed_is_not_stored_behind_what_came_later(
+    bootstrap: str, client: kproto.Client, topic: str
+) -> None:
+    """The network holds the bytes of a record until it has been told failed, and others came."""
+    clock = ManualClock()
+    async with (
+        Middleman(bootstrap) as middleman,
+        kproto.Client(middleman.bootstrap, clock=clock) as through,
+        through.producer() as producer,
+    ):
+        await acknowledged(clock, producer.send(topic, b"0", partition=0))
+        middleman.holds = ProduceRequest
+        late = asyncio.create_task(producer.send(topic, b"1", partition=0))
+        await middleman.has_held.wait()
+        await clock.advance(through.settings.delivery_timeout_ms)
+        with pytest.raises(kproto.DeliveryError):
+            await late
+        middleman.holds = None
+        assert (await acknowledged(clock, producer.send(topic, b"2", partition=0))).offset == 1
+        for answer in await middleman.deliver():
+            assert isinstance(answer, ProduceResponse)
+            told = answer.responses[0].partition_responses[0].error_code
+            assert told == code_of("INVALID_PRODUCER_EPOCH")
+        assert (await acknowledged(clock, producer.send(topic, b"3", partition=0))).offset == 2
+    batches = await stored(client, topic)
+    assert values(batches) == [b"0", b"2", b"3"]
+    assert len({batch.producer_id for batch in batches}) == 1
+    assert [(batch.producer_epoch, batch.base_sequence) for batch in batches] == [
+        (0, 0),
+        (1, 0),
+        (1, 1),
+    ]
 
 
 async def test_without_idempotence_a_lost_acknowledgement_stores_twice(

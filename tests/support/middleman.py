@@ -1,7 +1,8 @@
 """A TCP proxy between a client and a broker, which reads what passes and spoils it by order.
 
 It names itself as every broker's address in Metadata, so that a client never goes round it, and
-passes all else on as it is. A test says what shall happen to the next response of a kind.
+passes all else on as it is. A test says what shall happen to the next response of a kind, and which
+requests are held: the client finds its connection lost, and the broker gets them late.
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from kproto.messages import MetadataResponse
-from kproto.messages.base import Response
+from kproto.messages.base import Request, Response
 from kproto.protocol.connection import (
     PendingRequests,
     ReceivedRequest,
@@ -65,11 +66,33 @@ class Middleman:
         self.requests: list[ReceivedRequest] = []
         self.faults: list[KprotoError] = []
         self._orders: list[_Order] = []
+        #: Requests of this class are held from now on.
+        self.holds: type[Request[Any]] | None = None
+        self.has_held = asyncio.Event()
+        self._held: list[bytes] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
     def spoil(self, response: type[Response], how: Spoil, times: int = 1) -> None:
         """Do that to the next responses of that kind."""
         self._orders += [_Order(response, how)] * times
+
+    async def deliver(self) -> list[Response | None]:
+        """Let the broker have what was held, one after the other; returns what it answers."""
+        answers = []
+        for content in self._held:
+            connection, pending, frames = ServerConnection(), PendingRequests(), FrameReader()
+            expected = connection.pending(connection.receive(content))
+            assert expected is not None
+            pending.expect(expected)
+            from_broker, to_broker = await asyncio.open_connection(*self._target)
+            to_broker.write(frame(content))
+            while not (found := list(frames.feed(await from_broker.read(65_536)))):
+                pass
+            answers += [pending.match(each).message for each in found]
+            to_broker.close()
+            await to_broker.wait_closed()
+        self._held.clear()
+        return answers
 
     @property
     def left(self) -> int:
@@ -140,10 +163,14 @@ class Middleman:
             for content in frames.feed(data):
                 request = connection.receive(content)
                 self.requests.append(request)
+                if self.holds is not None and isinstance(request.message, self.holds):
+                    self._held.append(bytes(content))
+                    self.has_held.set()
+                    return
                 expected = connection.pending(request)
                 if expected is not None:
                     pending.expect(expected)
-            target.write(data)
+                target.write(frame(content))
             await target.drain()
 
     async def _responses(

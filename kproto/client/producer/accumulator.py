@@ -10,7 +10,10 @@ Decisions on plain data, without a loop: `plan` says what to send now and when t
 - Once a batch comes back, those behind it come back too before any goes again, in their order.
 - Once a batch has failed for good, the numbers behind it fit no more. Those that may have been sent
   go again under their old numbers until the broker stores or refuses one; then it and all behind
-  it begin anew, with a new producer id. So nothing is stored twice.
+  it begin anew, under the next epoch of the producer id (KIP-360). So nothing is stored twice, and
+  bytes of the old epoch that the network held until then are refused. (Held bytes of the failed
+  batch and of one behind it that come in the moment between are stored; nothing can be done about
+  that.) Each partition has its own epoch, as brokers keep one a partition.
 - A batch that is too large for the broker is split, down to single records; its parts go one after
   the other, under the numbers that their records had.
 - Without idempotence one batch of a partition is under way at a time.
@@ -35,6 +38,7 @@ from .batch import (
     Batch,
     Delivery,
     Identity,
+    identity_behind,
 )
 from .errors import DeliveryError
 from .producer_record import Headers
@@ -51,8 +55,9 @@ _LONG_AGO: Final = float("-inf")
 class PartitionQueue:
     """The batches of one partition: that wait, that are under way at `node`, that came back.
 
-    `sequence` is the number of the next record under `identity`; `is_known` once the broker has
-    stored a batch under it; `starts_anew` once a batch has failed for good. Metadata must be newer
+    `sequence` is the number of the next record under `identity`, None while there is none to be
+    had; `is_known` once the broker has stored a batch under it. Once a batch has failed for good,
+    `identity` is what comes behind it, and the next batch `starts_anew`. Metadata must be newer
     than `suspect_since` to be believed.
     """
 
@@ -95,7 +100,7 @@ class PartitionQueue:
     @property
     def wants_identity(self) -> bool:
         """True when the next batch has no number yet, and none can be given to it."""
-        return not self.waiting[0].is_numbered and (self.identity is None or self.starts_anew)
+        return self.identity is None and not self.waiting[0].is_numbered
 
     def next_at(self, max_in_flight: int) -> float:
         """When the next batch may go; never, as long as something must come back first."""
@@ -119,16 +124,19 @@ class PartitionQueue:
         return max(self.attempts.not_before, batch.due)
 
     def take(self, node: int, identity: Identity) -> Batch:
-        """Let the next batch go to `node`, numbered under `identity` if it has no number yet."""
+        """Let the next batch go to `node`; without a number it gets the next one.
+
+        That is under the queue's own identity, or `identity` where it has none.
+        """
         batch = self.waiting.popleft()
         if not batch.is_numbered:
             if self.identity is None or self.starts_anew:
-                self.identity = identity
+                self.identity = self.identity or identity
                 self.sequence = 0
                 self.is_known = self.starts_anew = False
             batch.is_numbered = True
             batch.identity = self.identity
-            if identity != NO_IDENTITY:
+            if self.identity != NO_IDENTITY:
                 batch.sequence = self.sequence
                 self.sequence = (self.sequence + len(batch.records)) & LAST_SEQUENCE
         if batch.turn < 0:
@@ -301,7 +309,7 @@ class Accumulator:
         """Let the next batch of a queue go to `node`."""
         assert self.identity is not None or not queue.wants_identity
         self._turn(queue.topic)
-        return queue.take(node, self.identity or queue.identity or NO_IDENTITY)
+        return queue.take(node, self.identity or NO_IDENTITY)
 
     def _first_deadline(self, queue: PartitionQueue) -> float:
         """When the oldest batch of a queue that is not settled has had its time."""
@@ -432,10 +440,12 @@ class Accumulator:
             queue.suspect_since = now
 
     def _give_up(self, queue: PartitionQueue, batch: Batch, error: KprotoError) -> None:
-        if batch.is_numbered and self._idempotent:
-            # Which sequence number the broker has is unknown: under a new producer id it has none.
+        if batch.is_numbered and self._idempotent and batch.identity == queue.identity:
+            # Which sequence number the broker has is unknown: under the next identity it has none.
             queue.starts_anew = True
-            if self.identity == queue.identity:
+            queue.identity = identity_behind(batch.identity, error)
+            of_producer = self.identity or NO_IDENTITY
+            if queue.identity is None and of_producer.producer_id == batch.identity.producer_id:
                 self.identity = None
         self.settle(batch, error)
 

@@ -6,18 +6,21 @@ import asyncio
 from collections.abc import Callable, Generator
 from typing import Any, Final, NamedTuple
 
-from ...wire.errors import KprotoError
+from ...protocol.error_codes import code_of
+from ...wire.errors import BrokerResponseError, KprotoError
 from .errors import DeliveryError
 from .producer_record import Headers, ProducerRecord
 
 __all__ = [
     "BATCH_OVERHEAD_BYTES",
+    "LAST_EPOCH",
     "LAST_SEQUENCE",
     "NO_IDENTITY",
     "Ack",
     "Batch",
     "Delivery",
     "Identity",
+    "identity_behind",
 ]
 
 #: Behind the largest sequence number comes 0 (KIP-98).
@@ -35,6 +38,25 @@ class Identity(NamedTuple):
 
 
 NO_IDENTITY: Final = Identity(-1, -1)
+
+#: The largest epoch (KIP-360).
+LAST_EPOCH: Final = 0x7FFF
+
+#: Errors behind which no epoch of a producer id is of use: the broker has lost it, or has seen a
+#: later one, which is not ours.
+_ID_IS_LOST: Final = frozenset(map(code_of, ("INVALID_PRODUCER_EPOCH", "UNKNOWN_PRODUCER_ID")))
+
+
+def identity_behind(identity: Identity, error: KprotoError) -> Identity | None:
+    """Under what a partition goes on once a batch under `identity` has failed for good.
+
+    That is the next epoch of the same producer id: the broker then refuses the failed batch if the
+    network holds it until then. None where a new producer id must be asked for.
+    """
+    lost = isinstance(error, BrokerResponseError) and error.code in _ID_IS_LOST
+    if lost or identity.producer_epoch >= LAST_EPOCH:
+        return None
+    return identity._replace(producer_epoch=identity.producer_epoch + 1)
 
 
 class Ack(NamedTuple):

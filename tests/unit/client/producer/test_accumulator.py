@@ -10,6 +10,7 @@ import asyncio
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -18,11 +19,13 @@ from hypothesis import strategies as st
 from kproto.client import ClientSettings
 from kproto.client.producer.accumulator import Accumulator, Plan
 from kproto.client.producer.batch import (
+    LAST_EPOCH,
     LAST_SEQUENCE,
     NO_IDENTITY,
     Batch,
     Delivery,
     Identity,
+    identity_behind,
 )
 from kproto.protocol.error_codes import code_of, error_of_code
 from kproto.wire.errors import BrokerConnectionError, KprotoError, RequestTimeoutError
@@ -279,27 +282,67 @@ def test_behind_a_batch_that_failed_for_good_the_partition_begins_anew(make: Mak
     too_large = error("MESSAGE_TOO_LARGE")
     waiting.came_back(first, too_large, 0.0)
     assert outcome(first) is too_large
-    assert waiting.identity is None
     # The one was refused, of the other nobody knows: it goes again under its old number.
     waiting.came_back(third, error("OUT_OF_ORDER_SEQUENCE_NUMBER"), 0.0)
     assert not third.is_numbered
     waiting.came_back(second, LOST, 0.0)
-    waiting.identity = Identity(8, 0)
     assert take_all(waiting, now=9.0) == [second]
     assert (second.identity, second.sequence, second.data) == ((7, 0), 2, b"as sent")
     waiting.stored(second)
     assert take_all(waiting, now=9.0) == [third]
-    assert (third.identity, third.sequence) == ((8, 0), 0)
+    assert (third.identity, third.sequence) == ((7, 1), 0)
 
 
-def test_another_partition_keeps_its_producer_id(make: Make) -> None:
+@pytest.mark.parametrize(
+    ("identity", "failure", "behind"),
+    [
+        (Identity(7, 0), error("MESSAGE_TOO_LARGE"), Identity(7, 1)),
+        (Identity(7, 0), RequestTimeoutError(""), Identity(7, 1)),
+        (Identity(7, 0), LOST, Identity(7, 1)),
+        (Identity(7, 5), error("OUT_OF_ORDER_SEQUENCE_NUMBER"), Identity(7, 6)),
+        (Identity(7, LAST_EPOCH - 1), LOST, Identity(7, LAST_EPOCH)),
+        (Identity(7, LAST_EPOCH), LOST, None),
+        (Identity(7, 0), error("UNKNOWN_PRODUCER_ID"), None),
+        (Identity(7, 0), error("INVALID_PRODUCER_EPOCH"), None),
+    ],
+)
+def test_what_comes_behind_a_failure(
+    identity: Identity, failure: KprotoError, behind: Identity | None
+) -> None:
+    assert identity_behind(identity, failure) == behind
+
+
+def test_a_producer_id_that_is_used_up_is_asked_for_once(make: Make) -> None:
+    waiting = make()
+    waiting.identity = Identity(7, LAST_EPOCH)
+    for partition in (0, 1):
+        add(waiting, 2, partition)
+    for batch in take_all(waiting):
+        waiting.came_back(batch, error("MESSAGE_TOO_LARGE"), 0.0)
+    assert plan(waiting).wants_identity
+    assert plan(waiting).requests == {}
+    waiting.identity = Identity(8, 0)
+    assert [(batch.identity, batch.sequence) for batch in take_all(waiting)] == [((8, 0), 0)] * 2
+
+
+def test_all_that_fail_together_end_one_epoch(make: Make) -> None:
+    waiting = make()
+    add(waiting, 5)
+    waiting.stored(*take_all(waiting))
+    for batch in take_all(waiting):
+        waiting.came_back(batch, error("MESSAGE_TOO_LARGE"), 0.0)
+    (last,) = take_all(waiting)
+    assert (last.identity, last.sequence) == ((7, 1), 0)
+    assert waiting.identity == (7, 0), "other partitions go on with it"
+
+
+def test_another_partition_keeps_its_epoch(make: Make) -> None:
     waiting = make()
     add(waiting, 1, 0)
     add(waiting, 2, 1)
     one, two = take_all(waiting)
     waiting.stored(two)
     waiting.came_back(one, error("MESSAGE_TOO_LARGE"), 0.0)
-    assert waiting.identity is None
     (next_of_two,) = take_all(waiting)
     assert (next_of_two.identity, next_of_two.sequence) == ((7, 0), 1)
 
@@ -309,7 +352,7 @@ def test_a_batch_that_is_too_large_is_split_down_to_single_records(make: Make) -
     (batch,) = set(add(waiting, 5))
     too_large = error("MESSAGE_TOO_LARGE")
     stored: list[bytes | None] = []
-    while waiting.identity is not None:
+    while not waiting.queues["t", 0].starts_anew:
         (part,) = take_all(waiting)
         values = [value for _, value, _, _ in part.records]
         assert part.sequence == int(values[0] or b""), "each keeps the number that it had"
@@ -324,9 +367,8 @@ def test_a_batch_that_is_too_large_is_split_down_to_single_records(make: Make) -
     assert not batch.future.done()
     (last,) = take_all(waiting)
     waiting.came_back(last, error("OUT_OF_ORDER_SEQUENCE_NUMBER"), 0.0)
-    waiting.identity = Identity(8, 0)
     assert take_all(waiting) == [last]
-    assert (last.identity, last.sequence) == ((8, 0), 0)
+    assert (last.identity, last.sequence) == ((7, 1), 0)
     last.base_offset = 13
     waiting.stored(last)
     assert outcome(batch) is too_large
@@ -350,10 +392,9 @@ def test_what_had_its_time_is_told_under_way_or_not(make: Make) -> None:
     assert ("t", 0) in waiting.busy, "the queue waits for what is under way"
     waiting.stored(sent)
     assert not waiting.busy
-    waiting.identity = Identity(8, 0)
     (after,) = add(waiting, now=11.0)
     assert take_all(waiting, now=11.0) == [after]
-    assert (after.identity, after.sequence) == ((8, 0), 0)
+    assert (after.identity, after.sequence) == ((7, 1), 0)
 
 
 def test_the_last_failure_is_the_reason(make: Make) -> None:
@@ -398,30 +439,48 @@ def test_failed_deliveries_that_nobody_looked_at_are_kept(make: Make) -> None:
 
 @dataclass
 class Leader:
-    """A partition's leader as far as producers see it: sequence numbers, and five remembered."""
+    """A partition's leader as far as producers see it: epochs, numbers, and five remembered."""
 
     most_records: int = 100
     stored: list[bytes | None] = field(default_factory=list)
-    states: dict[Identity, list[range]] = field(default_factory=dict)
+    states: dict[int, tuple[int, list[range]]] = field(default_factory=dict)
 
-    def append(self, batch: Batch) -> str:
-        if batch.identity == NO_IDENTITY:
-            return self.store(batch)
-        known = self.states.get(batch.identity, [])
-        numbers = range(batch.sequence, batch.sequence + len(batch.records))
+    def append(self, sent: Sent) -> str:
+        if sent.identity == NO_IDENTITY:
+            return self.store(sent)
+        producer_id, epoch = sent.identity
+        seen, known = self.states.get(producer_id, (epoch, []))
+        numbers = range(sent.sequence, sent.sequence + len(sent.values))
+        if epoch < seen:
+            return "INVALID_PRODUCER_EPOCH"
+        if epoch > seen:
+            known = [range(0)]
         if numbers in known[-5:]:
             return "DUPLICATE_SEQUENCE_NUMBER"
         if known and numbers.start != known[-1].stop:
             return "OUT_OF_ORDER_SEQUENCE_NUMBER"
-        self.states.setdefault(batch.identity, []).append(numbers)
-        return self.store(batch)
+        self.states[producer_id] = epoch, [*known, numbers]
+        return self.store(sent)
 
-    def store(self, batch: Batch) -> str:
-        self.stored += [value for _, value, _, _ in batch.records]
+    def store(self, sent: Sent) -> str:
+        self.stored += sent.values
         return "NONE"
 
 
-FAULTS = ["fine"] * 6 + ["not enough", "lost before", "lost behind", "too late", "too large"]
+class Sent(NamedTuple):
+    """The bytes of a batch, which the network may hold while the producer numbers it anew."""
+
+    identity: Identity
+    sequence: int
+    values: list[bytes | None]
+
+
+def bytes_of(batch: Batch) -> Sent:
+    return Sent(batch.identity, batch.sequence, [value for _, value, _, _ in batch.records])
+
+
+FAULTS = ["fine"] * 6 + ["not enough", "too late", "too large"]
+FAULTS += ["lost before", "lost behind", "held"]
 
 
 @given(seed=st.integers(0, 2**32), fault_rate=st.floats(0, 1), idempotent=st.booleans())
@@ -444,7 +503,9 @@ def play(waiting: Accumulator, chance: random.Random, fault_rate: float, idempot
     now = 0.0
     to_come = 40
     next_id = 8
-    while to_come or waiting.busy:
+    held: list[Sent] = []  # copies of what the producer takes for lost, which the network holds
+    was_held = False
+    while to_come or waiting.busy or held:
         now += chance.random() / 5
         SHOWN.now = now
         if to_come and chance.random() < 0.7:
@@ -460,27 +521,39 @@ def play(waiting: Accumulator, chance: random.Random, fault_rate: float, idempot
         for queues in found.requests.values():
             sent += [waiting.take(queue, 0) for queue in queues]
         if sent and chance.random() < 0.8:
-            answers += answer(leader, sent, chance, fault_rate)
+            answers += answer(leader, sent, held if idempotent else None, chance, fault_rate)
+        was_held = was_held or bool(held)
+        if held and chance.random() < 0.1:
+            arrived = held.pop(0)
+            if len(arrived.values) <= leader.most_records:
+                leader.append(arrived)
         while answers and chance.random() < 0.6:
             batch, refused = answers.pop(chance.randrange(len(answers)) if not sent else 0)
             if refused is None:
                 waiting.stored(batch)
             else:
                 waiting.came_back(batch, refused, now)
-    check(leader, batches, idempotent)
+    # A copy that comes in the moment in which the same records are numbered anew is stored.
+    check(leader, batches, once=idempotent and not was_held)
 
 
 def answer(
-    leader: Leader, sent: list[Batch], chance: random.Random, fault_rate: float
+    leader: Leader,
+    sent: list[Batch],
+    held: list[Sent] | None,
+    chance: random.Random,
+    fault_rate: float,
 ) -> list[tuple[Batch, KprotoError | None]]:
     """What becomes of the oldest request; a lost connection takes all behind it along."""
     fault = chance.choice(FAULTS) if chance.random() < fault_rate else "fine"
-    if fault.startswith("lost"):
+    if fault == "held" and held is not None:
+        held += map(bytes_of, sent)
+    if fault == "held" or fault.startswith("lost"):
         lost = list(sent)
         if fault == "lost behind":
             for batch in lost[: chance.randint(1, len(lost))]:
                 if len(batch.records) <= leader.most_records:
-                    leader.append(batch)
+                    leader.append(bytes_of(batch))
         sent.clear()
         return [(batch, LOST) for batch in lost]
     batch = sent.pop(0)
@@ -492,15 +565,15 @@ def answer(
     }
     if fault in refusals:
         return [(batch, error(refusals[fault]))]
-    name = leader.append(batch)
-    if name == "OUT_OF_ORDER_SEQUENCE_NUMBER":
+    name = leader.append(bytes_of(batch))
+    if name in ("OUT_OF_ORDER_SEQUENCE_NUMBER", "INVALID_PRODUCER_EPOCH"):
         return [(batch, error(name))]
     if fault == "too late" and name == "NONE":
         return [(batch, error("NOT_ENOUGH_REPLICAS_AFTER_APPEND"))]
     return [(batch, None)]
 
 
-def check(leader: Leader, batches: dict[Batch, list[bytes | None]], idempotent: bool) -> None:
+def check(leader: Leader, batches: dict[Batch, list[bytes | None]], *, once: bool) -> None:
     values = [value for held in batches.values() for value in held]
     acknowledged = [
         value
@@ -511,5 +584,5 @@ def check(leader: Leader, batches: dict[Batch, list[bytes | None]], idempotent: 
     first_stored = list(dict.fromkeys(leader.stored))
     assert [v for v in first_stored if v in acknowledged] == acknowledged
     assert first_stored == [v for v in values if v in first_stored], "in the order given"
-    if idempotent:
+    if once:
         assert len(leader.stored) == len(first_stored), "nothing twice"
