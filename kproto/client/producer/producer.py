@@ -321,24 +321,28 @@ class Producer:
         try:
             await self._give_many(topic, values, acks)
         except Exception as error:
-            failure = await self._outcome(topic, acks)
+            left = error.records if isinstance(error, DeliveryError) else []
+            failure = await self._outcome(topic, acks, left)
             if failure is None:
                 raise
-            if isinstance(error, DeliveryError):
-                failure.records += error.records
             raise failure from error
-        failure = await self._outcome(topic, acks)
+        failure = await self._outcome(topic, acks, [])
         if failure is not None:
             raise failure from failure.cause
         return acks
 
-    async def _outcome(self, topic: str, acks: Acks) -> DeliveryError | None:
-        """Wait for the outcome of all records; returns what went wrong with them, if anything."""
+    async def _outcome(
+        self, topic: str, acks: Acks, left: list[ProducerRecord]
+    ) -> DeliveryError | None:
+        """Wait for the outcome of all records; returns what went wrong with them, if anything.
+
+        The error then has those that were not given, too.
+        """
         batches = acks.batches()
         if batches:
             await asyncio.wait([batch.future for batch in batches])
         for batch, _, cause in acks.failures():
-            return DeliveryError(topic, batch.partition, acks.undelivered(), cause)
+            return DeliveryError(topic, batch.partition, acks.undelivered() + left, cause)
         return None
 
     # The way in

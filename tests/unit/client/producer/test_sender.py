@@ -434,6 +434,7 @@ async def test_many_end_with_the_first_that_failed_and_give_the_others_back() ->
             with pytest.raises(DeliveryError) as told:
                 await producer.send_many("t", values)
             assert [record.value for record in told.value.records] == values
+            assert str(told.value).startswith("100 records for t[0] were not acknowledged")
             left = iter(values)
             with pytest.raises(DeliveryError) as told:
                 await producer.send_many("t", left)
