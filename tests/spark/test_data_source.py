@@ -6,6 +6,7 @@ import asyncio
 import json
 import socket
 import threading
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,10 +14,11 @@ import pytest
 from kproto_pipeline.columns import EVENT_SCHEMA, RECORD_SCHEMA
 from kproto_pipeline.spark.data_source import KprotoDataSource
 from kproto_pipeline.spark.offset_ranges import DataLossError, OffsetRange
+from kproto_pipeline.spark.planning import ranges_to_read
 from kproto_pipeline.spark.read_ahead import read_ahead
 from kproto_pipeline.spark.read_options import parse_read_options
 
-from kproto.client import Client, CompressionName, ProducerRecord
+from kproto.client import Client, CompressionName, NewTopic, ProducerRecord
 from kproto.messages import DeleteRecordsRequest
 from kproto.messages.delete_records_request import DeleteRecordsPartition, DeleteRecordsTopic
 from tests.spark.conftest import Topics
@@ -251,3 +253,39 @@ def test_closing_a_read_ends_its_thread(topics: Topics, topic_name: str) -> None
     assert len(fetching_threads()) == 1
     arriving.close()
     assert fetching_threads() == []
+
+
+@pytest.mark.parametrize("fail", [True, False])
+def test_a_topic_made_anew_while_it_is_read(topics: Topics, topic_name: str, fail: bool) -> None:
+    """Of a range planned before, nothing is read of the new topic, which holds as many offsets."""
+    topics.fill(topic_name, numbered(2_000), batch_bytes=1_000)
+    options = parse_read_options(
+        {
+            "kafka.bootstrap.servers": topics.bootstrap,
+            "subscribe": topic_name,
+            "kafka.max.partition.fetch.bytes": "2000",
+            "bufferBytes": "5000",
+            "failOnDataLoss": str(fail),
+        }
+    )
+    (wanted,) = asyncio.run(ranges_to_read(options))
+    arriving = read_ahead(options, wanted)
+    read = [next(arriving)]
+    make_anew(topics, topic_name, b"anew")
+    with pytest.raises(DataLossError, match=r"made anew.*load") if fail else nullcontext():
+        read.extend(arriving)
+    assert b"anew" not in b"".join(fetched.records for fetched in read)
+    with pytest.raises(DataLossError, match="made anew") if fail else nullcontext():
+        assert list(read_ahead(options, wanted)) == [], "a task that begins later"
+
+
+def make_anew(topics: Topics, topic: str, value: bytes) -> None:
+    async def run() -> None:
+        async with Client(topics.bootstrap) as client:
+            await client.delete_topics(topic)
+            # Kafka may still be about to delete it.
+            await client.retrying(lambda: client.create_topics(NewTopic(topic, partitions=1)))
+            async with client.producer() as producer:
+                await producer.send_many(topic, [ProducerRecord(value)] * 2_000)
+
+    asyncio.run(run())

@@ -7,15 +7,17 @@ data: knows nothing of Spark, sockets, or how offsets are asked for.
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kproto.wire.errors import ConfigurationError, KprotoError
+from kproto.wire.uuid import ZERO_UUID
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from kproto.client import TopicPartition
+    from kproto.wire.uuid import Uuid
 
 __all__ = ["DataLossError", "OffsetRange", "plan_ranges", "split_ranges"]
 
@@ -26,12 +28,17 @@ class DataLossError(KprotoError):
 
 @dataclass(frozen=True, slots=True, order=True)
 class OffsetRange:
-    """Offsets `start` up to, not with, `end` of one partition."""
+    """Offsets `start` up to, not with, `end` of one partition.
+
+    `topic_id` says of which topic of that name: one that is deleted and made anew has another
+    (KIP-516). It is all zeros where the broker is too old to tell it.
+    """
 
     topic: str
     partition: int
     start: int
     end: int
+    topic_id: Uuid = ZERO_UUID
 
     @property
     def size(self) -> int:
@@ -104,11 +111,10 @@ def split_ranges(
                 total += 1
                 heapq.heappush(largest, (-ranges[index].size / pieces[index], index))
     return [
-        OffsetRange(
-            r.topic,
-            r.partition,
-            r.start + r.size * piece // count,
-            r.start + r.size * (piece + 1) // count,
+        replace(
+            r,
+            start=r.start + r.size * piece // count,
+            end=r.start + r.size * (piece + 1) // count,
         )
         for r, count in zip(ranges, pieces, strict=True)
         for piece in range(count)

@@ -7,6 +7,7 @@ Owns the questions to the cluster. What the answers mean for offsets is `offset_
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kproto.client import Client
@@ -17,6 +18,7 @@ from .read_options import OptionError
 
 if TYPE_CHECKING:
     from kproto.client import TopicPartition
+    from kproto.wire.uuid import Uuid
 
     from .offset_ranges import OffsetRange
     from .read_options import ReadOptions
@@ -35,6 +37,7 @@ async def ranges_to_read(options: ReadOptions) -> list[OffsetRange]:
         KprotoError: whatever the client raises.
     """
     async with Client(options.bootstrap_servers, options.client_settings()) as client:
+        # Before the offsets: if a topic is made anew in between, its tasks do not find the id.
         parts = await _selected_partitions(client, options)
         earliest = await client.list_offsets(dict.fromkeys(parts, "earliest"))
         latest = await client.list_offsets(dict.fromkeys(parts, "latest"))
@@ -44,14 +47,14 @@ async def ranges_to_read(options: ReadOptions) -> list[OffsetRange]:
         starts, ends, earliest, latest, fail_on_data_loss=options.fail_on_data_loss
     )
     return split_ranges(
-        ranges,
+        [replace(each, topic_id=parts[each.topic, each.partition]) for each in ranges],
         min_partitions=options.min_partitions,
         max_records=options.max_records_per_partition,
     )
 
 
-async def _selected_partitions(client: Client, options: ReadOptions) -> list[TopicPartition]:
-    """The partitions that `subscribe`, `assign` or `subscribePattern` mean.
+async def _selected_partitions(client: Client, options: ReadOptions) -> dict[TopicPartition, Uuid]:
+    """The partitions that `subscribe`, `assign` or `subscribePattern` mean, and their topics' ids.
 
     Raises:
         OptionError: a partition that its topic does not have.
@@ -65,8 +68,12 @@ async def _selected_partitions(client: Client, options: ReadOptions) -> list[Top
     else:
         named = selection.topics or {topic: None for topic, _ in selection.partitions}
         found = [await client.topic(topic) for topic in named]
-    existing = [(info.name, partition) for info in found for partition in sorted(info.partitions)]
+    existing = {
+        (info.name, partition): info.topic_id
+        for info in found
+        for partition in sorted(info.partitions)
+    }
     for topic, partition in selection.partitions:
         if (topic, partition) not in existing:
             raise OptionError(f"option assign: topic {topic} has no partition {partition}")
-    return list(selection.partitions) or existing
+    return {part: existing[part] for part in selection.partitions} or existing

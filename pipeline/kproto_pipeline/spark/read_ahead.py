@@ -9,6 +9,7 @@ looks at the headers of batches alone, for the next offset. Knows nothing of Arr
 from __future__ import annotations
 
 import asyncio
+import logging
 import queue
 import threading
 import time
@@ -16,6 +17,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kproto.client import Client, FetchedPartition
+from kproto.messages import FetchRequest
 from kproto.protocol.error_codes import code_of
 from kproto.records import checked_next_offset, read_batches
 from kproto.wire.errors import (
@@ -25,18 +27,31 @@ from kproto.wire.errors import (
     ProtocolError,
     RequestTimeoutError,
 )
+from kproto.wire.uuid import ZERO_UUID
 
 from .offset_ranges import DataLossError
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
+    from kproto.records import RecordBatch
+
     from .offset_ranges import OffsetRange
     from .read_options import ReadOptions
 
 __all__ = ["Fetched", "next_offset", "read_ahead"]
 
+logger = logging.getLogger("kproto.pipeline")
+
 _OFFSET_OUT_OF_RANGE: Final = code_of("OFFSET_OUT_OF_RANGE")
+_NO_SUCH_TOPIC: Final = code_of("UNKNOWN_TOPIC_OR_PARTITION")
+
+#: From this version on, Fetch names a topic by its id, and brings nothing of another (KIP-516).
+_FETCH_BY_ID: Final = 13
+
+
+class _TopicLostError(KprotoError):
+    """The topic that was planned is deleted; there may be another of its name."""
 
 
 class Fetched(NamedTuple):
@@ -132,6 +147,10 @@ class _Ahead:
             # Not `async with`, which fails at once when no broker can be reached.
             await client.retrying(lambda: client.refresh([]))
             await self._fetch_range(client)
+        except _TopicLostError as lost:
+            if self._options.fail_on_data_loss:
+                raise self._lost(str(lost)) from lost.__cause__
+            logger.warning("%s: %s; the rest of the range is passed over", self._wanted, lost)
         finally:
             await client.close()
 
@@ -165,27 +184,63 @@ class _Ahead:
                 self._check_idle(position)
 
     async def _fetch(self, client: Client, position: int) -> FetchedPartition | None:
-        """One fetch response; None when the log does not have the offset."""
+        """One fetch response of the topic that was planned; None when its log lacks the offset.
 
-        async def fetch() -> FetchedPartition:
+        Raises:
+            _TopicLostError: it is deleted, whether or not there is another of its name.
+        """
+        topic, partition = self._wanted.topic, self._wanted.partition
+
+        async def fetch() -> FetchedPartition | None:
+            fetched = None
             try:
-                return await client.fetch(
-                    self._wanted.topic,
-                    self._wanted.partition,
-                    position,
-                    max_bytes=self._options.fetch_max_bytes,
-                    max_wait_ms=self._options.fetch_wait_ms,
-                )
+                await self._check_topic(client)
+                try:
+                    fetched = await client.fetch(
+                        topic,
+                        partition,
+                        position,
+                        max_bytes=self._options.fetch_max_bytes,
+                        max_wait_ms=self._options.fetch_wait_ms,
+                    )
+                except BrokerResponseError as error:
+                    if error.code != _OFFSET_OUT_OF_RANGE:
+                        raise
+                # Of which topic that was: the one known since, or asked for now where the fetch
+                # went by name.
+                if self._wanted.topic_id != ZERO_UUID and not await self._is_by_id(client):
+                    client.cluster.forget([topic])
+                await self._check_topic(client)
             except KprotoError:
                 self._idle_since = None  # the time of retries is no time of silence
                 raise
+            return fetched
 
+        return await client.retrying(fetch)
+
+    async def _is_by_id(self, client: Client) -> bool:
+        """Whether fetches of this partition name its topic by id."""
+        leader = await client.leader(self._wanted.topic, self._wanted.partition)
+        connection = await client.connection(leader)
+        return connection.version_of(FetchRequest) >= _FETCH_BY_ID
+
+    async def _check_topic(self, client: Client) -> None:
+        """Raise _TopicLostError if what is known of the topic says that it is not the planned one.
+
+        One that the brokers do not know is gone when they still do not after `topic_timeout_ms`.
+        """
+        wanted = self._wanted
         try:
-            return await client.retrying(fetch)
+            found = (await client.topic(wanted.topic)).topic_id
         except BrokerResponseError as error:
-            if error.code != _OFFSET_OUT_OF_RANGE:
+            if error.code != _NO_SUCH_TOPIC:
                 raise
-            return None
+            raise _TopicLostError("the topic is deleted") from error
+        if found != wanted.topic_id and ZERO_UUID not in (found, wanted.topic_id):
+            raise _TopicLostError(
+                f"the topic was deleted and made anew: its id is {found}, and was "
+                f"{wanted.topic_id} when the read was planned; load() again reads the new one"
+            )
 
     async def _passed_over(self, client: Client, position: int) -> int:
         """Where to go on when the log no longer has `position`: where it begins now.
@@ -194,10 +249,10 @@ class _Ahead:
             DataLossError: the options ask to fail then.
         """
         if self._options.fail_on_data_loss:
-            raise self._lost(f"offset {position} is out of range")
+            raise self._lost(f"offset {position} is out of range: the log was cut since")
         part = (self._wanted.topic, self._wanted.partition)
         first = (await client.list_offsets({part: "earliest"}))[part]
-        # A log that ends before has been made anew: nothing of the range is left.
+        # A log that ends before was cut: nothing of the range is left.
         return first if first > position else self._wanted.end
 
     async def _is_cut(self, client: Client) -> bool:
@@ -211,7 +266,7 @@ class _Ahead:
         part = (self._wanted.topic, self._wanted.partition)
         end = (await client.list_offsets({part: "latest"}))[part]
         if end < self._wanted.end and self._options.fail_on_data_loss:
-            raise self._lost(f"the log now ends at {end}")
+            raise self._lost(f"the log was cut since: it now ends at {end}")
         return end < self._wanted.end
 
     def _check_idle(self, position: int) -> None:
@@ -224,8 +279,8 @@ class _Ahead:
 
     def _lost(self, what: str) -> DataLossError:
         return DataLossError(
-            f"{self._wanted}: {what}; the topic was cut or made anew while it was read. Set "
-            "failOnDataLoss to false to read what is there"
+            f"{self._wanted}: {what}. Set failOnDataLoss to false to pass over what was planned "
+            "and is lost"
         )
 
     def _deliver(self, offset: int, records: bytes) -> None:
@@ -244,15 +299,34 @@ def next_offset(records: bytes, fetched_from: int, end: int | None = None) -> in
     """The offset to fetch from next: the last whole batch's last offset + 1.
 
     That is true for compacted and for control batches too. Without a batch it is `fetched_from`.
-    What stands behind a batch that reaches `end` is not looked at.
+    Behind a batch that reaches `end` batches are looked at only if offsets before it are lacking:
+    compaction takes them, but they may also stand there, in a wrong order.
 
     Raises:
         CorruptBatchError: no batch stands where one must, the first one is cut, or offsets do not
             rise from one batch to the next.
     """
     following: int | None = None
-    for batch in read_batches(records, check_crc=False, whole_first=True):
+    lacking = False
+    batches = read_batches(records, check_crc=False, whole_first=True)
+    for batch in batches:
+        before = fetched_from if following is None else following
+        lacking = lacking or batch.base_offset > before
         following = checked_next_offset(batch, following)
         if end is not None and following >= end:
+            if lacking:
+                _check_order_behind(batches, following)
             break
     return fetched_from if following is None else max(fetched_from, following)
+
+
+def _check_order_behind(batches: Iterator[RecordBatch], following: int) -> None:
+    """Raise CorruptBatchError for a batch that goes back; no other fault is asked for there."""
+    while True:
+        try:
+            batch = next(batches, None)
+        except CorruptBatchError:
+            return
+        if batch is None:
+            return
+        following = checked_next_offset(batch, following)

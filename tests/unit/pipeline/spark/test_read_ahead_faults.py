@@ -15,7 +15,7 @@ from kproto_pipeline.spark.range_reader import KprotoReader, RangePartition
 from kproto_pipeline.spark.read_ahead import read_ahead
 from kproto_pipeline.spark.read_options import ReadOptions, parse_read_options
 
-from kproto import RequestTimeoutError
+from kproto import CorruptBatchError, RequestTimeoutError
 from kproto.messages import FetchRequest, ListOffsetsRequest
 from kproto.protocol.connection import ReceivedRequest
 from kproto.protocol.error_codes import code_of
@@ -166,7 +166,7 @@ async def test_a_new_leader_whose_high_watermark_lags() -> None:
 
 async def test_a_log_that_ends_before_the_range_is_lost_data() -> None:
     async with log_of(2) as log:
-        with pytest.raises(DataLossError, match="the log now ends at 4"):
+        with pytest.raises(DataLossError, match="the log was cut since: it now ends at 4"):
             await offsets_of(log, 0, 12)
         assert await offsets_of(log, 0, 12, failOnDataLoss="false") == [0, 1, 2, 3]
         assert log.broker.count(ListOffsetsRequest)
@@ -205,3 +205,18 @@ async def test_what_a_broker_sends_again_is_no_row_again() -> None:
 
         assert await asyncio.to_thread(read) == list(range(1, 11))
         assert len(log.fetches) == BATCHES
+
+
+async def test_batches_in_reversed_order_are_no_end_of_the_range() -> None:
+    """The first that comes reaches the end; those before it come behind it."""
+    async with log_of() as log:
+        whole = b"".join(reversed(log.batches["t", 0]))
+
+        async def answer(asked: ReceivedRequest) -> Any:
+            response = await log.fetch(asked)
+            response.responses[0].partitions[0].records = whole
+            return response
+
+        log.broker.answers[FetchRequest] = answer
+        with pytest.raises(CorruptBatchError, match="offsets do not rise"):
+            await offsets_of(log, 0, 12)
