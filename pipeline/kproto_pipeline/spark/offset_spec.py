@@ -6,11 +6,13 @@ Decisions on plain data: knows nothing of Spark, sockets or ranges.
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kproto.wire.errors import ConfigurationError
+
+from .option_json import read_json_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -26,7 +28,12 @@ EARLIEST: Final = -2
 # One word for all partitions, or an offset (or sentinel) for each.
 OffsetSpec: TypeAlias = "int | Mapping[TopicPartition, int]"
 
+# As JSON writes numbers: with zeros in front one partition would have several names.
+_PARTITION: Final = re.compile("0|[1-9][0-9]{0,9}")
+
 _ALONE: Final = "; kproto reads no streams yet"
+
+_WANTED: Final = '\'earliest\', \'latest\' or JSON such as {"topic": {"0": 23, "1": -2}}'
 
 _WORDS: Final = {"earliest": EARLIEST, "latest": LATEST}
 
@@ -47,13 +54,13 @@ def parse_offset_spec(option: str, text: str, *, refused: str) -> OffsetSpec:
             raise ConfigurationError(f"{option} cannot be {word!r} in a batch read{_ALONE}")
         return sentinel
     spec: dict[TopicPartition, int] = {}
-    for topic, partitions in _json_object(option, text).items():
+    for topic, partitions in read_json_object(option, text, wanted=_WANTED).items():
         if not isinstance(partitions, dict):
             raise ConfigurationError(
                 f'{option}: topic {topic!r} needs its partitions, as {{"{topic}": {{"0": 23}}}}'
             )
         for partition, offset in partitions.items():
-            if not partition.isascii() or not partition.isdigit():
+            if not _PARTITION.fullmatch(partition):
                 raise ConfigurationError(
                     f"{option}: {partition!r} of topic {topic!r} is no partition number"
                 )
@@ -71,19 +78,6 @@ def parse_offset_spec(option: str, text: str, *, refused: str) -> OffsetSpec:
     if not spec:
         raise ConfigurationError(f"{option} names no partition")
     return spec
-
-
-def _json_object(option: str, text: str) -> dict[str, object]:
-    try:
-        parsed = json.loads(text)
-    except ValueError:
-        parsed = None
-    if not isinstance(parsed, dict):
-        raise ConfigurationError(
-            f"{option} is {text!r}; it must be 'earliest', 'latest' or JSON such as "
-            '{"topic": {"0": 23, "1": -2}}'
-        )
-    return parsed
 
 
 def concrete_offsets(

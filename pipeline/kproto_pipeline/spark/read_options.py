@@ -8,7 +8,6 @@ secret.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from kproto.client import ClientSettings, parse_bootstrap
 from kproto.wire.errors import ConfigurationError
 
 from .offset_spec import EARLIEST, LATEST, parse_offset_spec
+from .option_json import read_json_object
 
 if TYPE_CHECKING:
     from kproto.client import TopicPartition
@@ -75,7 +75,7 @@ def _boolean(name: str, text: str) -> bool:
 
 def _positive(name: str, text: str) -> int:
     digits = text.strip()
-    if digits.isascii() and digits.isdigit() and 0 < int(digits) < 2**31:
+    if len(digits) < 20 and digits.isascii() and digits.isdigit() and 0 < int(digits) < 2**31:
         return int(digits)
     raise OptionError(f"option {name} is {text!r}; it must be a whole number from 1 on")
 
@@ -101,12 +101,13 @@ def _topics(name: str, text: str) -> Selection:
 
 
 def _assigned(name: str, text: str) -> Selection:
-    wrong = OptionError(f'option {name} is {text!r}; it must be JSON such as {{"topic": [0, 1]}}')
+    wanted = 'JSON such as {"topic": [0, 1]}'
+    wrong = OptionError(f"option {name} is {text!r}; it must be {wanted}")
     try:
-        parsed = json.loads(text)
-    except ValueError:
-        raise wrong from None
-    if not isinstance(parsed, dict) or not parsed:
+        parsed = read_json_object(f"option {name}", text, wanted=wanted)
+    except ConfigurationError as error:
+        raise OptionError(str(error)) from None
+    if not parsed:
         raise wrong
     partitions: list[TopicPartition] = []
     for topic, numbers in parsed.items():

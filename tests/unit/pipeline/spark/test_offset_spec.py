@@ -44,6 +44,11 @@ def test_words_and_json_are_read() -> None:
         ('{"a": {"0": "3"}}', "a-0 has '3'"),
         ('{"a": {"0": true}}', "a-0 has True"),
         ('{"a": {"0": -3}}', "a-0 has -3"),
+        ('{"a": {"0": 0, "1": 0, "0": 1}}', "names '0' twice"),
+        ('{"a": {"0": 0}, "a": {"0": 0}}', "names 'a' twice"),
+        ('{"a": {"0": 0, "00": 1}}', "'00' of topic 'a' is no partition number"),
+        pytest.param('{"a": {"' + "9" * 5_000 + '": 1}}', "no partition number", id="long"),
+        pytest.param("[" * 100_000, "must be 'earliest', 'latest' or JSON", id="deep"),
         ('{"a": {"0": -1}}', r"a-0 cannot be -1 \(latest\)"),
     ],
 )

@@ -85,7 +85,36 @@ def test_a_wrong_option_is_named(changed: dict[str, str], what: str) -> None:
     assert "hunter2" not in str(caught.value)
 
 
-@pytest.mark.parametrize("assign", ["t", "{}", '{"t": 0}', '{"t": []}', '{"t": [-1]}', '["t"]'])
+@pytest.mark.parametrize("option", ["startingOffsets", "endingOffsets", "assign"])
+def test_a_topic_that_is_named_twice_is_an_error(option: str) -> None:
+    """Of two objects of one name `json` takes the last, and the first would be gone."""
+    one = "[0]" if option == "assign" else '{"0": 0}'
+    options = {"kafka.bootstrap.servers": "h:1", "subscribe": "t1"}
+    if option == "assign":
+        del options["subscribe"]
+    with pytest.raises(OptionError, match=rf"^option {option} names 't1' twice"):
+        parse_read_options(options | {option: f'{{"t1": {one}, "t2": {one}, "t1": {one}}}'})
+
+
+@pytest.mark.parametrize("value", ["9" * 5_000, "1" * 20], ids=len)
+def test_a_number_beyond_all_bounds_is_named(value: str) -> None:
+    with pytest.raises(OptionError, match="option minPartitions is"):
+        parse_read_options(
+            {"kafka.bootstrap.servers": "h:1", "subscribe": "t", "minPartitions": value}
+        )
+
+
+DEEP, LONG = "[" * 100_000, '{"t": [' + "9" * 5_000 + "]}"
+
+
+@pytest.mark.parametrize(
+    "assign",
+    [
+        *("t", "{}", '{"t": 0}', '{"t": []}', '{"t": [-1]}', '["t"]'),
+        pytest.param(DEEP, id="deep"),
+        pytest.param(LONG, id="long"),
+    ],
+)
 def test_a_wrong_assignment_is_named(assign: str) -> None:
     with pytest.raises(OptionError, match="option assign is"):
         parse_read_options({"kafka.bootstrap.servers": "h:1", "assign": assign})
