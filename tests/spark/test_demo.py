@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.exhaustive]
 
+COMMAND = [sys.executable, "-u", "-m", "kproto_pipeline.demo"]
+
 
 def run_demo(output: Path) -> str:
     """What the demo prints of counts and carriers, without addresses and times."""
     finished = subprocess.run(
-        [sys.executable, "-m", "kproto_pipeline.demo", "--flights", "3000", "--output", output],
+        [*COMMAND, "--flights", "3000", "--output", output],
         capture_output=True,
         text=True,
         timeout=300,
@@ -41,3 +47,48 @@ def test_the_demo_run_twice_gives_the_same(tmp_path: Path) -> None:
         "type=org.nycflights13.flight.departed",
         "type=__HIVE_DEFAULT_PARTITION__",
     }
+
+
+def is_written(output: Path) -> bool:
+    """Whether the job's tasks are at work."""
+    return any(output.glob(".events-writing-*/_temporary/0/_temporary/*"))
+
+
+STAGES: dict[str, Callable[[Path, str], bool]] = {
+    "it begins": lambda output, said: True,
+    "Spark starts": lambda output, said: "publish:" in said,
+    "the job writes": lambda output, said: is_written(output),
+}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_an_interrupted_demo_leaves_nothing(tmp_path: Path, stage: str) -> None:
+    """Ctrl-C goes to every process of the terminal's group."""
+    output, said = tmp_path / "out", tmp_path / "said"
+    with said.open("w") as file:
+        demo = subprocess.Popen(
+            [*COMMAND, "--flights", "20000", "--output", output],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=file,
+            start_new_session=True,
+            text=True,
+        )
+        with demo:
+            assert demo.stdout is not None
+            broker = demo.stdout.readline()
+            while not STAGES[stage](output, said.read_text()):
+                assert demo.poll() is None, said.read_text()
+                time.sleep(0.01)
+            os.killpg(demo.pid, signal.SIGINT)
+            os.killpg(demo.pid, signal.SIGINT)
+            # To the end: until no process has the pipe any more.
+            assert "counts" not in demo.stdout.read()
+    assert broker.startswith("broker 127.0.0.1:")
+    assert demo.returncode == 130
+    told = said.read_text()
+    assert told.splitlines()[-1] == "interrupted"
+    assert "Traceback" not in told
+    assert "\tat " not in told, "a stack of Java"
+    assert [path for path in output.rglob("*") if path.is_file()] == []
+    assert not list(output.glob(".*"))

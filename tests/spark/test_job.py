@@ -14,6 +14,7 @@ from kproto_pipeline.job.parquet_job import (
     _agreed,
     run_job,
 )
+from kproto_pipeline.job.running import undone_after_failure
 
 from kproto.client import ProducerRecord
 from tests.spark.conftest import Topics
@@ -143,6 +144,30 @@ def test_a_failed_job_leaves_nothing_and_harms_nothing(
     with pytest.raises(Exception, match="UNKNOWN_TOPIC_OR_PARTITION"):
         run_job(spark, options(embedded_topics, topic_name), str(output), overwrite=True)
     assert [entry.name for entry in output.iterdir()] == ["mine"]
+
+
+@pytest.mark.spark
+def test_no_task_runs_any_more_when_a_failed_block_is_undone(spark: Any, tmp_path: Path) -> None:
+    """One task fails at once, and Spark with it; the other would still write."""
+    begun = tmp_path / "begun"
+
+    def write(number: int) -> None:
+        while number:  # until it is killed
+            begun.write_text("again")
+        while not begun.exists():
+            pass
+        raise ValueError("of its own")
+
+    running: list[int] = []
+
+    def undo() -> None:
+        executors = spark.sparkContext.statusTracker().getExecutorInfos()
+        running.append(sum(executor.numRunningTasks for executor in executors))
+
+    with pytest.raises(Exception, match="of its own"), undone_after_failure(spark, undo):
+        spark.sparkContext.parallelize(range(2), 2).foreach(write)
+    assert running == [0]
+    assert not spark.sparkContext.getJobTags()
 
 
 @pytest.mark.parametrize(

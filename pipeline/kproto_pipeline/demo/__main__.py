@@ -2,7 +2,10 @@
 
 import sys
 
-from .program import main
-
 if __name__ == "__main__":
+    try:
+        from .program import main
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        sys.exit(130)
     sys.exit(main())

