@@ -112,8 +112,11 @@ def _checked_schema(schema: StructType, offered: pa.Schema) -> pa.Schema:
     """The schema that Spark asks for, in Arrow's terms.
 
     Raises:
-        OptionError: it names a column that is not there, or with another type.
+        OptionError: it names a column that is not there, twice, or with another type.
     """
+    for place, name in enumerate(schema.names):
+        if name in schema.names[:place]:
+            raise OptionError(f"the schema names column {name!r} twice; name each once")
     wanted = to_arrow_schema(schema, timezone="UTC")
     for field in wanted:
         if field.name not in offered.names:

@@ -1,0 +1,22 @@
+"""A schema that somebody gives: which one is refused, and how."""
+
+from __future__ import annotations
+
+import pytest
+from kproto_pipeline.spark.data_source import KprotoDataSource
+from kproto_pipeline.spark.read_options import OptionError
+from pyspark.sql.types import BinaryType, LongType, StructType
+
+SOURCE = KprotoDataSource({"kafka.bootstrap.servers": "h:1", "subscribe": "t"})
+
+
+def test_columns_come_in_the_order_asked_for() -> None:
+    asked = StructType().add("value", BinaryType()).add("offset", LongType())
+    assert SOURCE.reader(asked)._schema.names == ["value", "offset"]
+
+
+def test_a_column_that_is_named_twice_is_an_error() -> None:
+    twice = StructType().add("value", BinaryType()).add("offset", LongType())
+    twice.add("value", BinaryType())
+    with pytest.raises(OptionError, match="names column 'value' twice"):
+        SOURCE.reader(twice)
