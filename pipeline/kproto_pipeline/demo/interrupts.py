@@ -6,17 +6,30 @@ interrupted.
 
 from __future__ import annotations
 
+import asyncio
 import signal
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Coroutine, Iterator, Sequence
 
-__all__ = ["INTERRUPTED", "ending_signals_interrupt", "uninterrupted"]
+__all__ = [
+    "INTERRUPTED",
+    "ending_signals_interrupt",
+    "in_own_thread",
+    "run_in_own_thread",
+    "uninterrupted",
+]
+
+T = TypeVar("T")
 
 #: The exit code of a program that was interrupted, as shells have it.
 INTERRUPTED: Final = 128 + signal.SIGINT
+
+#: How often it is looked whether an interrupt has come.
+_LOOK_S: Final = 0.1
 
 #: Those that end a program, where the system has them.
 _ENDING: Final = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -36,8 +49,11 @@ def ending_signals_interrupt() -> Iterator[None]:
 
 
 @contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Let what is within come to its end; an interrupt that came meanwhile is raised behind it."""
+def uninterrupted() -> Iterator[Sequence[int]]:
+    """Let what is within come to its end; an interrupt that came meanwhile is raised behind it.
+
+    Gives the signals that came so far.
+    """
     came: list[int] = []
     numbers = [
         number
@@ -47,9 +63,40 @@ def uninterrupted() -> Iterator[None]:
     for number in numbers:
         signal.signal(number, lambda number, frame: came.append(number))
     try:
-        yield
+        yield came
     finally:
         for number in numbers:
             signal.signal(number, signal.default_int_handler)
     if came:
         raise KeyboardInterrupt
+
+
+def in_own_thread(work: Callable[[], T], give_up: Callable[[], object]) -> T:
+    """What `work` returns; no interrupt reaches it.
+
+    After one, `give_up` is called again and again until `work` has ended; then it is raised.
+    """
+    with uninterrupted() as came, ThreadPoolExecutor(1) as threads:
+        working = threads.submit(work)
+        while not wait([working], timeout=_LOOK_S).done:
+            if came:
+                give_up()
+    return working.result()
+
+
+def run_in_own_thread(coroutine: Coroutine[Any, Any, T]) -> T:
+    """`asyncio.run`, but that a second interrupt does not cut short what the first one cancels."""
+    running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = []
+
+    async def run() -> T:
+        task: asyncio.Task[T] = asyncio.ensure_future(coroutine)
+        running.append((asyncio.get_running_loop(), task))
+        return await task
+
+    def cancel_once() -> None:
+        if running:
+            loop, task = running.pop()
+            with suppress(RuntimeError):  # the loop is closed: it has ended
+                loop.call_soon_threadsafe(task.cancel)
+
+    return in_own_thread(lambda: asyncio.run(run()), cancel_once)

@@ -7,11 +7,10 @@ import subprocess
 import sys
 import threading
 import warnings
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from .interrupts import uninterrupted
+from .interrupts import in_own_thread, uninterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
     from .progress import Stage
 
-__all__ = ["in_own_thread", "spark_session", "watched"]
+__all__ = ["spark_session", "spark_work", "watched"]
 
 T = TypeVar("T")
 
@@ -41,19 +40,14 @@ def spark_session(shuffle_partitions: int) -> Iterator[SparkSession]:
     os.environ.setdefault("PYTHONWARNINGS", "ignore::FutureWarning")
     # In a thread: an interrupt that finds Java half begun would leave it behind. PySpark's own
     # answer to Ctrl-C, a call in the midst of another, is set up in the main thread alone.
-    with ThreadPoolExecutor(1, "spark") as threads:
-        starting = threads.submit(_started, shuffle_partitions)
-        try:
-            spark = starting.result()
-        except KeyboardInterrupt:
-            with uninterrupted():
-                _end(starting.result())
-            raise
+    started: list[SparkSession] = []
     try:
-        yield spark
+        in_own_thread(lambda: started.append(_started(shuffle_partitions)), lambda: None)
+        yield started[0]
     finally:
         with uninterrupted():
-            _end(spark)
+            for spark in started:
+                _end(spark)
 
 
 def _started(shuffle_partitions: int) -> SparkSession:
@@ -92,22 +86,17 @@ def _end(spark: SparkSession) -> None:
         java.wait()
 
 
-def in_own_thread(spark: SparkSession, work: Callable[[], T]) -> T:
+def spark_work(spark: SparkSession, work: Callable[[], T]) -> T:
     """What `work` returns. An interrupt cancels Spark's jobs, and is raised when `work` has ended.
 
     It never finds this program in the midst of a call to Java.
     """
-    with ThreadPoolExecutor(1, "spark") as threads:
-        working = threads.submit(work)
-        try:
-            return working.result()
-        except KeyboardInterrupt:
-            with uninterrupted():
-                spark.sparkContext.setLogLevel("OFF")  # each job would tell how it was cancelled
-                while not working.done():
-                    spark.sparkContext.cancelAllJobs()
-                    wait([working], timeout=0.2)
-            raise
+
+    def cancel() -> None:
+        spark.sparkContext.setLogLevel("OFF")  # each job would tell how it was cancelled
+        spark.sparkContext.cancelAllJobs()
+
+    return in_own_thread(work, cancel)
 
 
 @contextmanager

@@ -6,7 +6,6 @@ packages that `program` looks for before it imports this.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import uuid
 from contextlib import ExitStack
@@ -15,7 +14,8 @@ from typing import TYPE_CHECKING
 from ..job import run_job
 from .flight_tables import carrier_rows, flight_table, hour_rows
 from .flights import Expected, flight_records, read_flights
-from .local_spark import in_own_thread, spark_session, watched
+from .interrupts import run_in_own_thread
+from .local_spark import spark_session, spark_work, watched
 from .progress import Stage
 from .publishing import TOPIC_PARTITIONS, embedded_broker, publish, topic_removed
 from .report import Check, all_checks, draw_delay_by_hour, print_report
@@ -44,17 +44,17 @@ def go(output: Path, limit: int | None) -> list[Check]:
         print(f"broker {bootstrap}, topic {topic}")
         closing.enter_context(topic_removed(bootstrap, topic))
         with Stage("publish", expected.records) as publishing:
-            published = asyncio.run(publish(bootstrap, topic, records, publishing))
+            published = run_in_own_thread(publish(bootstrap, topic, records, publishing))
         spark = closing.enter_context(spark_session(TOPIC_PARTITIONS))
         with Stage("job", expected.records) as job, watched(spark, job):
             options = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic}
-            counts = in_own_thread(spark, lambda: run_job(spark, options, parquet, overwrite=True))
+            counts = spark_work(spark, lambda: run_job(spark, options, parquet, overwrite=True))
 
         def tables() -> tuple[list[Row], list[Row]]:
             events = flight_table(spark, parquet)
             return carrier_rows(events), hour_rows(events)
 
-        carriers, by_hour = in_own_thread(spark, tables)
+        carriers, by_hour = spark_work(spark, tables)
     checks = all_checks(expected, published, counts, carriers)
     print_report(checks, carriers, [encoding, publishing, job])
     chart = output / "delay-by-hour.png"

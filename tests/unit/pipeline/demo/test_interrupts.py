@@ -5,13 +5,20 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
+import threading
 from collections.abc import Iterator
 
 import pytest
-from kproto_pipeline.demo.interrupts import ending_signals_interrupt, uninterrupted
+from kproto_pipeline.demo.interrupts import (
+    ending_signals_interrupt,
+    run_in_own_thread,
+    uninterrupted,
+)
 from kproto_pipeline.demo.publishing import embedded_broker, topic_removed
 
 from kproto.client import Client
+
+MAIN = threading.main_thread().ident or 0
 
 
 @pytest.fixture(autouse=True)
@@ -106,3 +113,28 @@ def test_a_topic_that_stays_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(KeyboardInterrupt), topic_removed(address, "t"):
         raise KeyboardInterrupt
     assert capsys.readouterr().err.startswith("topic t was not deleted: ")
+
+
+def test_a_second_interrupt_leaves_asyncio_its_end() -> None:
+    ended = []
+
+    async def work() -> None:
+        try:
+            signal.pthread_kill(MAIN, signal.SIGINT)
+            await asyncio.Event().wait()
+        finally:
+            signal.pthread_kill(MAIN, signal.SIGINT)
+            await asyncio.sleep(0)
+            ended.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_in_own_thread(work())
+    assert ended == [True]
+
+
+def test_without_an_interrupt_the_result_comes() -> None:
+    async def work() -> int:
+        await asyncio.sleep(0)
+        return 7
+
+    assert run_in_own_thread(work()) == 7
