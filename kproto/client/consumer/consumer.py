@@ -22,7 +22,14 @@ from typing import Any, Final, Literal, Self, TypeAlias
 from ...messages.fetch_response import FetchResponse, PartitionData
 from ...protocol.error_codes import error_of_code
 from ...wire.checks import check_whole_number
-from ...wire.errors import BrokerResponseError, ConfigurationError, KprotoError, ProtocolError
+from ...wire.errors import (
+    BrokerConnectionError,
+    BrokerResponseError,
+    ConfigurationError,
+    KprotoError,
+    ProtocolError,
+    RequestTimeoutError,
+)
 from ..cluster.metadata import TopicInfo, TopicPartition, why_unled
 from ..cluster.view import ClusterView
 from ..retry import Attempts
@@ -169,6 +176,10 @@ class Consumer:
             fetched = await self._next()
             if fetched is None:
                 await self._stop()
+        except RequestTimeoutError as silent:
+            await self._stop()
+            # Not as a TimeoutError, which who polls by `asyncio.wait_for` would take for his own.
+            raise BrokerConnectionError(str(silent)) from silent
         except Exception:
             await self._stop()
             raise
@@ -331,7 +342,9 @@ class Consumer:
         asked = {(state.topic, state.partition): state.position for state in states}
         topics = {state.topic: self._view.cluster.topics[state.topic] for state in states}
         fetch = _Fetch(asked, topics, now, self._attempt_ends_at(states, now))
-        self._fetches[node] = (asyncio.create_task(self._fetch(node, fetch)), fetch)
+        task = asyncio.create_task(self._fetch(node, fetch))
+        task.add_done_callback(_see)
+        self._fetches[node] = (task, fetch)
 
     def _attempt_ends_at(self, states: Iterable[PartitionState], now: float) -> float:
         """Begin an attempt for partitions; when the first of them can wait no longer for it."""
@@ -371,6 +384,7 @@ class Consumer:
             finding.close()
         else:
             self._looking[name] = asyncio.create_task(finding)
+            self._looking[name].add_done_callback(_see)
 
     async def _find_positions(self, node: int, states: Sequence[PartitionState]) -> None:
         """Ask the leader where the logs begin, or end, that lack what was asked for."""

@@ -10,10 +10,12 @@ Decisions on plain data, without a loop: `plan` says what to send now and when t
 - Once a batch comes back, those behind it come back too before any goes again, in their order.
 - Once a batch has failed for good, the numbers behind it fit no more. Those that may have been sent
   go again under their old numbers until the broker stores or refuses one; then it and all behind
-  it begin anew, under the next epoch of the producer id (KIP-360). So nothing is stored twice, and
-  bytes of the old epoch that the network held until then are refused. (Held bytes of the failed
-  batch and of one behind it that come in the moment between are stored; nothing can be done about
-  that.) Each partition has its own epoch, as brokers keep one a partition.
+  it begin anew, under the next epoch of the producer id (KIP-360). Bytes of the old epoch that the
+  network held until then are refused. Each partition has its own epoch, as brokers keep one a
+  partition.
+- What begins anew is not stored, and never will be: where the network may hold bytes of the failed
+  batch and of the refused one, which the broker would take one after the other, the refused one
+  fails as well. So nothing is stored twice.
 - A batch that is too large for the broker is split, down to single records; its parts go one after
   the other, under the numbers that their records had.
 - Without idempotence one batch of a partition is under way at a time.
@@ -26,7 +28,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from ...protocol.error_codes import code_of
+from ...protocol.error_codes import code_of, error_of_code
 from ...wire.errors import BrokerResponseError, KprotoError, RequestTimeoutError
 from ..cluster.metadata import TopicPartition
 from ..retry import Attempts, Remedy, remedy_of
@@ -48,6 +50,20 @@ __all__ = ["Accumulator", "PartitionQueue", "Plan"]
 _OUT_OF_ORDER: Final = code_of("OUT_OF_ORDER_SEQUENCE_NUMBER")
 _TOO_LARGE: Final = code_of("MESSAGE_TOO_LARGE")
 
+#: Answers to a batch that may be stored all the same. Behind any other it is not.
+_MAY_BE_STORED: Final = frozenset(
+    map(
+        code_of,
+        (
+            "KAFKA_STORAGE_ERROR",
+            "NETWORK_EXCEPTION",
+            "NOT_ENOUGH_REPLICAS_AFTER_APPEND",
+            "REQUEST_TIMED_OUT",
+            "UNKNOWN_SERVER_ERROR",
+        ),
+    )
+)
+
 _NEVER: Final = float("inf")
 _LONG_AGO: Final = float("-inf")
 
@@ -57,12 +73,13 @@ class PartitionQueue:
 
     `sequence` is the number of the next record under `identity`, None while there is none to be
     had; `is_known` once the broker has stored a batch under it. Once a batch has failed for good,
-    `identity` is what comes behind it, and the next batch `starts_anew`. Metadata must be newer
-    than `suspect_since` to be believed.
+    `identity` is what comes behind it, and the next batch `starts_anew`; `gap_may_close` when the
+    failed one may be stored yet. Metadata must be newer than `suspect_since` to be believed.
     """
 
     __slots__ = (
         "attempts",
+        "gap_may_close",
         "identity",
         "is_known",
         "node",
@@ -89,6 +106,7 @@ class PartitionQueue:
         self.turns = 0
         self.is_known = False
         self.starts_anew = False
+        self.gap_may_close = False
         self.suspect_since = _LONG_AGO
         self.attempts = Attempts(settings)
 
@@ -133,7 +151,7 @@ class PartitionQueue:
             if self.identity is None or self.starts_anew:
                 self.identity = self.identity or identity
                 self.sequence = 0
-                self.is_known = self.starts_anew = False
+                self.is_known = self.starts_anew = self.gap_may_close = False
             batch.is_numbered = True
             batch.identity = self.identity
             if self.identity != NO_IDENTITY:
@@ -167,6 +185,11 @@ class PartitionQueue:
                 batch.forget_number()
 
 
+def _may_be_stored(error: KprotoError) -> bool:
+    """True when a batch may be stored though it came back with `error`."""
+    return not isinstance(error, BrokerResponseError) or error.code in _MAY_BE_STORED
+
+
 def _nobody() -> None:
     """Nobody is told."""
 
@@ -185,7 +208,9 @@ class Plan(NamedTuple):
 
 
 class Accumulator:
-    """All queues of a producer. `buffered` is the size in bytes of what is not settled."""
+    """All queues of a producer. `buffered` is the size in bytes of what is not settled, `given_up`
+    the number of batches that have failed.
+    """
 
     def __init__(
         self,
@@ -206,6 +231,7 @@ class Accumulator:
         self.unsettled: set[asyncio.Future[KprotoError | None]] = set()
         self.unseen: list[Delivery] = []
         self.buffered = 0
+        self.given_up = 0
         #: Called when there is a batch that was not there before, or one is full.
         self.wake: Callable[[], None] = _nobody
         #: How often records of a topic without key have moved on to the next partition (KIP-480).
@@ -337,13 +363,18 @@ class Accumulator:
         if batch.future.done():  # its time was over while it was under way
             self._leave(queue)
             return
+        batch.is_doubtful = batch.is_doubtful or _may_be_stored(error)
         code = error.code if isinstance(error, BrokerResponseError) else 0
         refused = code == _OUT_OF_ORDER
         if refused and batch.keeps_number:
             self._give_up(queue, batch, error)
         elif refused and self._idempotent and queue.starts_anew:
-            batch.forget_number()  # it is not stored
-            queue.returned.append(batch)
+            if batch.is_doubtful and queue.gap_may_close:
+                why = "a batch before it failed, and copies of both may still be under way"
+                self._give_up(queue, batch, error_of_code(_OUT_OF_ORDER, why))
+            else:
+                batch.forget_number()  # it is not stored
+                queue.returned.append(batch)
         elif refused and self._idempotent and queue.is_behind_another(batch):
             queue.returned.append(batch)
         elif code == _TOO_LARGE and len(batch.records) > 1:
@@ -351,7 +382,6 @@ class Accumulator:
         elif remedy_of(error) is Remedy.FAIL:
             self._give_up(queue, batch, error)
         else:
-            batch.is_doubtful = True
             queue.returned.append(batch)
             self._note_failure(queue, error, now)
         self._leave(queue)
@@ -397,6 +427,7 @@ class Accumulator:
         if batch.future.done():
             return
         batch.future.set_result(error)
+        self.given_up += error is not None
         whole = batch.parent
         if whole is not None:
             outcomes = [part.future.result() for part in whole.parts if part.future.done()]
@@ -443,6 +474,9 @@ class Accumulator:
         if batch.is_numbered and self._idempotent and batch.identity == queue.identity:
             # Which sequence number the broker has is unknown: under the next identity it has none.
             queue.starts_anew = True
+            queue.gap_may_close = (
+                queue.gap_may_close or batch.is_doubtful or batch in queue.under_way
+            )
             queue.identity = identity_behind(batch.identity, error)
             of_producer = self.identity or NO_IDENTITY
             if queue.identity is None and of_producer.producer_id == batch.identity.producer_id:

@@ -31,4 +31,5 @@ class DeliveryError(KprotoError):
         self.records = list(records)
         self.cause = cause
         place = topic if partition < 0 else f"{topic}[{partition}]"
-        super().__init__(f"{len(self.records)} records for {place} were not acknowledged: {cause}")
+        what = f"{len(self.records)} records for {place} were not acknowledged"
+        super().__init__(f"{what if self.records else place}: {cause}")

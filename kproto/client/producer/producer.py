@@ -44,6 +44,11 @@ T = TypeVar("T")
 #: What a record takes besides its key, value and headers, in bytes, as batches are measured.
 RECORD_OVERHEAD_BYTES: Final = 16
 
+#: How long `send_many` takes records before others of the loop have their turn, in seconds. Of a
+#: list, which takes no time by itself, the clock is looked at behind each so many records.
+GIVE_WAY_S: Final = 0.01
+GIVE_WAY_EVERY: Final = 16
+
 #: Batches that a broker remembers of a producer, so that it knows one that is sent again (KIP-98).
 REMEMBERED_BATCHES: Final = 5
 
@@ -373,6 +378,11 @@ class Producer:
         way_in = self._at_hand(topic)
         place: Place | None = None
         record: ProducerRecord | None = None
+        monotonic = self._view.clock.monotonic
+        gives_way_at = monotonic() + GIVE_WAY_S
+        given_up = self._accumulator.given_up
+        every = GIVE_WAY_EVERY if isinstance(values, Collection) else 1
+        taken = 0
 
         def left() -> list[ProducerRecord]:
             """What has not been given: all the others of a list, of an iterator what was taken."""
@@ -397,10 +407,19 @@ class Producer:
                         f"element {len(acks)}, counted from 0: {error}; no more were taken"
                     ) from error
                 acks.add(*found)
+                taken += 1
                 if self._accumulator.buffered > self._buffer_bytes:
-                    record = None
-                    place = place or self._lines.enter(topic)
-                    await _or_given_back(self._half_empty(place), topic, left)
+                    waiting = self._half_empty
+                elif taken % every == 0 and monotonic() >= gives_way_at:
+                    waiting = self._give_way
+                else:
+                    continue
+                record = None
+                place = place or self._lines.enter(topic)
+                await _or_given_back(waiting(place), topic, left)
+                gives_way_at = monotonic() + GIVE_WAY_S
+                if self._accumulator.given_up != given_up:
+                    given_up = self._accumulator.given_up
                     for batch, _, cause in acks.failures():
                         raise DeliveryError(topic, batch.partition, left(), cause)
         finally:
@@ -472,6 +491,10 @@ class Producer:
     async def _half_empty(self, place: Place) -> None:
         with place:
             await self._until_below(self._buffer_bytes // 2)
+
+    async def _give_way(self, place: Place) -> None:
+        with place:
+            await self._view.clock.sleep(0)
 
     async def _until_below(self, size: int) -> None:
         """Wait until no more than `size` bytes are buffered; nothing lingers meanwhile."""

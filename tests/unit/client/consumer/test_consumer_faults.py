@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -17,7 +19,6 @@ from kproto import (
     CorruptBatchError,
     ProtocolError,
     Record,
-    RequestTimeoutError,
 )
 from kproto.messages import (
     ApiVersionsRequest,
@@ -243,7 +244,7 @@ async def test_a_broker_that_is_silent_ends_the_reading_at_its_time() -> None:
         await clock.advance(3_499)
         assert not reading.done()
         await clock.advance(1)
-        with pytest.raises(RequestTimeoutError):
+        with pytest.raises(BrokerConnectionError):
             await reading
 
 
@@ -273,7 +274,7 @@ async def test_a_port_that_accepts_in_silence_ends_the_reading_at_its_time(other
         await clock.advance(1_378)
         assert not reading.done()
         await clock.advance(2)
-        with pytest.raises(RequestTimeoutError, match=r"1500 ms \(delivery_timeout_ms\)"):
+        with pytest.raises(BrokerConnectionError, match=r"1500 ms \(delivery_timeout_ms\)"):
             await reading
         await client.close()
         if other:
@@ -302,6 +303,23 @@ async def test_a_broker_that_is_back_just_in_time_is_read_on() -> None:
         await clock.advance(101)
         assert (await reading).value == b"b"
         await client.close()
+
+
+async def test_who_polls_is_told_of_a_broker_that_is_silent() -> None:
+    """By an error that is no TimeoutError: that is what polling ends with by itself."""
+    settings = quick(topic_timeout_ms=100, delivery_timeout_ms=300)
+
+    async def poll(records: AsyncIterator[Record]) -> None:
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(anext(records), 0.02)
+
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, settings) as client:
+        ScriptedLog(broker)
+        broker.answers[FetchRequest] = lambda asked: None
+        async with client.consumer("t", max_wait_ms=1) as consumer:
+            with pytest.raises(BrokerConnectionError):
+                await poll(aiter(consumer))
 
 
 async def test_time_in_which_nobody_read_is_no_failure() -> None:

@@ -28,7 +28,12 @@ from kproto.client.producer.batch import (
     identity_behind,
 )
 from kproto.protocol.error_codes import code_of, error_of_code
-from kproto.wire.errors import BrokerConnectionError, KprotoError, RequestTimeoutError
+from kproto.wire.errors import (
+    BrokerConnectionError,
+    BrokerResponseError,
+    KprotoError,
+    RequestTimeoutError,
+)
 
 SETTINGS = ClientSettings(
     retry_backoff_ms=100, retry_backoff_max_ms=1_000, delivery_timeout_ms=10_000
@@ -378,6 +383,35 @@ def test_a_batch_that_is_too_large_is_split_down_to_single_records(make: Make) -
     assert not waiting.unsettled
 
 
+@pytest.mark.parametrize("first", [LOST, error("NOT_ENOUGH_REPLICAS")])
+@pytest.mark.parametrize("second", [LOST, error("NOT_ENOUGH_REPLICAS")])
+def test_what_the_network_may_hold_behind_a_failed_batch_gets_no_new_number(
+    make: Make, first: KprotoError, second: KprotoError
+) -> None:
+    """Were both copies to come, both would be stored, and the second again under its new number."""
+    waiting = make(batch_bytes=100)
+    (known,) = add(waiting)
+    take_all(waiting)
+    waiting.stored(known)
+    add(waiting, now=0.0)
+    (failing,) = take_all(waiting)
+    add(waiting, now=5.0)
+    (behind,) = take_all(waiting, now=5.0)
+    waiting.came_back(failing, first, 5.0)
+    waiting.came_back(behind, second, 5.0)
+    waiting.expire(10.0)
+    assert failing.future.done()
+    assert take_all(waiting, now=10.0) == [behind]
+    waiting.came_back(behind, error("OUT_OF_ORDER_SEQUENCE_NUMBER"), 10.0)
+    if first is LOST and second is LOST:
+        failure = outcome(behind)
+        assert isinstance(failure, BrokerResponseError)
+        assert "may still be under way" in str(failure)
+    else:
+        assert take_all(waiting, now=10.0) == [behind]
+        assert (behind.identity, behind.sequence) == ((7, 1), 0)
+
+
 def test_what_had_its_time_is_told_under_way_or_not(make: Make) -> None:
     waiting = make()
     batches = add(waiting, 2)
@@ -504,7 +538,6 @@ def play(waiting: Accumulator, chance: random.Random, fault_rate: float, idempot
     to_come = 40
     next_id = 8
     held: list[Sent] = []  # copies of what the producer takes for lost, which the network holds
-    was_held = False
     while to_come or waiting.busy or held:
         now += chance.random() / 5
         SHOWN.now = now
@@ -522,7 +555,6 @@ def play(waiting: Accumulator, chance: random.Random, fault_rate: float, idempot
             sent += [waiting.take(queue, 0) for queue in queues]
         if sent and chance.random() < 0.8:
             answers += answer(leader, sent, held if idempotent else None, chance, fault_rate)
-        was_held = was_held or bool(held)
         if held and chance.random() < 0.1:
             arrived = held.pop(0)
             if len(arrived.values) <= leader.most_records:
@@ -533,8 +565,7 @@ def play(waiting: Accumulator, chance: random.Random, fault_rate: float, idempot
                 waiting.stored(batch)
             else:
                 waiting.came_back(batch, refused, now)
-    # A copy that comes in the moment in which the same records are numbered anew is stored.
-    check(leader, batches, once=idempotent and not was_held)
+    check(leader, batches, once=idempotent)
 
 
 def answer(

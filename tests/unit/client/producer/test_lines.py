@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
@@ -54,6 +55,42 @@ def numbered(count: int, name: str = "") -> list[bytes]:
 
 
 # --- Order ---
+
+
+async def test_an_iterator_that_takes_its_time_keeps_nobody_from_sending() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        stored = Stored(broker)
+
+        def until_some_are_sent() -> Iterator[bytes]:
+            end = time.monotonic() + 20
+            while not broker.count(ProduceRequest):
+                assert time.monotonic() < end, "nothing is sent while records are taken"
+                time.sleep(0.002)  # as a file or a database takes its time
+                yield b"many"
+            yield b"last"
+
+        async with client.producer() as producer:
+            await client.topic("t")
+            many = asyncio.create_task(producer.send_many("t", until_some_are_sent()))
+            await a_turn()
+            await producer.send("t", b"behind")
+            assert len(await many) > 1
+        assert stored.values() == [b"many"] * (len(many.result()) - 1) + [b"last", b"behind"]
+
+
+async def test_a_long_list_lets_others_have_their_turn() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        Stored(broker)
+        async with client.producer() as producer:
+            await producer.send("t", b"")
+            many = asyncio.create_task(producer.send_many("t", [b""] * 50_000))
+            sent = broker.count(ProduceRequest)
+            turns = 0
+            while broker.count(ProduceRequest) == sent:
+                await a_turn()
+                turns += 1
+            assert turns > 1
+            assert len(await many) == 50_000
 
 
 async def test_many_that_wait_for_room_are_not_overtaken() -> None:
