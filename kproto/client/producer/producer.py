@@ -300,6 +300,8 @@ class Producer:
         Raises what `send_event` raises for one that cannot be written, and else what `send_many`
         raises.
         """
+        if hasattr(events, "to_kafka_record"):
+            raise EncodeError("events is one event: give a list of them, or use send_event")
         records = (
             ProducerRecord(value, key, headers, timestamp, partition)
             for key, value, headers in (record_of_event(each, mode, options) for each in events)
