@@ -69,6 +69,7 @@ _INT32_INT16_INT64_INT32 = struct.Struct(">ihqi")
 _INT32_INT64 = struct.Struct(">iq")
 _INT32_INT64_UINT8 = struct.Struct(">iqB")
 _INT32_UINT8 = struct.Struct(">iB")
+_INT32_UINT8X2 = struct.Struct(">iBB")
 _INT64X2 = struct.Struct(">qq")
 _INT64X2_UINT8 = struct.Struct(">qqB")
 _INT64_INT32 = struct.Struct(">qi")
@@ -636,9 +637,14 @@ def _read_partition_data(
                 entry.aborted_transactions, pos = _read_aborted_transaction(
                     data, pos, length, version
                 )
-            (entry.preferred_read_replica,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            entry.records, pos = read_compact_nullable_bytes(data, pos)
+            entry.preferred_read_replica, size, more = _INT32_UINT8X2.unpack_from(data, pos)
+            pos += 6
+            if size > 127 and 0 < more < 128:
+                end = pos + size + (more << 7) - 129
+                entry.records = data[pos:end]
+                pos = end
+            else:
+                entry.records, pos = read_compact_nullable_bytes(data, pos - 2)
             tags = data[pos]
             pos += 1
             if tags:

@@ -52,6 +52,7 @@ _INT16_INT32X2 = struct.Struct(">hii")
 _INT16_INT32_UINT8 = struct.Struct(">hiB")
 _INT32 = struct.Struct(">i")
 _INT32X2 = struct.Struct(">ii")
+_INT32_UINT8X2 = struct.Struct(">iBB")
 _UUID_UINT8 = struct.Struct(">16sB")
 
 
@@ -250,9 +251,14 @@ def _read_partition_produce_data(
     if version >= 9:
         for _ in range(count):
             entry = new(PartitionProduceData)
-            (entry.index,) = _INT32.unpack_from(data, pos)
-            pos += 4
-            entry.records, pos = read_compact_nullable_bytes(data, pos)
+            entry.index, size, more = _INT32_UINT8X2.unpack_from(data, pos)
+            pos += 6
+            if size > 127 and 0 < more < 128:
+                end = pos + size + (more << 7) - 129
+                entry.records = data[pos:end]
+                pos = end
+            else:
+                entry.records, pos = read_compact_nullable_bytes(data, pos - 2)
             tags = data[pos]
             pos += 1
             if tags:

@@ -146,7 +146,7 @@ class _StraightReader(Reader):
 
     def octets(self, field: FieldPlan, form: FieldForm, place: str) -> None:
         if form.compact and field.mostly_long:
-            super().octets(field, form, place)
+            self._long_octets(form, place)
         else:
             self._sized("bytes", "int32", "data[pos:end]", form, place)
 
@@ -205,6 +205,17 @@ class _StraightReader(Reader):
         read = (some, [f"end = {end}", f"{place} = {decoded}", "pos = end"])
         branches = [read, (none, null)] if form.nullable else [read]
         self.code.append(choose(branches, [otherwise]))
+
+    def _long_octets(self, form: FieldForm, place: str) -> None:
+        """Bytes whose length is mostly a varint of two bytes.
+
+        Both can be read whatever the length is: the tagged fields behind the fields take a byte.
+        """
+        self.numbers.append(("uint8", "size"))
+        self._take_length("uint8", "more")
+        read = ["end = pos + size + (more << 7) - 129", f"{place} = data[pos:end]", "pos = end"]
+        otherwise = f"{place}, pos = {self.function('bytes', form)}(data, pos - 2)"
+        self.code.append(when("size > 127 and 0 < more < 128", read, [otherwise]))
 
     def _numbers_array(self, field: FieldPlan, form: FieldForm, place: str) -> None:
         function = self.function("array_length", form)

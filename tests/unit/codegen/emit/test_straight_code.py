@@ -63,6 +63,26 @@ def test_records_of_any_length(version: int, size: int | None) -> None:
             assert other.encode(version) == data
 
 
+@pytest.mark.parametrize("length", [b"\x80\0", b"\x80\x80\0", b"\x81\0", b"\x84\0", b"\x84\x80\0"])
+def test_the_length_of_records_may_take_more_bytes_than_it_needs(length: bytes) -> None:
+    null = fetched(PartitionData(records=None)).encode(12)
+    assert null.endswith(bytes(4))  # the null, and the tags of the partition, topic and message
+    size = (length[0] & 127) - 1
+    data = null[:-4] + length + b"r" * size + null[-3:]
+    records = None if size < 0 else b"r" * size
+    assert FetchResponse.decode(data, 12) == fetched(PartitionData(records=records))
+
+
+@pytest.mark.parametrize("size", [None, 0, 1, 126, 127, 200, 20_000])
+@pytest.mark.parametrize("version", [4, 11, 12])
+def test_records_cut_off_anywhere_are_refused(version: int, size: int | None) -> None:
+    data = fetched(PartitionData(records=None if size is None else bytes(size))).encode(version)
+    for end in {*range(60), *range(60, len(data), 97), *range(len(data) - 9, len(data))}:
+        if end < len(data):
+            with pytest.raises(DecodeError):
+                FetchResponse.decode(data[:end], version)
+
+
 @pytest.mark.parametrize("version", range(8, 13))
 def test_every_end_before_the_last_byte_is_refused(version: int) -> None:
     partition = MetadataResponsePartition(replica_nodes=[1, 2], isr_nodes=[1])
