@@ -49,6 +49,7 @@ _INT16 = struct.Struct(">h")
 _INT16X2 = struct.Struct(">hh")
 _INT16X2_UINT8 = struct.Struct(">hhB")
 _INT16X3 = struct.Struct(">hhh")
+_INT16X3_SKIP = struct.Struct(">hhhx")
 _INT16X3_UINT8 = struct.Struct(">hhhB")
 _INT16_INT32 = struct.Struct(">hi")
 _INT16_UINT8 = struct.Struct(">hB")
@@ -309,20 +310,29 @@ def _read_api_version(
     entries = ApiVersionCollection()
     new = ApiVersion.__new__
     if version >= 3:
-        for _ in range(count):
-            entry = new(ApiVersion)
-            (
-                entry.api_key,
-                entry.min_version,
-                entry.max_version,
-                tags,
-            ) = _INT16X3_UINT8.unpack_from(data, pos)
-            pos += 7
-            if tags:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
-            else:
+        stop = pos + 7 * count
+        if count >= 5 and data[pos + 6 : stop : 7] == bytes(count):  # no tagged fields
+            for fields in _INT16X3_SKIP.iter_unpack(data[pos:stop]):
+                entry = new(ApiVersion)
+                entry.api_key, entry.min_version, entry.max_version = fields
                 entry._unknown_tags = None
-            entries.append(entry)
+                entries.append(entry)
+            pos = stop
+        else:
+            for _ in range(count):
+                entry = new(ApiVersion)
+                (
+                    entry.api_key,
+                    entry.min_version,
+                    entry.max_version,
+                    tags,
+                ) = _INT16X3_UINT8.unpack_from(data, pos)
+                pos += 7
+                if tags:
+                    entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
+                else:
+                    entry._unknown_tags = None
+                entries.append(entry)
     else:
         for _ in range(count):
             entry = new(ApiVersion)

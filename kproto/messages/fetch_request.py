@@ -57,6 +57,7 @@ _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT32X2_INT64X2_INT32 = struct.Struct(">iiqqi")
 _INT32X2_INT64_INT32_INT64_INT32 = struct.Struct(">iiqiqi")
+_INT32X2_INT64_INT32_INT64_INT32_SKIP = struct.Struct(">iiqiqix")
 _INT32X2_INT64_INT32_INT64_INT32_UINT8 = struct.Struct(">iiqiqiB")
 _INT32X3_INT8_INT32X2 = struct.Struct(">iiibii")
 _INT32X3_INT8_INT32X2_UINT8 = struct.Struct(">iiibiiB")
@@ -676,25 +677,43 @@ def _read_fetch_partition(
     entries: list[FetchPartition] = []
     new = FetchPartition.__new__
     if version >= 12:
-        for _ in range(count):
-            entry = new(FetchPartition)
-            entry.replica_directory_id = ZERO_UUID
-            entry.high_watermark = 2**63 - 1
-            (
-                entry.partition,
-                entry.current_leader_epoch,
-                entry.fetch_offset,
-                entry.last_fetched_epoch,
-                entry.log_start_offset,
-                entry.partition_max_bytes,
-                tags,
-            ) = _INT32X2_INT64_INT32_INT64_INT32_UINT8.unpack_from(data, pos)
-            pos += 33
-            if tags:
-                pos = _read_fetch_partition_tags(entry, data, pos - 1, version)
-            else:
+        stop = pos + 33 * count
+        if count >= 5 and data[pos + 32 : stop : 33] == bytes(count):  # no tagged fields
+            for fields in _INT32X2_INT64_INT32_INT64_INT32_SKIP.iter_unpack(data[pos:stop]):
+                entry = new(FetchPartition)
+                entry.replica_directory_id = ZERO_UUID
+                entry.high_watermark = 2**63 - 1
+                (
+                    entry.partition,
+                    entry.current_leader_epoch,
+                    entry.fetch_offset,
+                    entry.last_fetched_epoch,
+                    entry.log_start_offset,
+                    entry.partition_max_bytes,
+                ) = fields
                 entry._unknown_tags = None
-            entries.append(entry)
+                entries.append(entry)
+            pos = stop
+        else:
+            for _ in range(count):
+                entry = new(FetchPartition)
+                entry.replica_directory_id = ZERO_UUID
+                entry.high_watermark = 2**63 - 1
+                (
+                    entry.partition,
+                    entry.current_leader_epoch,
+                    entry.fetch_offset,
+                    entry.last_fetched_epoch,
+                    entry.log_start_offset,
+                    entry.partition_max_bytes,
+                    tags,
+                ) = _INT32X2_INT64_INT32_INT64_INT32_UINT8.unpack_from(data, pos)
+                pos += 33
+                if tags:
+                    pos = _read_fetch_partition_tags(entry, data, pos - 1, version)
+                else:
+                    entry._unknown_tags = None
+                entries.append(entry)
     elif version >= 9:
         for _ in range(count):
             entry = new(FetchPartition)

@@ -71,6 +71,7 @@ _INT32_INT64_UINT8 = struct.Struct(">iqB")
 _INT32_UINT8 = struct.Struct(">iB")
 _INT32_UINT8X2 = struct.Struct(">iBB")
 _INT64X2 = struct.Struct(">qq")
+_INT64X2_SKIP = struct.Struct(">qqx")
 _INT64X2_UINT8 = struct.Struct(">qqB")
 _INT64_INT32 = struct.Struct(">qi")
 _INT64_INT32_UINT8 = struct.Struct(">qiB")
@@ -571,15 +572,24 @@ def _read_aborted_transaction(
     entries: list[AbortedTransaction] = []
     new = AbortedTransaction.__new__
     if version >= 12:
-        for _ in range(count):
-            entry = new(AbortedTransaction)
-            entry.producer_id, entry.first_offset, tags = _INT64X2_UINT8.unpack_from(data, pos)
-            pos += 17
-            if tags:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
-            else:
+        stop = pos + 17 * count
+        if count >= 5 and data[pos + 16 : stop : 17] == bytes(count):  # no tagged fields
+            for fields in _INT64X2_SKIP.iter_unpack(data[pos:stop]):
+                entry = new(AbortedTransaction)
+                entry.producer_id, entry.first_offset = fields
                 entry._unknown_tags = None
-            entries.append(entry)
+                entries.append(entry)
+            pos = stop
+        else:
+            for _ in range(count):
+                entry = new(AbortedTransaction)
+                entry.producer_id, entry.first_offset, tags = _INT64X2_UINT8.unpack_from(data, pos)
+                pos += 17
+                if tags:
+                    entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
+                else:
+                    entry._unknown_tags = None
+                entries.append(entry)
     else:
         for _ in range(count):
             entry = new(AbortedTransaction)

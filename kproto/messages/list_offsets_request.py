@@ -36,6 +36,7 @@ _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT32X2 = struct.Struct(">ii")
 _INT32X2_INT64 = struct.Struct(">iiq")
+_INT32X2_INT64_SKIP = struct.Struct(">iiqx")
 _INT32X2_INT64_UINT8 = struct.Struct(">iiqB")
 _INT32_INT64 = struct.Struct(">iq")
 _INT32_INT64_INT32 = struct.Struct(">iqi")
@@ -235,21 +236,31 @@ def _read_list_offsets_partition(
     entries: list[ListOffsetsPartition] = []
     new = ListOffsetsPartition.__new__
     if version >= 6:
-        for _ in range(count):
-            entry = new(ListOffsetsPartition)
-            entry.max_num_offsets = 1
-            (
-                entry.partition_index,
-                entry.current_leader_epoch,
-                entry.timestamp,
-                tags,
-            ) = _INT32X2_INT64_UINT8.unpack_from(data, pos)
-            pos += 17
-            if tags:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
-            else:
+        stop = pos + 17 * count
+        if count >= 5 and data[pos + 16 : stop : 17] == bytes(count):  # no tagged fields
+            for fields in _INT32X2_INT64_SKIP.iter_unpack(data[pos:stop]):
+                entry = new(ListOffsetsPartition)
+                entry.max_num_offsets = 1
+                entry.partition_index, entry.current_leader_epoch, entry.timestamp = fields
                 entry._unknown_tags = None
-            entries.append(entry)
+                entries.append(entry)
+            pos = stop
+        else:
+            for _ in range(count):
+                entry = new(ListOffsetsPartition)
+                entry.max_num_offsets = 1
+                (
+                    entry.partition_index,
+                    entry.current_leader_epoch,
+                    entry.timestamp,
+                    tags,
+                ) = _INT32X2_INT64_UINT8.unpack_from(data, pos)
+                pos += 17
+                if tags:
+                    entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
+                else:
+                    entry._unknown_tags = None
+                entries.append(entry)
     elif version >= 4:
         for _ in range(count):
             entry = new(ListOffsetsPartition)

@@ -49,6 +49,7 @@ _INT32_INT16 = struct.Struct(">ih")
 _INT32_INT16_INT32 = struct.Struct(">ihi")
 _INT32_INT16_INT64X2 = struct.Struct(">ihqq")
 _INT32_INT16_INT64X2_INT32 = struct.Struct(">ihqqi")
+_INT32_INT16_INT64X2_INT32_SKIP = struct.Struct(">ihqqix")
 _INT32_INT16_INT64X2_INT32_UINT8 = struct.Struct(">ihqqiB")
 _INT32_UINT8 = struct.Struct(">iB")
 _INT64_ARRAYS = ARRAY_STRUCTS["q"]
@@ -208,23 +209,39 @@ def _read_list_offsets_partition_response(
     entries: list[ListOffsetsPartitionResponse] = []
     new = ListOffsetsPartitionResponse.__new__
     if version >= 6:
-        for _ in range(count):
-            entry = new(ListOffsetsPartitionResponse)
-            entry.old_style_offsets = []
-            (
-                entry.partition_index,
-                entry.error_code,
-                entry.timestamp,
-                entry.offset,
-                entry.leader_epoch,
-                tags,
-            ) = _INT32_INT16_INT64X2_INT32_UINT8.unpack_from(data, pos)
-            pos += 27
-            if tags:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
-            else:
+        stop = pos + 27 * count
+        if count >= 5 and data[pos + 26 : stop : 27] == bytes(count):  # no tagged fields
+            for fields in _INT32_INT16_INT64X2_INT32_SKIP.iter_unpack(data[pos:stop]):
+                entry = new(ListOffsetsPartitionResponse)
+                entry.old_style_offsets = []
+                (
+                    entry.partition_index,
+                    entry.error_code,
+                    entry.timestamp,
+                    entry.offset,
+                    entry.leader_epoch,
+                ) = fields
                 entry._unknown_tags = None
-            entries.append(entry)
+                entries.append(entry)
+            pos = stop
+        else:
+            for _ in range(count):
+                entry = new(ListOffsetsPartitionResponse)
+                entry.old_style_offsets = []
+                (
+                    entry.partition_index,
+                    entry.error_code,
+                    entry.timestamp,
+                    entry.offset,
+                    entry.leader_epoch,
+                    tags,
+                ) = _INT32_INT16_INT64X2_INT32_UINT8.unpack_from(data, pos)
+                pos += 27
+                if tags:
+                    entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
+                else:
+                    entry._unknown_tags = None
+                entries.append(entry)
     elif version >= 4:
         for _ in range(count):
             entry = new(ListOffsetsPartitionResponse)

@@ -41,6 +41,7 @@ _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT32X2 = struct.Struct(">ii")
 _INT32_INT16 = struct.Struct(">ih")
+_INT32_INT16_SKIP = struct.Struct(">ihx")
 _INT32_INT16_UINT8 = struct.Struct(">ihB")
 _INT32_UINT8 = struct.Struct(">iB")
 _UUID_UINT8 = struct.Struct(">16sB")
@@ -182,19 +183,28 @@ def _read_offset_commit_response_partition(
     entries: list[OffsetCommitResponsePartition] = []
     new = OffsetCommitResponsePartition.__new__
     if version >= 8:
-        for _ in range(count):
-            entry = new(OffsetCommitResponsePartition)
-            (
-                entry.partition_index,
-                entry.error_code,
-                tags,
-            ) = _INT32_INT16_UINT8.unpack_from(data, pos)
-            pos += 7
-            if tags:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
-            else:
+        stop = pos + 7 * count
+        if count >= 5 and data[pos + 6 : stop : 7] == bytes(count):  # no tagged fields
+            for fields in _INT32_INT16_SKIP.iter_unpack(data[pos:stop]):
+                entry = new(OffsetCommitResponsePartition)
+                entry.partition_index, entry.error_code = fields
                 entry._unknown_tags = None
-            entries.append(entry)
+                entries.append(entry)
+            pos = stop
+        else:
+            for _ in range(count):
+                entry = new(OffsetCommitResponsePartition)
+                (
+                    entry.partition_index,
+                    entry.error_code,
+                    tags,
+                ) = _INT32_INT16_UINT8.unpack_from(data, pos)
+                pos += 7
+                if tags:
+                    entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
+                else:
+                    entry._unknown_tags = None
+                entries.append(entry)
     else:
         for _ in range(count):
             entry = new(OffsetCommitResponsePartition)

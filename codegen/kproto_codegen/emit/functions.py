@@ -27,8 +27,8 @@ from .code import (
     when,
 )
 from .imports import Imports
-from .plan import FieldPlan, StructPlan, Style
-from .readers import READERS, Reader
+from .plan import FieldPlan, Form, Run, StructPlan, Style
+from .readers import READERS, Reader, even_elements
 from .wrapping import WIDTH
 from .writers import WRITERS, PresentWriter, Writer
 
@@ -69,11 +69,16 @@ def _read_structs(plan: StructPlan, imports: Imports) -> Lines:
     def loop(code: Code) -> Code:
         return [For("_ in range(count)", (f"entry = new({name})", *code, "entries.append(entry)"))]
 
+    def together(run: Run, forms: tuple[Form, ...], code: Code) -> Code:
+        if plan.of_array and run.even(forms):
+            return even_elements(plan, imports, run, forms, code)
+        return code
+
     kind = f"{name}Collection" if plan.keys else f"list[{name}]"
     body = [
         f"entries = {kind}()" if plan.keys else f"entries: {kind} = []",
         f"new = {name}.__new__",
-        *_layouts(plan, lambda: READERS[plan.style](plan, "entry", imports), loop),
+        *_layouts(plan, lambda: READERS[plan.style](plan, "entry", imports), loop, together),
         "return entries, pos",
     ]
     parameters = "data: bytes, pos: int, count: int, version: int"
@@ -96,19 +101,24 @@ def _layouts(
     plan: StructPlan,
     block: Callable[[], Block],
     loop: Callable[[Code], Code] = lambda code: code,
+    together: Callable[[Run, tuple[Form, ...], Code], Code] = lambda run, forms, code: code,
 ) -> Code:
     """What a new `block` makes of each run in each of its layouts, behind tests of the version.
 
-    In straight-line code every layout stands by itself, the `loop` in it; else what layouts share
-    stands once, and the loop around all.
+    In straight-line code every layout stands by itself, the `loop` in it, and `together` may find a
+    faster way for the whole loop; else what layouts share stands once, and the loop around all.
     """
+    if plan.style is Style.STRAIGHT:
+        (run,) = plan.runs
+        layouts = [
+            (versions, together(run, forms, loop(block().struct(run, forms))))
+            for versions, forms in run.segments
+        ]
+        return chain(layouts, plan.versions)
     runs = [
         [(versions, block().struct(run, forms)) for versions, forms in run.segments]
         for run in plan.runs
     ]
-    if plan.style is Style.STRAIGHT:
-        (layouts,) = runs
-        return chain([(versions, loop(code)) for versions, code in layouts], plan.versions)
     return loop(chains(runs, plan.versions))
 
 

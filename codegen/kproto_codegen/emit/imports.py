@@ -17,7 +17,8 @@ from .wrapping import WIDTH
 
 __all__ = ["Imports", "import_lines"]
 
-_LETTERS: Final = {**FORMATS, "uint8": "B"}
+#: A "skip" is a byte that is passed over.
+_LETTERS: Final = {**FORMATS, "uint8": "B", "skip": "x"}
 
 
 class Imports:

@@ -14,7 +14,7 @@ from enum import Enum
 from itertools import groupby
 from typing import Final, NamedTuple, TypeAlias
 
-from kproto.schema.layout import FORMATS, FieldForm, field_form
+from kproto.schema.layout import FORMATS, FieldForm, Presence, field_form
 from kproto.schema.naming import attribute_name, class_name, snake_case
 from kproto.schema.specs import PRIMITIVE_TYPES, FieldSpec, MessageSpec, StructSpec
 from kproto.schema.versions import Versions
@@ -62,6 +62,9 @@ _KINDS: Final = {
     "bytes": Kind.OCTETS,
     "records": Kind.OCTETS,
 }
+
+#: What takes the same number of bytes whatever its value is.
+_FIXED_WIDTH: Final = frozenset({Kind.BOOL, Kind.NUMBER, Kind.UUID})
 
 #: The Python type of each primitive type; the others are int.
 _PYTHON_TYPES: Final = {
@@ -292,6 +295,21 @@ class Run:
     items: tuple[FieldPlan | None, ...]  # None stands for the tagged fields
     segments: tuple[tuple[Versions, tuple[Form, ...]], ...]
 
+    def even(self, forms: tuple[Form, ...]) -> bool:
+        """Whether structs of that layout are of one size where they have no tagged fields.
+
+        Asked of flexible layouts only: in older ones, which few send now, the gain is not worth
+        the code.
+        """
+        written = set()
+        for item, form in zip(self.items, forms, strict=True):
+            if isinstance(form, TagsForm):
+                if not form.flexible:
+                    return False
+            elif item is not None and form.presence is Presence.PLAIN:
+                written.add(item.kind)
+        return bool(written) and written <= _FIXED_WIDTH
+
 
 @dataclass(frozen=True, slots=True)
 class StructPlan:
@@ -299,6 +317,8 @@ class StructPlan:
 
     name: str
     is_message: bool
+    #: Whether some array is made of it.
+    of_array: bool
     style: Style
     versions: Versions
     flexible: Versions
@@ -357,9 +377,16 @@ def plan_structs(message: MessageSpec, style: Style) -> list[StructPlan]:
     structs = list(message.structs())
     keyed = {struct.name for struct in structs if any(field.map_key for field in struct.fields)}
     whole = StructSpec(message.name, message.valid_versions, message.fields)
-    return [_plan(message, struct, uses[struct.name], keyed, style) for struct in structs] + [
-        _plan(message, whole, message.valid_versions, keyed, style, is_message=True)
-    ]
+    elements = {
+        field.element_type
+        for struct in (*structs, whole)
+        for field in struct.fields
+        if field.is_struct_array
+    }
+    return [
+        _plan(message, struct, uses[struct.name], keyed, style, of_array=struct.name in elements)
+        for struct in structs
+    ] + [_plan(message, whole, message.valid_versions, keyed, style, is_message=True)]
 
 
 def _plan(
@@ -370,6 +397,7 @@ def _plan(
     style: Style,
     *,
     is_message: bool = False,
+    of_array: bool = False,
 ) -> StructPlan:
     fields = tuple(
         FieldPlan(
@@ -403,7 +431,14 @@ def _plan(
         )
         runs.append(Run(tuple(items[index] for index in group), segments))
     return StructPlan(
-        struct.name, is_message, style, versions, message.flexible_versions, fields, tuple(runs)
+        struct.name,
+        is_message,
+        of_array,
+        style,
+        versions,
+        message.flexible_versions,
+        fields,
+        tuple(runs),
     )
 
 

@@ -13,10 +13,14 @@ from typing import Final
 from kproto.schema.layout import FieldForm
 
 from .blocks import Block, elements_function, value_function
-from .code import Code, For, Statement, choose, when
-from .plan import FieldPlan, Kind, Style, TagsForm
+from .code import Code, Condition, For, Statement, choose, when
+from .imports import Imports
+from .plan import FieldPlan, Form, Kind, Run, StructPlan, Style, TagsForm
 
-__all__ = ["READERS", "Reader"]
+__all__ = ["READERS", "Reader", "even_elements"]
+
+#: From so many elements on, one Struct for all is faster than a call for each.
+_SEVERAL: Final = 5
 
 
 class Reader(Block):
@@ -236,6 +240,55 @@ class _StraightReader(Reader):
         if form.nullable:
             branches.append((f"length == {null}", [f"{place} = None"]))
         self.code.append(choose(branches, slow))
+
+
+class _EvenReader(_StraightReader):
+    """Takes all of one struct from a tuple, `fields`."""
+
+    def __init__(self, plan: StructPlan, imports: Imports) -> None:
+        super().__init__(plan, "entry", imports)
+        self.shape = ""
+        self.size = 0
+
+    def flush(self) -> None:
+        if not self.numbers:
+            return
+        self.shape, self.size = self.imports.shape([kind for kind, _ in self.numbers])
+        places = [place for kind, place in self.numbers if kind != "skip"]
+        self.numbers = []
+        targets = ", ".join(places) if len(places) > 1 else f"({places[0]},)"
+        self.code.append(f"{targets} = fields")
+        super().flush()
+
+    def end(self, form: TagsForm) -> None:
+        self.numbers.append(("skip", ""))
+        super().end(TagsForm(flexible=False))
+
+
+def even_elements(
+    plan: StructPlan, imports: Imports, run: Run, forms: tuple[Form, ...], each: Code
+) -> Code:
+    """Reads `count` structs of one size with one Struct; by `each` where that is not possible.
+
+    That is where they are few, where one has tagged fields, so that what follows it stands
+    elsewhere, and where bytes are missing.
+    """
+    reader = _EvenReader(plan, imports)
+    code = reader.struct(run, forms)
+    new = f"entry = new({plan.class_name})"
+    together: Code = [
+        For(
+            f"fields in {reader.shape}.iter_unpack(data[pos:stop])",
+            (new, *code, "entries.append(entry)"),
+        ),
+        "pos = stop",
+    ]
+    tags = f"data[pos + {reader.size - 1} : stop : {reader.size}]"
+    tests = (f"count >= {_SEVERAL}", f"{tags} == bytes(count)")
+    return [
+        f"stop = pos + {reader.size} * count",
+        when(Condition(tests, comment="no tagged fields"), together, each),
+    ]
 
 
 #: How whole structs are read in each style.

@@ -25,7 +25,7 @@ def fitted(lines: Iterable[str]) -> list[str]:
 def _fit(line: str) -> list[str]:
     """A long line broken, if it has brackets; those in literals are text of a definition."""
     plain = _LITERAL.sub(lambda found: f'"{"_" * (len(found[0]) - 2)}"', line)
-    if not any(part in plain for part in ("(", " else ", " and ")):
+    if not any(part in plain for part in ("(", " else ", " and ", ", ")):
         return [line]
     literals = (found[0] for found in _LITERAL.finditer(line))
     return [_LITERAL.sub(lambda _: next(literals), part) for part in _broken(plain)]

@@ -107,3 +107,25 @@ def test_in_straight_line_code_a_struct_is_one_run() -> None:
     later = field("F", "string", "2+")
     assert len(planned(later, Style.STRAIGHT)[1].runs) == 1
     assert [len(run.items) for run in planned(later)[1].runs] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("fields", "even"),
+    [
+        ([field("A"), field("B", "bool"), field("C", "uuid")], True),
+        ([field("A"), field("B", "string", "0")], True),
+        ([field("A"), field("B", tag=0, taggedVersions="1+")], True),
+        ([field("A", "string")], False),
+        ([field("A"), field("B", "[]int32")], False),
+        ([field("A", versions="0")], False),
+    ],
+)
+def test_structs_are_of_one_size_where_all_fields_are(
+    fields: list[dict[str, Any]], even: bool
+) -> None:
+    node = spec(field("F", "[]Inner", fields=fields))
+    inner, own = plan_structs(node, Style.STRAIGHT)
+    (run,) = inner.runs
+    assert [run.even(forms) for _, forms in run.segments] == [False, even]
+    assert inner.of_array
+    assert not own.of_array

@@ -8,14 +8,25 @@ import struct
 
 import pytest
 
-from kproto.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
+from kproto.messages.fetch_response import (
+    FetchableTopicResponse,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    PartitionData,
+)
 from kproto.messages.join_group_response import JoinGroupResponse, JoinGroupResponseMember
+from kproto.messages.list_offsets_response import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
 from kproto.messages.metadata_response import (
     MetadataResponse,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
 from kproto.wire.errors import DecodeError, EncodeError
+from kproto.wire.tags import RawTaggedField
 from kproto.wire.writing import uvarint
 
 #: Both sides of where a length or a count takes another byte, or another way.
@@ -91,6 +102,50 @@ def test_every_end_before_the_last_byte_is_refused(version: int) -> None:
     for end in range(len(data)):
         with pytest.raises(DecodeError):
             MetadataResponse.decode(data[:end], version)
+
+
+def listed(count: int, tagged: int | None = None) -> ListOffsetsResponse:
+    """Elements of one size, but for the one that has tagged fields."""
+    partitions = [
+        ListOffsetsPartitionResponse(partition_index=index, offset=-index, leader_epoch=index)
+        for index in range(count)
+    ]
+    if tagged is not None:
+        partitions[tagged].unknown_tagged_fields.append(RawTaggedField(7, bytes(6)))
+    return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="a", partitions=partitions)])
+
+
+@pytest.mark.parametrize("count", [*range(8), 126, 127, 128, 129, 1000])
+@pytest.mark.parametrize("version", [5, 6])
+def test_structs_of_one_size_in_any_number(version: int, count: int) -> None:
+    message = listed(count)
+    assert ListOffsetsResponse.decode(message.encode(version), version) == message
+
+
+@pytest.mark.parametrize("tagged", range(6))
+def test_one_of_them_may_have_tagged_fields(tagged: int) -> None:
+    message = listed(6, tagged)
+    assert ListOffsetsResponse.decode(message.encode(6), 6) == message
+
+
+@pytest.mark.parametrize("tagged", [None, 3])
+def test_structs_of_one_size_that_are_cut_off_are_refused_where_the_bytes_end(
+    tagged: int | None,
+) -> None:
+    data = listed(6, tagged).encode(6)
+    for end in range(len(data)):
+        with pytest.raises(DecodeError) as caught:
+            ListOffsetsResponse.decode(data[:end], 6)
+        offset = caught.value.offset
+        assert offset is not None
+        assert end - 9 < offset <= end
+
+
+def test_a_struct_that_no_array_holds_is_read_by_itself() -> None:
+    partition = PartitionData()
+    partition.current_leader = LeaderIdAndEpoch(leader_id=1, leader_epoch=2)
+    data = fetched(partition).encode(12)
+    assert FetchResponse.decode(data, 12) == fetched(partition)
 
 
 def fetched(*partitions: PartitionData) -> FetchResponse:
