@@ -33,7 +33,7 @@ from ..wire.writing import (
     write_numbers,
     write_tags,
 )
-from .base import Response, Struct
+from .base import DEFAULT, Response, Struct
 
 __all__ = [
     "ListOffsetsPartitionResponse",
@@ -73,7 +73,7 @@ class ListOffsetsPartitionResponse(Struct):
     __slots__ = (
         "partition_index",
         "error_code",
-        "old_style_offsets",
+        "_old_style_offsets",
         "timestamp",
         "offset",
         "leader_epoch",
@@ -91,11 +91,22 @@ class ListOffsetsPartitionResponse(Struct):
     ) -> None:
         self.partition_index = partition_index
         self.error_code = error_code
-        self.old_style_offsets = list(old_style_offsets)
+        self._old_style_offsets = list(old_style_offsets)
         self.timestamp = timestamp
         self.offset = offset
         self.leader_epoch = leader_epoch
         self._unknown_tags = None
+
+    @property
+    def old_style_offsets(self) -> list[int]:
+        """Made at its defaults when it is first asked for: few messages carry it."""
+        if self._old_style_offsets is DEFAULT:
+            self._old_style_offsets = []
+        return self._old_style_offsets
+
+    @old_style_offsets.setter
+    def old_style_offsets(self, value: list[int]) -> None:
+        self._old_style_offsets = value
 
 
 class ListOffsetsTopicResponse(Struct):
@@ -213,7 +224,7 @@ def _read_list_offsets_partition_response(
         if count >= 5 and data[pos + 26 : stop : 27] == bytes(count):  # no tagged fields
             for fields in _INT32_INT16_INT64X2_INT32_SKIP.iter_unpack(data[pos:stop]):
                 entry = new(ListOffsetsPartitionResponse)
-                entry.old_style_offsets = []
+                entry._old_style_offsets = DEFAULT
                 (
                     entry.partition_index,
                     entry.error_code,
@@ -227,7 +238,7 @@ def _read_list_offsets_partition_response(
         else:
             for _ in range(count):
                 entry = new(ListOffsetsPartitionResponse)
-                entry.old_style_offsets = []
+                entry._old_style_offsets = DEFAULT
                 (
                     entry.partition_index,
                     entry.error_code,
@@ -245,7 +256,7 @@ def _read_list_offsets_partition_response(
     elif version >= 4:
         for _ in range(count):
             entry = new(ListOffsetsPartitionResponse)
-            entry.old_style_offsets = []
+            entry._old_style_offsets = DEFAULT
             (
                 entry.partition_index,
                 entry.error_code,
@@ -259,7 +270,7 @@ def _read_list_offsets_partition_response(
     elif version >= 1:
         for _ in range(count):
             entry = new(ListOffsetsPartitionResponse)
-            entry.old_style_offsets = []
+            entry._old_style_offsets = DEFAULT
             entry.leader_epoch = -1
             (
                 entry.partition_index,
@@ -301,7 +312,10 @@ def _write_list_offsets_partition_response(
 ) -> None:
     if version >= 6:
         for entry in elements(entries):
-            if len(elements(entry.old_style_offsets)) > 0:
+            if (
+                entry._old_style_offsets is not DEFAULT
+                and len(elements(entry._old_style_offsets)) > 0
+            ):
                 raise WireFault
             append(
                 _INT32_INT16_INT64X2_INT32.pack(
@@ -318,7 +332,10 @@ def _write_list_offsets_partition_response(
                 append(b"\0")
     elif version >= 4:
         for entry in elements(entries):
-            if len(elements(entry.old_style_offsets)) > 0:
+            if (
+                entry._old_style_offsets is not DEFAULT
+                and len(elements(entry._old_style_offsets)) > 0
+            ):
                 raise WireFault
             append(
                 _INT32_INT16_INT64X2_INT32.pack(
@@ -333,7 +350,10 @@ def _write_list_offsets_partition_response(
                 raise WireFault
     elif version >= 1:
         for entry in elements(entries):
-            if len(elements(entry.old_style_offsets)) > 0:
+            if (
+                entry._old_style_offsets is not DEFAULT
+                and len(elements(entry._old_style_offsets)) > 0
+            ):
                 raise WireFault
             if index(entry.leader_epoch) != -1:
                 raise WireFault

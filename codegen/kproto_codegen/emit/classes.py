@@ -64,7 +64,7 @@ def _init(plan: StructPlan) -> list[str]:
 
 def _assignment(field: FieldPlan) -> list[str]:
     name, place = field.attribute, f"self.{field.slot}"
-    if field.lazy:
+    if field.lazy and field.spec.is_struct:
         return [f"{place}: {field.element} = DEFAULT if {name} is None else {name}"]
     if field.null_is_not_default:
         return [f"{place} = {field.element}() if {name} is DEFAULT else {name}"]
@@ -83,18 +83,18 @@ def _assignment(field: FieldPlan) -> list[str]:
 
 
 def _lazy(field: FieldPlan) -> list[str]:
-    """The property in front of the slot of a struct that is made when it is first asked for."""
+    """The property in front of the slot of what is made when it is first asked for."""
     name, place = field.attribute, f"self.{field.slot}"
     return [
         "@property",
-        f"def {name}(self) -> {field.element}:",
+        f"def {name}(self) -> {field.annotation}:",
         '    """Made at its defaults when it is first asked for: few messages carry it."""',
         f"    if {place} is DEFAULT:",
-        f"        {place} = {field.element}()",
+        f"        {place} = {field.fresh_default()}",
         f"    return {place}",
         "",
         f"@{name}.setter",
-        f"def {name}(self, value: {field.element}) -> None:",
+        f"def {name}(self, value: {field.annotation}) -> None:",
         f"    {place} = value",
     ]
 

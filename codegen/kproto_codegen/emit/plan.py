@@ -111,6 +111,8 @@ class FieldPlan:
     spec: FieldSpec
     attribute: str
     collection: bool
+    #: Whether it is in no layout that is sent today, of a message on the data path.
+    gone: bool = False
 
     @property
     def kind(self) -> Kind:
@@ -152,15 +154,16 @@ class FieldPlan:
 
     @property
     def lazy(self) -> bool:
-        """True for a struct that is tagged wherever it exists: it is mostly absent.
+        """True for a struct that is tagged wherever it exists, or an array that is gone.
 
-        Its slot holds DEFAULT until somebody asks for it, which spares reading and writing three
-        objects for each partition of a fetch. Where its property or its slot would get into the
-        way of the class, it is there from the start.
+        It is mostly absent. Its slot holds DEFAULT until somebody asks for it, which spares reading
+        and writing three objects for each partition of a fetch. Where its property or its slot
+        would get into the way of the class, it is there from the start.
         """
         spec = self.spec
         tagged = bool(spec.tagged_versions) and spec.tagged_versions.covers(spec.versions)
-        return spec.is_struct and not self.nullable and tagged and self.attribute not in NEVER_LAZY
+        absent = (spec.is_struct and tagged) or (spec.is_array and self.gone)
+        return absent and not self.nullable and self.attribute not in NEVER_LAZY
 
     @property
     def slot(self) -> str:
@@ -257,10 +260,12 @@ class FieldPlan:
             return frozenset()
         return frozenset({"ZERO_UUID" if self.spec.default_value() == bytes(16) else "Uuid"})
 
+    def first_value(self) -> str:
+        """Source of what the slot holds where the layout does not have the field."""
+        return "DEFAULT" if self.lazy else self.fresh_default()
+
     def fresh_default(self) -> str:
         """Source that makes the default of the attribute, never a shared list or struct."""
-        if self.lazy:
-            return "DEFAULT"
         value = self.spec.default_value()
         if value is None:
             return "None"
@@ -404,6 +409,9 @@ def _plan(
             field,
             attribute_name(field.name, of_message=is_message),
             field.is_struct_array and field.element_type in keyed,
+            style is Style.STRAIGHT
+            and bool(message.flexible_versions)
+            and field.versions.highest < message.flexible_versions.lowest,
         )
         for field in struct.fields
     )

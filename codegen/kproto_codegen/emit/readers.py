@@ -73,7 +73,7 @@ class Reader(Block):
 
     def absent(self, field: FieldPlan, place: str) -> None:
         self.imports.default(field)
-        self.code.append(f"{place} = {field.fresh_default()}")
+        self.code.append(f"{place} = {field.first_value()}")
 
     def tagged(self, field: FieldPlan, place: str) -> None:
         self.absent(field, place)  # until its tag is read

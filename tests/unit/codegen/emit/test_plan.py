@@ -129,3 +129,21 @@ def test_structs_are_of_one_size_where_all_fields_are(
     assert [run.even(forms) for _, forms in run.segments] == [False, even]
     assert inner.of_array
     assert not own.of_array
+
+
+@pytest.mark.parametrize(
+    ("node", "style", "lazy"),
+    [
+        (field("F", "[]int32", "0"), Style.STRAIGHT, True),
+        (field("F", "[]int32", "0-1"), Style.STRAIGHT, False),
+        (field("F", "[]int32", "0"), Style.BRANCHING, False),
+        (field("F", "[]int32", "0", nullableVersions="0"), Style.STRAIGHT, False),
+        (field("Range", "[]int32", "0"), Style.STRAIGHT, False),
+        (field("F", "int32", "0"), Style.STRAIGHT, False),
+    ],
+)
+def test_arrays_that_flexible_versions_do_not_have_are_lazy_on_the_data_path(
+    node: dict[str, Any], style: Style, lazy: bool
+) -> None:
+    plan, _ = planned(node, style)
+    assert plan.lazy == lazy

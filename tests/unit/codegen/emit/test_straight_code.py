@@ -141,6 +141,32 @@ def test_structs_of_one_size_that_are_cut_off_are_refused_where_the_bytes_end(
         assert end - 9 < offset <= end
 
 
+def test_an_array_that_only_old_versions_have_is_made_when_asked_for() -> None:
+    first, second = ListOffsetsResponse.decode(listed(2).encode(6), 6).topics[0].partitions
+    assert first.old_style_offsets == []
+    assert first.old_style_offsets is first.old_style_offsets
+    for other in (second.copy(), copy.copy(second), pickle.loads(pickle.dumps(second))):
+        assert other == second
+    first.old_style_offsets.append(3)
+    assert second.old_style_offsets == []
+    message = ListOffsetsResponse(topics=[ListOffsetsTopicResponse(partitions=[first])])
+    with pytest.raises(EncodeError, match="old_style_offsets"):
+        message.encode(6)
+    first.old_style_offsets = None  # type: ignore[assignment]
+    with pytest.raises(EncodeError, match="old_style_offsets"):
+        message.encode(6)
+
+
+def test_what_a_new_version_left_out_is_written_to_an_old_one() -> None:
+    empty = ListOffsetsPartitionResponse(partition_index=3)
+    message = ListOffsetsResponse(topics=[ListOffsetsTopicResponse(partitions=[empty])])
+    read = ListOffsetsResponse.decode(message.encode(6), 6)
+    assert read.encode(0) == message.encode(0)
+    read.topics[0].partitions[0].old_style_offsets = [4, 5]
+    again = ListOffsetsResponse.decode(read.encode(0), 0)
+    assert again.topics[0].partitions[0].old_style_offsets == [4, 5]
+
+
 def test_a_struct_that_no_array_holds_is_read_by_itself() -> None:
     partition = PartitionData()
     partition.current_leader = LeaderIdAndEpoch(leader_id=1, leader_epoch=2)
