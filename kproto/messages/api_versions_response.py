@@ -311,7 +311,7 @@ def _read_api_version(
     new = ApiVersion.__new__
     if version >= 3:
         stop = pos + 7 * count
-        if count >= 5 and data[pos + 6 : stop : 7] == bytes(count):  # no tagged fields
+        if count >= 5 and data[pos + 6 : stop : 7] == b"\0" * count:  # no tagged fields
             for fields in _INT16X3_SKIP.iter_unpack(data[pos:stop]):
                 entry = new(ApiVersion)
                 entry.api_key, entry.min_version, entry.max_version = fields

@@ -678,7 +678,7 @@ def _read_fetch_partition(
     new = FetchPartition.__new__
     if version >= 12:
         stop = pos + 33 * count
-        if count >= 5 and data[pos + 32 : stop : 33] == bytes(count):  # no tagged fields
+        if count >= 5 and data[pos + 32 : stop : 33] == b"\0" * count:  # no tagged fields
             for fields in _INT32X2_INT64_INT32_INT64_INT32_SKIP.iter_unpack(data[pos:stop]):
                 entry = new(FetchPartition)
                 entry.replica_directory_id = ZERO_UUID

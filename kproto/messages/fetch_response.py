@@ -21,7 +21,6 @@ from ..wire.reading import (
     read_compact_nullable_bytes,
     read_compact_nullable_string,
     read_compact_string,
-    read_nullable_array_length,
     read_tags,
     read_unknown_tags,
 )
@@ -62,9 +61,12 @@ _INT32_INT16_INT32X2 = struct.Struct(">ihii")
 _INT32_INT16_INT32_UINT8 = struct.Struct(">ihiB")
 _INT32_INT16_INT64 = struct.Struct(">ihq")
 _INT32_INT16_INT64X2_INT32 = struct.Struct(">ihqqi")
+_INT32_INT16_INT64X2_INT32X2 = struct.Struct(">ihqqii")
 _INT32_INT16_INT64X3 = struct.Struct(">ihqqq")
 _INT32_INT16_INT64X3_INT32 = struct.Struct(">ihqqqi")
-_INT32_INT16_INT64X3_UINT8 = struct.Struct(">ihqqqB")
+_INT32_INT16_INT64X3_INT32X2 = struct.Struct(">ihqqqii")
+_INT32_INT16_INT64X3_INT32X3 = struct.Struct(">ihqqqiii")
+_INT32_INT16_INT64X3_UINT8_INT32_UINT8X2 = struct.Struct(">ihqqqBiBB")
 _INT32_INT16_INT64_INT32 = struct.Struct(">ihqi")
 _INT32_INT64 = struct.Struct(">iq")
 _INT32_INT64_UINT8 = struct.Struct(">iqB")
@@ -573,7 +575,7 @@ def _read_aborted_transaction(
     new = AbortedTransaction.__new__
     if version >= 12:
         stop = pos + 17 * count
-        if count >= 5 and data[pos + 16 : stop : 17] == bytes(count):  # no tagged fields
+        if count >= 5 and data[pos + 16 : stop : 17] == b"\0" * count:  # no tagged fields
             for fields in _INT64X2_SKIP.iter_unpack(data[pos:stop]):
                 entry = new(AbortedTransaction)
                 entry.producer_id, entry.first_offset = fields
@@ -634,21 +636,26 @@ def _read_partition_data(
                 entry.high_watermark,
                 entry.last_stable_offset,
                 entry.log_start_offset,
-                length,
-            ) = _INT32_INT16_INT64X3_UINT8.unpack_from(data, pos)
-            pos += 31
-            if length < 128:
-                length -= 1
-            else:
-                length, pos = read_compact_nullable_array_length(data, pos - 1)
-            if length < 0:
+                held,
+                entry.preferred_read_replica,
+                size,
+                more,
+            ) = _INT32_INT16_INT64X3_UINT8_INT32_UINT8X2.unpack_from(data, pos)
+            pos += 37
+            if held == 0:
                 entry.aborted_transactions = None
+            elif held == 1:
+                entry.aborted_transactions = []
             else:
-                entry.aborted_transactions, pos = _read_aborted_transaction(
-                    data, pos, length, version
-                )
-            entry.preferred_read_replica, size, more = _INT32_UINT8X2.unpack_from(data, pos)
-            pos += 6
+                length, pos = read_compact_nullable_array_length(data, pos - 7)
+                if length < 0:
+                    entry.aborted_transactions = None
+                else:
+                    entry.aborted_transactions, pos = _read_aborted_transaction(
+                        data, pos, length, version
+                    )
+                entry.preferred_read_replica, size, more = _INT32_UINT8X2.unpack_from(data, pos)
+                pos += 6
             if size > 127 and 0 < more < 128:
                 end = pos + size + (more << 7) - 129
                 entry.records = data[pos:end]
@@ -674,19 +681,22 @@ def _read_partition_data(
                 entry.high_watermark,
                 entry.last_stable_offset,
                 entry.log_start_offset,
-                length,
-            ) = _INT32_INT16_INT64X3_INT32.unpack_from(data, pos)
-            pos += 34
-            if not -1 <= length < 128:
-                length, pos = read_nullable_array_length(data, pos - 4)
-            if length < 0:
+                held,
+                entry.preferred_read_replica,
+                size,
+            ) = _INT32_INT16_INT64X3_INT32X3.unpack_from(data, pos)
+            pos += 42
+            if held == -1:
                 entry.aborted_transactions = None
+            elif held == 0:
+                entry.aborted_transactions = []
             else:
+                length, pos = read_array_length(data, pos - 12)
                 entry.aborted_transactions, pos = _read_aborted_transaction(
                     data, pos, length, version
                 )
-            entry.preferred_read_replica, size = _INT32X2.unpack_from(data, pos)
-            pos += 8
+                entry.preferred_read_replica, size = _INT32X2.unpack_from(data, pos)
+                pos += 8
             if size >= 0:
                 end = pos + size
                 entry.records = data[pos:end]
@@ -703,26 +713,28 @@ def _read_partition_data(
             entry._diverging_epoch = DEFAULT
             entry._current_leader = DEFAULT
             entry._snapshot_id = DEFAULT
+            entry.preferred_read_replica = -1
             (
                 entry.partition_index,
                 entry.error_code,
                 entry.high_watermark,
                 entry.last_stable_offset,
                 entry.log_start_offset,
-                length,
-            ) = _INT32_INT16_INT64X3_INT32.unpack_from(data, pos)
-            pos += 34
-            if not -1 <= length < 128:
-                length, pos = read_nullable_array_length(data, pos - 4)
-            if length < 0:
+                held,
+                size,
+            ) = _INT32_INT16_INT64X3_INT32X2.unpack_from(data, pos)
+            pos += 38
+            if held == -1:
                 entry.aborted_transactions = None
+            elif held == 0:
+                entry.aborted_transactions = []
             else:
+                length, pos = read_array_length(data, pos - 8)
                 entry.aborted_transactions, pos = _read_aborted_transaction(
                     data, pos, length, version
                 )
-            entry.preferred_read_replica = -1
-            (size,) = _INT32.unpack_from(data, pos)
-            pos += 4
+                (size,) = _INT32.unpack_from(data, pos)
+                pos += 4
             if size >= 0:
                 end = pos + size
                 entry.records = data[pos:end]
@@ -740,25 +752,27 @@ def _read_partition_data(
             entry._diverging_epoch = DEFAULT
             entry._current_leader = DEFAULT
             entry._snapshot_id = DEFAULT
+            entry.preferred_read_replica = -1
             (
                 entry.partition_index,
                 entry.error_code,
                 entry.high_watermark,
                 entry.last_stable_offset,
-                length,
-            ) = _INT32_INT16_INT64X2_INT32.unpack_from(data, pos)
-            pos += 26
-            if not -1 <= length < 128:
-                length, pos = read_nullable_array_length(data, pos - 4)
-            if length < 0:
+                held,
+                size,
+            ) = _INT32_INT16_INT64X2_INT32X2.unpack_from(data, pos)
+            pos += 30
+            if held == -1:
                 entry.aborted_transactions = None
+            elif held == 0:
+                entry.aborted_transactions = []
             else:
+                length, pos = read_array_length(data, pos - 8)
                 entry.aborted_transactions, pos = _read_aborted_transaction(
                     data, pos, length, version
                 )
-            entry.preferred_read_replica = -1
-            (size,) = _INT32.unpack_from(data, pos)
-            pos += 4
+                (size,) = _INT32.unpack_from(data, pos)
+                pos += 4
             if size >= 0:
                 end = pos + size
                 entry.records = data[pos:end]

@@ -237,7 +237,7 @@ def _read_list_offsets_partition(
     new = ListOffsetsPartition.__new__
     if version >= 6:
         stop = pos + 17 * count
-        if count >= 5 and data[pos + 16 : stop : 17] == bytes(count):  # no tagged fields
+        if count >= 5 and data[pos + 16 : stop : 17] == b"\0" * count:  # no tagged fields
             for fields in _INT32X2_INT64_SKIP.iter_unpack(data[pos:stop]):
                 entry = new(ListOffsetsPartition)
                 entry.max_num_offsets = 1

@@ -221,7 +221,7 @@ def _read_list_offsets_partition_response(
     new = ListOffsetsPartitionResponse.__new__
     if version >= 6:
         stop = pos + 27 * count
-        if count >= 5 and data[pos + 26 : stop : 27] == bytes(count):  # no tagged fields
+        if count >= 5 and data[pos + 26 : stop : 27] == b"\0" * count:  # no tagged fields
             for fields in _INT32_INT16_INT64X2_INT32_SKIP.iter_unpack(data[pos:stop]):
                 entry = new(ListOffsetsPartitionResponse)
                 entry._old_style_offsets = DEFAULT

@@ -184,7 +184,7 @@ def _read_offset_commit_response_partition(
     new = OffsetCommitResponsePartition.__new__
     if version >= 8:
         stop = pos + 7 * count
-        if count >= 5 and data[pos + 6 : stop : 7] == bytes(count):  # no tagged fields
+        if count >= 5 and data[pos + 6 : stop : 7] == b"\0" * count:  # no tagged fields
             for fields in _INT32_INT16_SKIP.iter_unpack(data[pos:stop]):
                 entry = new(OffsetCommitResponsePartition)
                 entry.partition_index, entry.error_code = fields

@@ -141,6 +141,11 @@ class FieldPlan:
         return self.spec.type == "records"
 
     @property
+    def mostly_empty(self) -> bool:
+        """Whether it is mostly null or empty: so are arrays of structs that may be null."""
+        return self.spec.is_struct_array and bool(self.spec.nullable_versions)
+
+    @property
     def nullable(self) -> bool:
         """True when the attribute may be None in some version."""
         return self.spec.default_value() is None or (

@@ -1,14 +1,15 @@
 """How each value is read, in both styles: by calls, and in place.
 
 What makes reading in place fast: neighbouring numbers are read by one Struct, together with the
-length or the count that follows them; short strings, bytes and arrays are read where they stand;
-and whatever is long, null where that is rare, or wrong is left to the functions of
+length or the count that follows them, and on over an array that is mostly empty; so are all
+structs of an array, where they are of one size; short strings, bytes and arrays are read where they
+stand; and whatever is long, null where that is rare, or wrong is left to the functions of
 `kproto.wire.reading`, which the code calls for the same position again.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from kproto.schema.layout import FieldForm
 
@@ -130,15 +131,57 @@ class _BranchingReader(Reader):
                 super().flush()
 
 
+class _Passed(NamedTuple):
+    """An array that is passed over until the numbers behind it are read."""
+
+    #: Where its count stands among the numbers that wait.
+    at: int
+    array: tuple[FieldPlan, FieldForm, str]
+
+
 class _StraightReader(Reader):
     """Reads in place what is short."""
 
     _behind: tuple[Statement, ...] = ()  # what is made of numbers, once they are read
+    _passed: _Passed | None = None
 
     def flush(self) -> None:
-        super().flush()
+        passed, self._passed = self._passed, None
+        if passed is None:
+            super().flush()
+        elif passed.at + 1 == len(self.numbers):  # no numbers behind it
+            self.numbers.pop()
+            self._others_array(*passed.array)
+        else:
+            self._flush_over(passed)
         self.code += self._behind
         self._behind = ()
+
+    def _flush_over(self, passed: _Passed) -> None:
+        """Read numbers as if the array between them was empty, or null; mostly it is.
+
+        If it is not, those behind it are read again: there are bytes enough either way.
+        """
+        field, form, place = passed.array
+        behind = self.numbers[passed.at + 1 :]
+        _, size = self.imports.shape([kind for kind, _ in behind])
+        super().flush()
+        before = len(self.code)
+        if form.compact:  # in which null may be told in two bytes, too
+            some, start = form, f"pos - {size + 1}"
+        else:
+            some, start = form._replace(nullable=False), f"pos - {size + 4}"
+        self.code.append(f"length, pos = {self.function('array_length', some)}(data, {start})")
+        self.code += self.elements(field, some, place)
+        self.numbers = behind
+        super().flush()
+        slow, self.code = self.code[before:], self.code[:before]
+        null, none = ("0", "1") if form.compact else ("-1", "0")
+        made = f"{field.element}Collection()" if field.collection else "[]"
+        branches = [(f"held == {none}", [f"{place} = {made}"])]
+        if form.nullable:
+            branches.insert(0, (f"held == {null}", [f"{place} = None"]))
+        self.code.append(choose(branches, slow))
 
     def uuid(self, field: FieldPlan, place: str) -> None:
         self.imports.wire("uuid", "Uuid")
@@ -155,10 +198,18 @@ class _StraightReader(Reader):
             self._sized("bytes", "int32", "data[pos:end]", form, place)
 
     def array(self, field: FieldPlan, form: FieldForm, place: str) -> None:
-        """The count is checked against the bytes left only where it is not small."""
         if field.element_kind in (Kind.NUMBER, Kind.BOOL):
             self._numbers_array(field, form, place)
-            return
+        elif field.mostly_empty:
+            if self._passed:
+                self.flush()
+            self._passed = _Passed(len(self.numbers), (field, form, place))
+            self.numbers.append(("uint8" if form.compact else "int32", "held"))
+        else:
+            self._others_array(field, form, place)
+
+    def _others_array(self, field: FieldPlan, form: FieldForm, place: str) -> None:
+        """The count is checked against the bytes left only where it is not small."""
         function = self.function("array_length", form)
         if form.compact:
             self._take_byte("length")
@@ -284,7 +335,8 @@ def even_elements(
         "pos = stop",
     ]
     tags = f"data[pos + {reader.size - 1} : stop : {reader.size}]"
-    tests = (f"count >= {_SEVERAL}", f"{tags} == bytes(count)")
+    none = r'b"\0" * count'
+    tests = (f"count >= {_SEVERAL}", f"{tags} == {none}")
     return [
         f"stop = pos + {reader.size} * count",
         when(Condition(tests, comment="no tagged fields"), together, each),

@@ -9,6 +9,7 @@ import struct
 import pytest
 
 from kproto.messages.fetch_response import (
+    AbortedTransaction,
     FetchableTopicResponse,
     FetchResponse,
     LeaderIdAndEpoch,
@@ -102,6 +103,38 @@ def test_every_end_before_the_last_byte_is_refused(version: int) -> None:
     for end in range(len(data)):
         with pytest.raises(DecodeError):
             MetadataResponse.decode(data[:end], version)
+
+
+@pytest.mark.parametrize("count", [None, 0, 1, 2, 5, 126, 127, 128, 300])
+@pytest.mark.parametrize("records", [None, b"", b"r" * 500])
+@pytest.mark.parametrize("version", [4, 5, 11, 12])
+def test_aborted_transactions_of_any_count(
+    version: int, records: bytes | None, count: int | None
+) -> None:
+    aborted = None if count is None else [AbortedTransaction(producer_id=i) for i in range(count)]
+    message = fetched(PartitionData(aborted_transactions=aborted, records=records))
+    data = message.encode(version)
+    assert FetchResponse.decode(data, version) == message
+    for end in {*range(min(len(data), 60)), *range(len(data) - 20, len(data))}:
+        with pytest.raises(DecodeError):
+            FetchResponse.decode(data[:end], version)
+
+
+def test_null_for_aborted_transactions_may_take_more_bytes_than_it_needs() -> None:
+    message = fetched(PartitionData(aborted_transactions=None, preferred_read_replica=7))
+    data = message.encode(12)
+    at = data.index(b"\0\0\0\0\7")
+    assert FetchResponse.decode(data[:at] + b"\x80" + data[at:], 12) == message
+
+
+@pytest.mark.parametrize(("version", "count"), [(4, -2), (11, -2), (11, 2**31 - 1)])
+def test_wrong_counts_of_aborted_transactions_are_refused(version: int, count: int) -> None:
+    data = fetched(PartitionData(aborted_transactions=None)).encode(version)
+    null = b"\xff" * 4 + b"\xff" * (4 if version == 11 else 0) + b"\xff" * 4
+    assert data.endswith(null)
+    broken = data[: -len(null)] + struct.pack(">i", count) + null[4:]
+    with pytest.raises(DecodeError, match="aborted_transactions"):
+        FetchResponse.decode(broken, version)
 
 
 def listed(count: int, tagged: int | None = None) -> ListOffsetsResponse:
