@@ -3,9 +3,9 @@
     python -m tools.bench.cloudevents [--json FILE] [--rounds N]
 
 Runs itself in the peers' environment, where the SDK is installed, with our package on the path.
-Both sides read and write the same record, by turns, and the fastest round of each counts, so that
-a busy machine slows both alike. The output is one line a case: microseconds of each side, their
-ratio, and the ratio we want.
+Both sides read and write the same 400 records, all different, by turns, either side first in every
+second round. The output is one line a case: the median of the microseconds of each side for one
+record, the median of the ratios of neighbouring rounds, and the ratio we want.
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ import subprocess
 import sys
 import time
 import timeit
+from collections import deque
 from importlib import import_module
+from itertools import starmap
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from statistics import median
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,24 +31,54 @@ ROOT = Path(__file__).resolve().parents[2]
 #: Set for the run inside the peers' environment.
 INNER = "KPROTO_BENCH_CLOUDEVENTS"
 
-HEADERS: tuple[tuple[str, bytes | None], ...] = (
-    ("ce_specversion", b"1.0"),
-    ("ce_id", b"2013-01-01T05:00:00Z-UA-1545"),
-    ("ce_source", b"https://example.com/airports/EWR"),
-    ("ce_type", b"com.example.flight.departed"),
-    ("ce_time", b"2013-01-01T05:15:00Z"),
-    ("ce_partitionkey", b"UA"),
-    ("content-type", b"application/json"),
-)
-VALUE = b'{"carrier":"UA","flight":1545,"origin":"EWR","dest":"IAH","dep_delay":2.0,"air_time":227}'
+#: How many records there are. As in a topic, their times, ids, keys and data differ, and few
+#: sources and types repeat.
+COUNT = 400
+AIRPORTS = ("EWR", "JFK", "LGA", "IAH", "MIA", "ATL", "ORD", "FLL", "IAD", "MCO")
+TYPES = ("departed", "landed", "delayed", "cancelled")
+
+Headers = tuple[tuple[str, bytes], ...]
+
+
+def headers_of(index: int) -> Headers:
+    """The headers of one record."""
+    time_of_day = f"2013-01-{1 + index % 28:02}T05:{index // 60:02}:{index % 60:02}Z"
+    return (
+        ("ce_specversion", b"1.0"),
+        ("ce_id", f"{time_of_day}-UA-{1545 + index}".encode()),
+        ("ce_source", f"https://example.com/airports/{AIRPORTS[index % 10]}".encode()),
+        ("ce_type", f"com.example.flight.{TYPES[index % 4]}".encode()),
+        ("ce_time", time_of_day.encode()),
+        ("ce_partitionkey", f"UA{index}".encode()),
+        ("content-type", b"application/json"),
+    )
+
+
+def value_of(index: int) -> bytes:
+    """The data of one record."""
+    return (
+        f'{{"carrier":"UA","flight":{1545 + index},"origin":"{AIRPORTS[index % 10]}",'
+        f'"dest":"{AIRPORTS[index // 10 % 10]}","dep_delay":{index}.5,"air_time":{100 + index}}}'
+    ).encode()
+
+
+class Side(NamedTuple):
+    """What one side does, and what it does it with, one after the other."""
+
+    call: Callable[..., object]
+    inputs: list[tuple[Any, ...]]
+
+    def run(self) -> None:
+        """Do it once with each."""
+        deque(starmap(self.call, self.inputs), maxlen=0)
 
 
 class Case(NamedTuple):
     """One comparison: what both do, and the ratio that we want at least."""
 
     name: str
-    ours: Callable[[], object]
-    theirs: Callable[[], object]
+    ours: Side
+    theirs: Side
     wanted: float
 
 
@@ -57,11 +90,9 @@ def cases() -> list[Case]:
     sdk = import_module("cloudevents.core.bindings.kafka")
     sdk_event = import_module("cloudevents.core.v1.event").CloudEvent
     sdk_format = import_module("cloudevents.core.formats.json").JSONFormat()
-    sdk_headers = {name: raw for name, raw in HEADERS if raw is not None}
-    sdk_message = sdk.KafkaMessage(sdk_headers, None, VALUE)
 
-    def sdk_read() -> object:
-        event = sdk.from_kafka(sdk_message, sdk_format)
+    def sdk_read(message: Any) -> object:
+        event = sdk.from_kafka(message, sdk_format)
         return (
             event.get_specversion(),
             event.get_id(),
@@ -72,8 +103,13 @@ def cases() -> list[Case]:
             event.get_extension("partitionkey"),
         )
 
-    def our_read() -> object:
-        event = ours.from_kafka(None, VALUE, HEADERS)
+    def read(value: bytes, headers: Headers) -> ours.CloudEvent:
+        event = ours.from_kafka(None, value, headers)
+        assert isinstance(event, ours.CloudEvent)
+        return event
+
+    def our_read(value: bytes, headers: Headers) -> object:
+        event = ours.from_kafka(None, value, headers)
         assert isinstance(event, ours.CloudEvent)
         return (
             event.specversion,
@@ -85,8 +121,8 @@ def cases() -> list[Case]:
             event["partitionkey"],
         )
 
-    def our_read_with_json() -> object:
-        event = ours.from_kafka(None, VALUE, HEADERS)
+    def our_read_with_json(value: bytes, headers: Headers) -> object:
+        event = ours.from_kafka(None, value, headers)
         assert isinstance(event, ours.CloudEvent)
         return (
             event.specversion,
@@ -99,97 +135,146 @@ def cases() -> list[Case]:
             event.json(),
         )
 
-    def our_lazy() -> object:
-        event = ours.lazy_from_kafka(None, VALUE, HEADERS)
+    def our_lazy(value: bytes, headers: Headers) -> object:
+        event = ours.lazy_from_kafka(None, value, headers)
         assert isinstance(event, ours.LazyEvent)
         return event.type, event.id
 
-    read_by_sdk = sdk.from_kafka(sdk_message, sdk_format)
-    sdk_structured = sdk.to_structured(read_by_sdk, sdk_format)
-    document = sdk_structured.value
-    structured_headers = tuple(sdk_structured.headers.items())
-    sdk_structured_message = sdk.KafkaMessage(sdk_structured.headers, None, document)
-
-    def our_structured() -> object:
-        event = ours.from_kafka(None, document, structured_headers)
+    def our_structured(document: bytes, headers: Headers) -> object:
+        event = ours.from_kafka(None, document, headers)
         assert isinstance(event, ours.CloudEvent)
         return event.id, event.type
 
-    def our_structured_with_data() -> object:
-        event = ours.from_kafka(None, document, structured_headers)
+    def our_structured_with_data(document: bytes, headers: Headers) -> object:
+        event = ours.from_kafka(None, document, headers)
         assert isinstance(event, ours.CloudEvent)
         return event.id, event.type, event.data
 
-    def sdk_structured_read() -> object:
-        event = sdk.from_kafka(sdk_structured_message, sdk_format)
+    def sdk_structured_read(message: Any) -> object:
+        event = sdk.from_kafka(message, sdk_format)
         return event.get_id(), event.get_type(), event.get_data()
 
-    read_by_us = ours.from_kafka(None, VALUE, HEADERS)
-    assert isinstance(read_by_us, ours.CloudEvent)
-    attributes = dict(read_by_us.attributes)
-    fresh = ours.CloudEvent(attributes, data=VALUE)
-    fresh_json = ours.CloudEvent(attributes, data=json.loads(VALUE))
-    sdk_attributes = read_by_sdk.get_attributes()
-    sdk_data = json.loads(VALUE)
-    sdk_bytes = sdk_event(dict(sdk_attributes), VALUE)
+    records = [(value_of(index), headers_of(index)) for index in range(COUNT)]
+    messages = [sdk.KafkaMessage(dict(headers), None, value) for value, headers in records]
+    read_by_sdk = [sdk.from_kafka(message, sdk_format) for message in messages]
+    in_json = [sdk.to_structured(event, sdk_format) for event in read_by_sdk]
+    documents = [(each.value, tuple(each.headers.items())) for each in in_json]
+    sdk_documents = [sdk.KafkaMessage(each.headers, None, each.value) for each in in_json]
 
+    attributes = [dict(read(*record).attributes) for record in records]
+    sdk_attributes = [event.get_attributes() for event in read_by_sdk]
+    values = [value for value, _ in records]
+    parsed = [json.loads(value) for value in values]
+
+    binary = Side(our_read, records)
+    structured = Side(our_structured, documents)
+    sdk_binary = Side(sdk_read, _each(messages))
+    sdk_structured = Side(sdk_structured_read, _each(sdk_documents))
     return [
-        Case("binary: decode, check, read every attribute", our_read, sdk_read, 3.0),
-        Case("binary: the same and parse the JSON data", our_read_with_json, sdk_read, 1.0),
-        Case("binary: lazy decode, read type and id", our_lazy, sdk_read, 8.0),
-        Case("structured: decode, read id and type", our_structured, sdk_structured_read, 1.5),
-        Case("structured: the same and data", our_structured_with_data, sdk_structured_read, 1.0),
+        Case("binary: decode, check, read every attribute", binary, sdk_binary, 4.5),
+        Case(
+            "binary: the same and parse the JSON data",
+            Side(our_read_with_json, records),
+            sdk_binary,
+            1.0,
+        ),
+        Case("binary: lazy decode, read type and id", Side(our_lazy, records), sdk_binary, 8.0),
+        Case("structured: decode, read id and type", structured, sdk_structured, 1.8),
+        Case(
+            "structured: the same and data",
+            Side(our_structured_with_data, documents),
+            sdk_structured,
+            1.45,
+        ),
         Case(
             "binary: encode, data bytes",
-            lambda: ours.to_kafka(fresh, "binary", key=b"UA"),
-            lambda: sdk.to_binary(sdk_bytes, sdk_format),
+            Side(
+                lambda event: ours.to_kafka(event, "binary", key=b"UA"),
+                [
+                    (ours.CloudEvent(each, data=value),)
+                    for each, value in zip(attributes, values, strict=True)
+                ],
+            ),
+            Side(
+                lambda event: sdk.to_binary(event, sdk_format),
+                [
+                    (sdk_event(dict(each), value),)
+                    for each, value in zip(sdk_attributes, values, strict=True)
+                ],
+            ),
             3.0,
         ),
         Case(
             "structured: encode, JSON data",
-            lambda: ours.to_kafka(fresh_json, "structured", key=b"UA"),
-            lambda: sdk.to_structured(read_by_sdk, sdk_format),
+            Side(
+                lambda event: ours.to_kafka(event, "structured", key=b"UA"),
+                [
+                    (ours.CloudEvent(each, data=value),)
+                    for each, value in zip(attributes, parsed, strict=True)
+                ],
+            ),
+            Side(lambda event: sdk.to_structured(event, sdk_format), _each(read_by_sdk)),
             3.0,
         ),
         Case(
             "create an event from attributes and bytes",
-            lambda: ours.CloudEvent(attributes, data=VALUE),
-            lambda: sdk_event(dict(sdk_attributes), VALUE),
-            1.0,
+            Side(
+                lambda each, value: ours.CloudEvent(each, data=value),
+                list(zip(attributes, values, strict=True)),
+            ),
+            Side(
+                lambda each, value: sdk_event(dict(each), value),
+                list(zip(sdk_attributes, values, strict=True)),
+            ),
+            1.8,
         ),
         Case(
             "create an event with JSON data, encode it binary",
-            lambda: ours.to_kafka(ours.CloudEvent(attributes, data=sdk_data), "binary"),
-            lambda: sdk.to_binary(sdk_event(dict(sdk_attributes), sdk_data), sdk_format),
-            1.0,
+            Side(
+                lambda each, value: ours.to_kafka(ours.CloudEvent(each, data=value), "binary"),
+                list(zip(attributes, parsed, strict=True)),
+            ),
+            Side(
+                lambda each, value: sdk.to_binary(sdk_event(dict(each), value), sdk_format),
+                list(zip(sdk_attributes, parsed, strict=True)),
+            ),
+            1.7,
         ),
     ]
 
 
-def measure(case: Case, rounds: int) -> tuple[float, float]:
-    """The fastest round of each side, in microseconds a call; the sides take turns."""
-    calls = 500
-    ours, theirs = [], []
+def _each(inputs: list[Any]) -> list[tuple[Any, ...]]:
+    return [(each,) for each in inputs]
+
+
+def measure(case: Case, rounds: int) -> tuple[float, float, float]:
+    """The medians: microseconds a record of each side, and the ratio of neighbouring rounds."""
+    ours: list[float] = []
+    theirs: list[float] = []
+    sides = [(case.ours, ours), (case.theirs, theirs)]
     for _ in range(rounds):
-        ours.append(timeit.timeit(case.ours, timer=time.process_time, number=calls))
-        theirs.append(timeit.timeit(case.theirs, timer=time.process_time, number=calls))
-    return min(ours) / calls * 1e6, min(theirs) / calls * 1e6
+        for side, times in sides:
+            took = timeit.timeit(side.run, timer=time.process_time, number=1)
+            times.append(took / len(side.inputs) * 1e6)
+        sides.reverse()
+    ratio = median(their / our for our, their in zip(ours, theirs, strict=True))
+    return median(ours), median(theirs), ratio
 
 
 def main() -> int:
     """Measure every case and print a line for each."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--json", type=Path, help="write the figures to this file too")
-    parser.add_argument("--rounds", type=int, default=40, help="rounds of each side a case")
+    parser.add_argument("--rounds", type=int, default=101, help="rounds of each side a case")
     arguments = parser.parse_args()
     if INNER not in os.environ:
         return run_in_peers()
     print(f"{'case':54} {'ours µs':>8} {'SDK µs':>8} {'ratio':>6}  wanted")
     figures = {}
     for case in cases():
-        ours, theirs = measure(case, arguments.rounds)
-        figures[case.name] = {"ours_us": ours, "sdk_us": theirs, "ratio": theirs / ours}
-        print(f"{case.name:54} {ours:8.2f} {theirs:8.2f} {theirs / ours:6.2f}  {case.wanted}")
+        ours, theirs, ratio = measure(case, arguments.rounds)
+        figures[case.name] = {"ours_us": ours, "sdk_us": theirs, "ratio": ratio}
+        print(f"{case.name:54} {ours:8.2f} {theirs:8.2f} {ratio:6.2f}  {case.wanted}")
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(figures, indent=2) + "\n")
     return 0
