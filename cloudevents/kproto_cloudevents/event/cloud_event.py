@@ -36,10 +36,17 @@ from ..values.types import (
     same_moment,
 )
 from ..versions.conversion import attributes_in, entries_of
+from ..versions.plans import checked_attributes
 from ..versions.rules import SpecVersion
-from ..versions.tables import V1_0, named_version, spec_version, version_attribute
+from ..versions.tables import (
+    V1_0,
+    VERSION_ATTRIBUTES,
+    named_version,
+    spec_version,
+    version_attribute,
+)
 from . import data as event_data
-from .data import Data
+from .data import Data, from_value
 
 __all__ = ["CloudEvent", "Mode", "no_event_error"]
 
@@ -51,6 +58,10 @@ class _Keep:
 
 
 _KEEP: Final = _Keep()
+
+#: The attribute that names the version today, and the values that it may have.
+_CURRENT_ATTRIBUTE: Final = V1_0.specversion
+_CURRENT_VERSIONS: Final = VERSION_ATTRIBUTES[_CURRENT_ATTRIBUTE]
 
 
 class CloudEvent:
@@ -95,18 +106,32 @@ class CloudEvent:
         data: Any = None,
         **named: AttributeInput,
     ) -> None:
+        given: dict[str, Any]  # of our own, to be changed
         if attributes is None:
             given = named
         elif attributes.__class__ is dict:
             given = {**attributes, **named}
         else:
             given = _given({}, attributes, named)
-        version = _version_of(given)
+        label = given.get(_CURRENT_ATTRIBUTE)
+        version = _CURRENT_VERSIONS.get(label) if type(label) is str else None
+        if version is None:
+            version = _version_of(given)
+            if given.get(version.specversion) is None:
+                # It comes first where it was left out.
+                given = {version.specversion: version.label, **given}
+                given[version.specversion] = version.label
         self._version = version
-        self._attributes = _checked_attributes(given, version)
-        if version.data_encoding in self._attributes and data is not None:
-            data = _said_to_be_base64(data, version)
-        self._data = event_data.from_value(data, self.datacontenttype)
+        held = checked_attributes(given, version, _closely_checked)
+        if version.extension_map is not None:
+            held = version.with_map(held)
+        self._attributes = held
+        if data is None or type(data) is bytes:
+            self._data = data
+        elif version.data_encoding in held:
+            self._data = _said_to_be_base64(data, version)
+        else:
+            self._data = from_value(data, self.datacontenttype)
         self._document = None
         self._message = None
 
@@ -398,25 +423,8 @@ def _version_of(given: Mapping[str, AttributeInput]) -> SpecVersion:
     return named_version(attribute, canonical(given[attribute]), where=attribute)
 
 
-def _checked_attributes(
-    given: Mapping[str, AttributeInput], version: SpecVersion
-) -> dict[str, AttributeValue]:
-    """The attributes as an event holds them, the version first where it was left out."""
-    attributes: dict[str, AttributeValue] = {}
-    if given.get(version.specversion) is None:
-        attributes[version.specversion] = version.label
-    specs = version.attributes
-    for name, value in given.items():
-        spec = specs.get(name) or version.checked_spec(name, name)
-        # The usual value is found right at once; the others are looked at closely.
-        if type(value) is str and (value in spec.found_right or (value and spec.quick(value))):
-            attributes[name] = value
-        elif value is not None:
-            attributes[name] = version.checked_value(name, value)
-    for name in version.required:
-        if name not in attributes:
-            raise version.missing_error(name)
-    return version.with_map(attributes)
+def _closely_checked(name: str, value: AttributeInput, version: SpecVersion) -> AttributeValue:
+    return version.checked_value(name, value)
 
 
 def _same_attributes(one: CloudEvent, other: CloudEvent) -> bool:

@@ -16,10 +16,12 @@ from ..values import types
 from ..values.json_text import compact_json
 from ..values.types import AttributeInput, AttributeType, AttributeValue, JsonMap
 
-__all__ = ["AttributeSpec", "Fault", "SpecVersion", "of_type"]
+__all__ = ["AttributeSpec", "Check", "Fault", "SpecVersion", "of_type"]
 
 #: What is wrong with a value, and the section of the specification that says so.
 Fault = tuple[str, str]
+#: How the usual text is found right at once: `found_right` and `quick` of an `AttributeSpec`.
+Check = tuple[set[str], Callable[[str], object]]
 
 #: Names longer than this are advised against (CloudEvents 1.0 "Naming Conventions").
 ADVISED_NAME_LENGTH: Final = 20
@@ -42,7 +44,16 @@ class AttributeSpec:
     were found right are kept in `found_right`.
     """
 
-    __slots__ = ("fault", "found_right", "name", "quick", "repeats", "required", "type")
+    __slots__ = (
+        "fault",
+        "found_right",
+        "name",
+        "quick",
+        "quick_check",
+        "repeats",
+        "required",
+        "type",
+    )
 
     def __init__(
         self,
@@ -61,6 +72,7 @@ class AttributeSpec:
         self.repeats = repeats
         self.quick = quick or kind.quick
         self.found_right: set[str] = set()
+        self.quick_check: Check = (self.found_right, self.quick)
 
 
 class SpecVersion:
@@ -93,6 +105,7 @@ class SpecVersion:
         "name_pattern",
         "name_rule",
         "name_section",
+        "plans",
         "required",
         "required_section",
         "source",
@@ -132,7 +145,10 @@ class SpecVersion:
         self.label = label
         self.title = title or label
         self._names_found_right: set[str] = set()
+        #: What the module `plans` has learnt, by the names.
+        self.plans: dict[tuple[str, ...], tuple[Check, ...]] = {}
         self.attributes = {spec.name: spec for spec in attributes}
+        self.attributes[specversion].found_right.add(label)  # every event has it
         self.required = tuple(spec.name for spec in attributes if spec.required)
         self.name_pattern = re.compile(name_pattern)
         self.name_rule = name_rule
@@ -177,6 +193,13 @@ class SpecVersion:
         if name not in self._names_found_right:
             self._check_name(name, where, clauses)
         return EXTENSION
+
+    def known_spec(self, name: str) -> AttributeSpec | None:
+        """As `checked_spec`, but None for a name that has not been found right before."""
+        spec = self.attributes.get(name)
+        if spec is None and name in self._names_found_right:
+            return EXTENSION
+        return spec
 
     def _check_name(self, name: str, where: str, clauses: tuple[str, ...]) -> None:
         if not isinstance(name, str):
