@@ -22,7 +22,7 @@ from ..values.json_text import (
     raw_decode,
     value_end,
 )
-from ..values.media_type import MediaType, parse_media_type
+from ..values.media_type import parse_media_type
 from ..values.types import base64_bytes
 
 __all__ = [
@@ -120,10 +120,17 @@ def _data_start(document: str) -> int:
 
 Data = bytes | str | JsonText | None
 
+#: Most events have it; it is not parsed each time.
+_USUAL_TYPE: Final = "application/json"
+
 _DATA_CLAUSES = ('JSON format 3.1.1 "Payload Serialization"',)
 _READ_CLAUSES = ('JSON format 3.1.2 "Payload Deserialization"',)
 _UNMARKED_CLAUSES = ('CloudEvents 0.1 and 0.2 "JSON format 3.1"',)
 _DATA_SECTION = ('CloudEvents 1.0 "Event Data"',)
+
+
+#: What is usually given as a JSON value, and is neither data as it is held nor bytes.
+_USUAL_JSON: Final = frozenset({dict, list, str})
 
 
 def from_value(value: Any, content_type: str | None) -> Data:
@@ -133,10 +140,11 @@ def from_value(value: Any, content_type: str | None) -> Data:
     `JSON_NULL` is an explicit null; anything else must be a JSON value. Raises CloudEventError
     for a value that cannot be what the datacontenttype says.
     """
-    if value is None or isinstance(value, bytes | JsonText):
-        return value
-    if isinstance(value, bytearray | memoryview):
-        return bytes(value)
+    if type(value) not in _USUAL_JSON:
+        if value is None or isinstance(value, bytes | JsonText):
+            return value
+        if isinstance(value, bytearray | memoryview):
+            return bytes(value)
     if content_type is None or declares_json(content_type):
         return JsonText(dump_json(None if value is JSON_NULL else value))
     if isinstance(value, str):
@@ -287,6 +295,8 @@ def describe(data: Data) -> str:
 
 def declares_json(content_type: str) -> bool:
     """True when the media type is `*/json` or `*/*+json` (JSON format 3.1.1)."""
+    if content_type == _USUAL_TYPE:
+        return True
     media_type = parse_media_type(content_type)
     return media_type is not None and media_type.declares_json
 
@@ -318,9 +328,9 @@ def _decode_json(data: bytes, content_type: str | None) -> str:
 
 def _charset(content_type: str | None) -> str:
     """The Python codec for a datacontenttype's charset; UTF-8 when it names none."""
-    media_type: MediaType | None = None
-    if content_type is not None:
-        media_type = parse_media_type(content_type)
+    if content_type is None or content_type == _USUAL_TYPE:
+        return "utf-8"
+    media_type = parse_media_type(content_type)
     charset = None if media_type is None else media_type.charset
     if charset is None:
         return "utf-8"
