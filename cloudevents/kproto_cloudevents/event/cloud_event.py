@@ -187,13 +187,14 @@ class CloudEvent:
     @property
     def time(self) -> Timestamp | None:
         """When it happened, the RFC 3339 text as written; `event.time.datetime` is a datetime."""
-        text = self._text(self._version.time)
+        text = self._attributes.get(self._version.time)
         return None if text is None else Timestamp(text)
 
     @property
     def datacontenttype(self) -> str | None:
         """The media type of the data."""
-        return self._text(self._version.content_type)
+        text: str | None = self._attributes.get(self._version.content_type)
+        return text
 
     @property
     def dataschema(self) -> str | None:

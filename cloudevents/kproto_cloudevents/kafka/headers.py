@@ -6,7 +6,7 @@ record is in (Kafka binding 3.2.1 and 3.2.3).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from ..binding import Profile
@@ -15,6 +15,7 @@ from ..event.cloud_event import CloudEvent
 from ..event.data import JsonText
 from ..values.media_type import parse_media_type
 from ..values.types import canonical
+from ..versions.plans import MAX_NAMES, MAX_PLANS
 from ..versions.rules import (
     REMEMBERED_LENGTH,
     REMEMBERED_NAMES,
@@ -132,6 +133,11 @@ class _HeaderReader(NamedTuple):
     remembered: dict[bytes, str] | None
 
 
+#: How one header of an event is read, all that is asked for at hand: the header, the attribute, its
+#: spec, its remembered values and its quick check.
+_Step = tuple[str, str, AttributeSpec, dict[bytes, str] | None, Callable[[str], object]]
+
+
 def binary_version(table: Mapping[str, bytes | None]) -> SpecVersion | None:
     """The version that the headers name; None when they name none."""
     known = CURRENT_VERSIONS.get(table.get(CURRENT_HEADER))
@@ -148,8 +154,48 @@ def binary_version(table: Mapping[str, bytes | None]) -> SpecVersion | None:
 
 def read_headers(table: Mapping[str, bytes | None], version: SpecVersion) -> dict[str, Any]:
     """The attributes in the headers (Kafka binding 3.2.3), in the order of the headers."""
-    readers = _READERS[version]
+    names = tuple(table)
+    plan = _PLANS[version].get(names)
+    steps: Iterable[tuple[bytes | None, _Step]]
+    if plan is None:
+        steps = _steps(table, version)
+    elif len(plan) == len(names):
+        # As many of one as of the other; `strict` would cost a tenth.
+        steps = zip(table.values(), plan)  # noqa: B905
+    else:
+        steps = ((table[step[0]], step) for step in plan)
     attributes: dict[str, Any] = {}
+    unset = False
+    try:
+        for raw, (header, attribute, spec, remembered, quick) in steps:
+            if raw is None:
+                unset = True
+            elif remembered is None:
+                # The usual text is found right at once, without a call of ours.
+                text = raw.decode()
+                if not (text and quick(text)):
+                    _check_text(header, text, spec, version)
+                attributes[attribute] = text
+            else:
+                attributes[attribute] = remembered.get(raw) or _remember(
+                    header, raw, spec, remembered, version
+                )
+    except UnicodeDecodeError:
+        raise _no_utf8_error(header) from None
+    if plan is None or unset:
+        for name in version.required:
+            if name not in attributes:
+                raise version.missing_error(PREFIX + name, _BINARY_HEADERS)
+    if plan is None:
+        _learn(names, version)
+    return attributes if version.extension_map is None else version.with_map(attributes)
+
+
+def _steps(
+    table: Mapping[str, bytes | None], version: SpecVersion
+) -> Iterator[tuple[bytes | None, _Step]]:
+    """The values that are set and their steps where there is no plan, one by one."""
+    readers = _READERS[version]
     for header, raw in table.items():
         if raw is None:
             continue
@@ -158,15 +204,32 @@ def read_headers(table: Mapping[str, bytes | None], version: SpecVersion) -> dic
             if not header.startswith(PREFIX):
                 continue
             reader = _reader_of(header, raw, table, version, readers)
-        attribute, spec, remembered = reader
-        if remembered is None:
-            attributes[attribute] = _checked_text(header, raw, spec, version)
-        else:
-            attributes[attribute] = remembered.get(raw) or _remember(header, raw, reader, version)
-    for name in version.required:
-        if name not in attributes:
-            raise version.missing_error(PREFIX + name, _BINARY_HEADERS)
-    return attributes if version.extension_map is None else version.with_map(attributes)
+        yield raw, _step(header, reader)
+
+
+def _step(header: str, reader: _HeaderReader) -> _Step:
+    return header, reader.attribute, reader.spec, reader.remembered, reader.spec.quick
+
+
+def _learn(names: tuple[str, ...], version: SpecVersion) -> None:
+    """Make a plan of the names of headers that were read, if a reader is kept for each.
+
+    As that of attributes (`versions.plans`) it is short, and has all that are required.
+    """
+    if len(names) > MAX_NAMES:
+        return
+    readers = _READERS[version]
+    plan = []
+    for name in names:
+        reader = readers.get(name)
+        if reader is not None:
+            plan.append(_step(name, reader))
+        elif name.startswith(PREFIX) or len(name) > MAX_SHOWN:
+            return
+    plans = _PLANS[version]
+    if len(plans) >= MAX_PLANS:
+        plans.clear()
+    plans[names] = tuple(plan)
 
 
 def read_attribute(
@@ -184,9 +247,10 @@ def read_attribute(
     if raw is None:
         return None
     reader = readers.get(header) or _reader_of(header, raw, table, version, readers)
-    if reader.remembered is None:
+    remembered = reader.remembered
+    if remembered is None:
         return _checked_text(header, raw, reader.spec, version)
-    return reader.remembered.get(raw) or _remember(header, raw, reader, version)
+    return remembered.get(raw) or _remember(header, raw, reader.spec, remembered, version)
 
 
 def has_attribute(table: Mapping[str, bytes | None], version: SpecVersion, name: object) -> bool:
@@ -221,19 +285,28 @@ def missing_version_error() -> CloudEventError:
 def _checked_text(header: str, raw: bytes, spec: AttributeSpec, version: SpecVersion) -> str:
     """The text of a header that is right by the rules of its attribute."""
     text = _decode(header, raw)
-    if text and spec.quick(text):
-        return text
-    fault = spec.fault(text)
-    if fault is not None:
-        raise version.fault_error(fault, text, where=shown(header), clauses=_clauses(header))
+    if not (text and spec.quick(text)):
+        _check_text(header, text, spec, version)
     return text
 
 
-def _remember(header: str, raw: bytes, reader: _HeaderReader, version: SpecVersion) -> str:
+def _check_text(header: str, text: str, spec: AttributeSpec, version: SpecVersion) -> None:
+    """Refuse a text that breaks the rules of its attribute."""
+    fault = spec.fault(text)
+    if fault is not None:
+        raise version.fault_error(fault, text, where=shown(header), clauses=_clauses(header))
+
+
+def _remember(
+    header: str,
+    raw: bytes,
+    spec: AttributeSpec,
+    remembered: dict[bytes, str],
+    version: SpecVersion,
+) -> str:
     """Check a value of an attribute that repeats over a topic, and remember it when it is right."""
-    text = _checked_text(header, raw, reader.spec, version)
-    remembered = reader.remembered
-    if remembered is not None and len(raw) <= REMEMBERED_LENGTH:
+    text = _checked_text(header, raw, spec, version)
+    if len(raw) <= REMEMBERED_LENGTH:
         if len(remembered) >= REMEMBERED_VALUES:
             remembered.clear()
         remembered[raw] = text
@@ -244,9 +317,11 @@ def _decode(header: str, raw: bytes) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError:
-        raise CloudEventError(
-            "the value is not UTF-8", where=shown(header), clauses=_clauses(header)
-        ) from None
+        raise _no_utf8_error(header) from None
+
+
+def _no_utf8_error(header: str) -> CloudEventError:
+    return CloudEventError("the value is not UTF-8", where=shown(header), clauses=_clauses(header))
 
 
 def _clauses(header: str) -> tuple[str, ...]:
@@ -295,6 +370,10 @@ def _reader_of(
 CURRENT_HEADER: Final = PREFIX + V1_0.specversion
 CURRENT_VERSIONS: Final[dict[bytes | None, SpecVersion]] = {
     label.encode(): version for label, version in VERSION_ATTRIBUTES[V1_0.specversion].items()
+}
+#: The steps for tuples of headers that have been met before; those not of the event have none.
+_PLANS: Final[dict[SpecVersion, dict[tuple[str, ...], tuple[_Step, ...]]]] = {
+    version: {} for version in ALL_VERSIONS
 }
 _READERS: Final = {version: _readers_of(version) for version in ALL_VERSIONS}
 #: For versions whose names have capitals: the header of the version attribute in lower case, and
