@@ -39,6 +39,7 @@ from ..values.json_text import (
     skip_blanks,
 )
 from ..values.types import INTEGER_MAX, MAP, AttributeValue, JsonMap, canonical, json_of, utf8
+from ..versions.plans import checked_attributes
 from ..versions.rules import SpecVersion
 from ..versions.tables import V1_0, VERSION_ATTRIBUTES, named_version, version_attribute
 
@@ -233,29 +234,19 @@ def _event_with_maps(
 
 def _checked_members(members: dict[str, Any], version: SpecVersion) -> dict[str, Any]:
     """The members that are attributes and set, each checked."""
-    unset = False
-    specs = version.attributes
-    for name, value in members.items():
-        spec = specs.get(name) or version.checked_spec(name, name, _ATTRIBUTES)
-        if type(value) is str:
-            # The usual value is found right at once; the others are looked at closely.
-            if not (value in spec.found_right or (value and spec.quick(value))):
-                version.check_text(name, value, where=name, clauses=_ATTRIBUTES)
-                if spec.type is MAP:
-                    raise CloudEventError(
-                        "a string where an object belongs", where=name, clauses=_ATTRIBUTES
-                    )
-        elif value is None:
-            unset = True
-        else:
-            # Replacing a value of a dict does not disturb a loop over it.
-            members[name] = _not_text(name, value, version)
-    if unset:
-        members = {name: value for name, value in members.items() if value is not None}
-    for name in version.required:
-        if name not in members:
-            raise version.missing_error(name, _ENVELOPE)
-    return members
+    return checked_attributes(
+        members, version, _closely_checked, clauses=_ATTRIBUTES, required_clauses=_ENVELOPE
+    )
+
+
+def _closely_checked(name: str, value: Any, version: SpecVersion) -> AttributeValue:
+    if type(value) is not str:
+        return _not_text(name, value, version)
+    version.check_text(name, value, where=name, clauses=_ATTRIBUTES)
+    spec = version.attributes.get(name)
+    if spec is not None and spec.type is MAP:
+        raise CloudEventError("a string where an object belongs", where=name, clauses=_ATTRIBUTES)
+    return value
 
 
 #: Stands for a `data` member that is not there; null is a value of one that is.
