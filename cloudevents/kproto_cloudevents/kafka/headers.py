@@ -131,6 +131,7 @@ class _HeaderReader(NamedTuple):
     spec: AttributeSpec
     #: Values that have been found right; None for attributes that differ from event to event.
     remembered: dict[bytes, str] | None
+    step: _Step
 
 
 #: How one header of an event is read, all that is asked for at hand: the header, the attribute, its
@@ -204,11 +205,7 @@ def _steps(
             if not header.startswith(PREFIX):
                 continue
             reader = _reader_of(header, raw, table, version, readers)
-        yield raw, _step(header, reader)
-
-
-def _step(header: str, reader: _HeaderReader) -> _Step:
-    return header, reader.attribute, reader.spec, reader.remembered, reader.spec.quick
+        yield raw, reader.step
 
 
 def _learn(names: tuple[str, ...], version: SpecVersion) -> None:
@@ -216,20 +213,17 @@ def _learn(names: tuple[str, ...], version: SpecVersion) -> None:
 
     As that of attributes (`versions.plans`) it is short, and has all that are required.
     """
-    if len(names) > MAX_NAMES:
+    if len(_PLANS[version]) >= MAX_PLANS or len(names) > MAX_NAMES:
         return
     readers = _READERS[version]
     plan = []
     for name in names:
         reader = readers.get(name)
         if reader is not None:
-            plan.append(_step(name, reader))
+            plan.append(reader.step)
         elif name.startswith(PREFIX) or len(name) > MAX_SHOWN:
             return
-    plans = _PLANS[version]
-    if len(plans) >= MAX_PLANS:
-        plans.clear()
-    plans[names] = tuple(plan)
+    _PLANS[version][names] = tuple(plan)
 
 
 def read_attribute(
@@ -331,11 +325,14 @@ def _clauses(header: str) -> tuple[str, ...]:
 def _readers_of(version: SpecVersion) -> dict[str, _HeaderReader]:
     """The readers for the attributes that a version defines, by header."""
     return {
-        CONTENT_TYPE if name == version.content_type else PREFIX + name: _HeaderReader(
-            name, spec, {} if spec.repeats else None
-        )
-        for name, spec in version.attributes.items()
+        header: _reader(header, name, version.attributes[name])
+        for name, header in _HEADER_OF[version].items()
     }
+
+
+def _reader(header: str, name: str, spec: AttributeSpec) -> _HeaderReader:
+    remembered: dict[bytes, str] | None = {} if spec.repeats else None
+    return _HeaderReader(name, spec, remembered, (header, name, spec, remembered, spec.quick))
 
 
 def _reader_of(
@@ -360,7 +357,7 @@ def _reader_of(
             )
         return readers[CONTENT_TYPE]
     spec = version.checked_spec(name, header, _BINARY_HEADERS)
-    reader = _HeaderReader(name, spec, None)
+    reader = _reader(header, name, spec)
     if len(readers) < REMEMBERED_NAMES and len(header) <= MAX_SHOWN:
         readers[header] = reader
     return reader
@@ -370,6 +367,13 @@ def _reader_of(
 CURRENT_HEADER: Final = PREFIX + V1_0.specversion
 CURRENT_VERSIONS: Final[dict[bytes | None, SpecVersion]] = {
     label.encode(): version for label, version in VERSION_ATTRIBUTES[V1_0.specversion].items()
+}
+_HEADER_OF: Final = {
+    version: {
+        name: CONTENT_TYPE if name == version.content_type else PREFIX + name
+        for name in version.attributes
+    }
+    for version in ALL_VERSIONS
 }
 #: The steps for tuples of headers that have been met before; those not of the event have none.
 _PLANS: Final[dict[SpecVersion, dict[tuple[str, ...], tuple[_Step, ...]]]] = {
@@ -451,12 +455,3 @@ def _extension_header(name: str, names: dict[str, str]) -> str:
     if len(names) < REMEMBERED_NAMES and len(header) <= MAX_SHOWN:
         names[name] = header
     return header
-
-
-_HEADER_OF: Final = {
-    version: {
-        name: CONTENT_TYPE if name == version.content_type else PREFIX + name
-        for name in version.attributes
-    }
-    for version in ALL_VERSIONS
-}

@@ -16,8 +16,8 @@ from .rules import Check, SpecVersion
 
 __all__ = ["MAX_NAMES", "MAX_PLANS", "checked_attributes"]
 
-#: Past this many plans of a version all are forgotten at once.
-MAX_PLANS: Final = 256
+#: Past this many plans of a version none is learnt: names in ever new orders would cost twice.
+MAX_PLANS: Final = 1024
 #: Tuples of more names have no plan.
 MAX_NAMES: Final = 32
 
@@ -69,7 +69,7 @@ def checked_attributes(
 
 def _learn(names: tuple[str, ...], version: SpecVersion) -> None:
     """Make a plan of the names of an event that is right, if each is remembered as right."""
-    if len(names) > MAX_NAMES:
+    if len(version.plans) >= MAX_PLANS or len(names) > MAX_NAMES:
         return
     plan: list[Check] = []
     for name in names:
@@ -77,6 +77,4 @@ def _learn(names: tuple[str, ...], version: SpecVersion) -> None:
         if spec is None:
             return
         plan.append(spec.quick_check)
-    if len(version.plans) >= MAX_PLANS:
-        version.plans.clear()
     version.plans[names] = tuple(plan)
