@@ -167,6 +167,7 @@ def read_headers(table: Mapping[str, bytes | None], version: SpecVersion) -> dic
         steps = ((table[step[0]], step) for step in plan)
     attributes: dict[str, Any] = {}
     unset = False
+    header = ""
     try:
         for raw, (header, attribute, spec, remembered, quick) in steps:
             if raw is None:
