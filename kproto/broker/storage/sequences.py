@@ -48,11 +48,10 @@ class ProducerSequences:
     def expire(self, before_ms: int) -> None:
         """Forget the producers whose last append was not after `before_ms`."""
         while self._producers:
-            producer_id, producer = self._producers.popitem(last=False)
-            if producer.last_append_ms > before_ms:
-                self._producers[producer_id] = producer
-                self._producers.move_to_end(producer_id, last=False)
+            longest_silent = next(iter(self._producers.values()))
+            if longest_silent.last_append_ms > before_ms:
                 return
+            self._producers.popitem(last=False)
 
     def duplicate_of(self, batch: RecordBatch) -> AppendedBatch | None:
         """The batch that `batch` repeats, when it is one of the last five of its producer."""
