@@ -21,7 +21,17 @@ from ..wire.writing import Append
 if TYPE_CHECKING:
     from ..schema.specs import MessageSpec
 
-__all__ = ["DEFAULT", "KeyedList", "Message", "Request", "Response", "Struct", "string_list"]
+__all__ = [
+    "DEFAULT",
+    "PACKED",
+    "KeyedList",
+    "Message",
+    "Request",
+    "Response",
+    "Struct",
+    "number_list",
+    "string_list",
+]
 
 T = TypeVar("T")
 R = TypeVar("R", bound="Response")
@@ -48,6 +58,15 @@ def string_list(values: Iterable[str]) -> list[str]:
     if isinstance(values, str):
         raise EncodeError("a list of str is wanted, not one str: put it in brackets")
     return list(values)
+
+
+#: The type of an array of numbers that was read and that nobody has asked for yet.
+PACKED: Final[Any] = bytes
+
+
+def number_list(values: Any) -> Any:
+    """What a slot holds that may be PACKED when somebody sets it: bytes are set as a list."""
+    return list(values) if type(values) is PACKED else values
 
 
 class Struct:

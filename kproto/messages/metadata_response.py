@@ -11,8 +11,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Collection, Iterable
 from operator import index
-from typing import Self
+from typing import Any, Self
 
+from ..wire.alike import AlikeStructs
 from ..wire.faults import WireFault
 from ..wire.reading import (
     ARRAY_STRUCTS,
@@ -39,7 +40,7 @@ from ..wire.writing import (
     write_string,
     write_tags,
 )
-from .base import KeyedList, Response, Struct
+from .base import PACKED, KeyedList, Response, Struct, number_list
 
 __all__ = [
     "MetadataResponse",
@@ -57,6 +58,7 @@ _INT16 = struct.Struct(">h")
 _INT16X2 = struct.Struct(">hh")
 _INT16_INT32X2 = struct.Struct(">hii")
 _INT16_INT32X3 = struct.Struct(">hiii")
+_INT16_INT32X3_INT32S_INT32S_INT32S = AlikeStructs("hiii", "i", "", "i", "", "i", "")
 _INT16_INT32X3_UINT8 = struct.Struct(">hiiiB")
 _INT16_INT32X4 = struct.Struct(">hiiii")
 _INT16_UINT8 = struct.Struct(">hB")
@@ -135,9 +137,9 @@ class MetadataResponsePartition(Struct):
         "partition_index",
         "leader_id",
         "leader_epoch",
-        "replica_nodes",
-        "isr_nodes",
-        "offline_replicas",
+        "_replica_nodes",
+        "_isr_nodes",
+        "_offline_replicas",
     )
 
     def __init__(
@@ -155,10 +157,46 @@ class MetadataResponsePartition(Struct):
         self.partition_index = partition_index
         self.leader_id = leader_id
         self.leader_epoch = leader_epoch
-        self.replica_nodes = list(replica_nodes)
-        self.isr_nodes = list(isr_nodes)
-        self.offline_replicas = list(offline_replicas)
+        self._replica_nodes = list(replica_nodes)
+        self._isr_nodes = list(isr_nodes)
+        self._offline_replicas = list(offline_replicas)
         self._unknown_tags = None
+
+    @property
+    def replica_nodes(self) -> list[int]:
+        """Made of the bytes that were read when it is first asked for."""
+        if type(self._replica_nodes) is PACKED:
+            packed: Any = self._replica_nodes
+            self._replica_nodes = [*_INT32_ARRAYS[len(packed) // 4].unpack(packed)]
+        return self._replica_nodes
+
+    @replica_nodes.setter
+    def replica_nodes(self, value: list[int]) -> None:
+        self._replica_nodes = number_list(value)
+
+    @property
+    def isr_nodes(self) -> list[int]:
+        """Made of the bytes that were read when it is first asked for."""
+        if type(self._isr_nodes) is PACKED:
+            packed: Any = self._isr_nodes
+            self._isr_nodes = [*_INT32_ARRAYS[len(packed) // 4].unpack(packed)]
+        return self._isr_nodes
+
+    @isr_nodes.setter
+    def isr_nodes(self, value: list[int]) -> None:
+        self._isr_nodes = number_list(value)
+
+    @property
+    def offline_replicas(self) -> list[int]:
+        """Made of the bytes that were read when it is first asked for."""
+        if type(self._offline_replicas) is PACKED:
+            packed: Any = self._offline_replicas
+            self._offline_replicas = [*_INT32_ARRAYS[len(packed) // 4].unpack(packed)]
+        return self._offline_replicas
+
+    @offline_replicas.setter
+    def offline_replicas(self, value: list[int]) -> None:
+        self._offline_replicas = number_list(value)
 
 
 class MetadataResponseTopic(Struct):
@@ -733,54 +771,72 @@ def _read_metadata_response_partition(
     entries: list[MetadataResponsePartition] = []
     new = MetadataResponsePartition.__new__
     if version >= 9:
-        for _ in range(count):
-            entry = new(MetadataResponsePartition)
-            (
-                entry.error_code,
-                entry.partition_index,
-                entry.leader_id,
-                entry.leader_epoch,
-                length,
-            ) = _INT16_INT32X3_UINT8.unpack_from(data, pos)
-            pos += 15
-            if 1 < length < 128:
-                shape = _INT32_ARRAYS[length - 1]
-                entry.replica_nodes = list(shape.unpack_from(data, pos))
-                pos += shape.size
-            elif length == 1:
-                entry.replica_nodes = []
-            else:
-                length, pos = read_compact_array_length(data, pos - 1)
-                entry.replica_nodes, pos = read_numbers(data, pos, length, "i")
-            length = data[pos]
-            pos += 1
-            if 1 < length < 128:
-                shape = _INT32_ARRAYS[length - 1]
-                entry.isr_nodes = list(shape.unpack_from(data, pos))
-                pos += shape.size
-            elif length == 1:
-                entry.isr_nodes = []
-            else:
-                length, pos = read_compact_array_length(data, pos - 1)
-                entry.isr_nodes, pos = read_numbers(data, pos, length, "i")
-            length = data[pos]
-            pos += 1
-            if 1 < length < 128:
-                shape = _INT32_ARRAYS[length - 1]
-                entry.offline_replicas = list(shape.unpack_from(data, pos))
-                pos += shape.size
-            elif length == 1:
-                entry.offline_replicas = []
-            else:
-                length, pos = read_compact_array_length(data, pos - 1)
-                entry.offline_replicas, pos = read_numbers(data, pos, length, "i")
-            tags = data[pos]
-            pos += 1
-            if tags:
-                entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
-            else:
+        alike = _INT16_INT32X3_INT32S_INT32S_INT32S.of(data, pos, count) if count >= 5 else None
+        if alike is not None:
+            stop = pos + alike.size * count
+            for fields in alike.iter_unpack(data[pos:stop]):
+                entry = new(MetadataResponsePartition)
+                (
+                    entry.error_code,
+                    entry.partition_index,
+                    entry.leader_id,
+                    entry.leader_epoch,
+                    entry._replica_nodes,
+                    entry._isr_nodes,
+                    entry._offline_replicas,
+                ) = fields
                 entry._unknown_tags = None
-            entries.append(entry)
+                entries.append(entry)
+            pos = stop
+        else:
+            for _ in range(count):
+                entry = new(MetadataResponsePartition)
+                (
+                    entry.error_code,
+                    entry.partition_index,
+                    entry.leader_id,
+                    entry.leader_epoch,
+                    length,
+                ) = _INT16_INT32X3_UINT8.unpack_from(data, pos)
+                pos += 15
+                if 1 < length < 128:
+                    shape = _INT32_ARRAYS[length - 1]
+                    entry._replica_nodes = list(shape.unpack_from(data, pos))
+                    pos += shape.size
+                elif length == 1:
+                    entry._replica_nodes = []
+                else:
+                    length, pos = read_compact_array_length(data, pos - 1)
+                    entry._replica_nodes, pos = read_numbers(data, pos, length, "i")
+                length = data[pos]
+                pos += 1
+                if 1 < length < 128:
+                    shape = _INT32_ARRAYS[length - 1]
+                    entry._isr_nodes = list(shape.unpack_from(data, pos))
+                    pos += shape.size
+                elif length == 1:
+                    entry._isr_nodes = []
+                else:
+                    length, pos = read_compact_array_length(data, pos - 1)
+                    entry._isr_nodes, pos = read_numbers(data, pos, length, "i")
+                length = data[pos]
+                pos += 1
+                if 1 < length < 128:
+                    shape = _INT32_ARRAYS[length - 1]
+                    entry._offline_replicas = list(shape.unpack_from(data, pos))
+                    pos += shape.size
+                elif length == 1:
+                    entry._offline_replicas = []
+                else:
+                    length, pos = read_compact_array_length(data, pos - 1)
+                    entry._offline_replicas, pos = read_numbers(data, pos, length, "i")
+                tags = data[pos]
+                pos += 1
+                if tags:
+                    entry._unknown_tags, pos = read_unknown_tags(data, pos - 1)
+                else:
+                    entry._unknown_tags = None
+                entries.append(entry)
     elif version >= 7:
         for _ in range(count):
             entry = new(MetadataResponsePartition)
@@ -794,35 +850,35 @@ def _read_metadata_response_partition(
             pos += 18
             if 0 < length < 128:
                 shape = _INT32_ARRAYS[length]
-                entry.replica_nodes = list(shape.unpack_from(data, pos))
+                entry._replica_nodes = list(shape.unpack_from(data, pos))
                 pos += shape.size
             elif length == 0:
-                entry.replica_nodes = []
+                entry._replica_nodes = []
             else:
                 length, pos = read_array_length(data, pos - 4)
-                entry.replica_nodes, pos = read_numbers(data, pos, length, "i")
+                entry._replica_nodes, pos = read_numbers(data, pos, length, "i")
             (length,) = _INT32.unpack_from(data, pos)
             pos += 4
             if 0 < length < 128:
                 shape = _INT32_ARRAYS[length]
-                entry.isr_nodes = list(shape.unpack_from(data, pos))
+                entry._isr_nodes = list(shape.unpack_from(data, pos))
                 pos += shape.size
             elif length == 0:
-                entry.isr_nodes = []
+                entry._isr_nodes = []
             else:
                 length, pos = read_array_length(data, pos - 4)
-                entry.isr_nodes, pos = read_numbers(data, pos, length, "i")
+                entry._isr_nodes, pos = read_numbers(data, pos, length, "i")
             (length,) = _INT32.unpack_from(data, pos)
             pos += 4
             if 0 < length < 128:
                 shape = _INT32_ARRAYS[length]
-                entry.offline_replicas = list(shape.unpack_from(data, pos))
+                entry._offline_replicas = list(shape.unpack_from(data, pos))
                 pos += shape.size
             elif length == 0:
-                entry.offline_replicas = []
+                entry._offline_replicas = []
             else:
                 length, pos = read_array_length(data, pos - 4)
-                entry.offline_replicas, pos = read_numbers(data, pos, length, "i")
+                entry._offline_replicas, pos = read_numbers(data, pos, length, "i")
             entry._unknown_tags = None
             entries.append(entry)
     elif version >= 5:
@@ -838,35 +894,35 @@ def _read_metadata_response_partition(
             pos += 14
             if 0 < length < 128:
                 shape = _INT32_ARRAYS[length]
-                entry.replica_nodes = list(shape.unpack_from(data, pos))
+                entry._replica_nodes = list(shape.unpack_from(data, pos))
                 pos += shape.size
             elif length == 0:
-                entry.replica_nodes = []
+                entry._replica_nodes = []
             else:
                 length, pos = read_array_length(data, pos - 4)
-                entry.replica_nodes, pos = read_numbers(data, pos, length, "i")
+                entry._replica_nodes, pos = read_numbers(data, pos, length, "i")
             (length,) = _INT32.unpack_from(data, pos)
             pos += 4
             if 0 < length < 128:
                 shape = _INT32_ARRAYS[length]
-                entry.isr_nodes = list(shape.unpack_from(data, pos))
+                entry._isr_nodes = list(shape.unpack_from(data, pos))
                 pos += shape.size
             elif length == 0:
-                entry.isr_nodes = []
+                entry._isr_nodes = []
             else:
                 length, pos = read_array_length(data, pos - 4)
-                entry.isr_nodes, pos = read_numbers(data, pos, length, "i")
+                entry._isr_nodes, pos = read_numbers(data, pos, length, "i")
             (length,) = _INT32.unpack_from(data, pos)
             pos += 4
             if 0 < length < 128:
                 shape = _INT32_ARRAYS[length]
-                entry.offline_replicas = list(shape.unpack_from(data, pos))
+                entry._offline_replicas = list(shape.unpack_from(data, pos))
                 pos += shape.size
             elif length == 0:
-                entry.offline_replicas = []
+                entry._offline_replicas = []
             else:
                 length, pos = read_array_length(data, pos - 4)
-                entry.offline_replicas, pos = read_numbers(data, pos, length, "i")
+                entry._offline_replicas, pos = read_numbers(data, pos, length, "i")
             entry._unknown_tags = None
             entries.append(entry)
     else:
@@ -882,25 +938,25 @@ def _read_metadata_response_partition(
             pos += 14
             if 0 < length < 128:
                 shape = _INT32_ARRAYS[length]
-                entry.replica_nodes = list(shape.unpack_from(data, pos))
+                entry._replica_nodes = list(shape.unpack_from(data, pos))
                 pos += shape.size
             elif length == 0:
-                entry.replica_nodes = []
+                entry._replica_nodes = []
             else:
                 length, pos = read_array_length(data, pos - 4)
-                entry.replica_nodes, pos = read_numbers(data, pos, length, "i")
+                entry._replica_nodes, pos = read_numbers(data, pos, length, "i")
             (length,) = _INT32.unpack_from(data, pos)
             pos += 4
             if 0 < length < 128:
                 shape = _INT32_ARRAYS[length]
-                entry.isr_nodes = list(shape.unpack_from(data, pos))
+                entry._isr_nodes = list(shape.unpack_from(data, pos))
                 pos += shape.size
             elif length == 0:
-                entry.isr_nodes = []
+                entry._isr_nodes = []
             else:
                 length, pos = read_array_length(data, pos - 4)
-                entry.isr_nodes, pos = read_numbers(data, pos, length, "i")
-            entry.offline_replicas = []
+                entry._isr_nodes, pos = read_numbers(data, pos, length, "i")
+            entry._offline_replicas = []
             entry._unknown_tags = None
             entries.append(entry)
     return entries, pos
@@ -916,29 +972,41 @@ def _write_metadata_response_partition(
                     entry.error_code, entry.partition_index, entry.leader_id, entry.leader_epoch
                 )
             )
-            values = entry.replica_nodes
+            values = entry._replica_nodes
             count = len(values)
             if type(values) is not list or count > 126:
-                write_compact_array_length(append, count)
-                write_numbers(append, values, "i")
+                if type(values) is PACKED:
+                    append(UVARINT[count // 4 + 1])
+                    append(bytes(values))
+                else:
+                    write_compact_array_length(append, count)
+                    write_numbers(append, values, "i")
             elif count:
                 append(_UINT8_AND_INT32_ARRAYS[count].pack(count + 1, *values))
             else:
                 append(b"\x01")
-            values = entry.isr_nodes
+            values = entry._isr_nodes
             count = len(values)
             if type(values) is not list or count > 126:
-                write_compact_array_length(append, count)
-                write_numbers(append, values, "i")
+                if type(values) is PACKED:
+                    append(UVARINT[count // 4 + 1])
+                    append(bytes(values))
+                else:
+                    write_compact_array_length(append, count)
+                    write_numbers(append, values, "i")
             elif count:
                 append(_UINT8_AND_INT32_ARRAYS[count].pack(count + 1, *values))
             else:
                 append(b"\x01")
-            values = entry.offline_replicas
+            values = entry._offline_replicas
             count = len(values)
             if type(values) is not list or count > 126:
-                write_compact_array_length(append, count)
-                write_numbers(append, values, "i")
+                if type(values) is PACKED:
+                    append(UVARINT[count // 4 + 1])
+                    append(bytes(values))
+                else:
+                    write_compact_array_length(append, count)
+                    write_numbers(append, values, "i")
             elif count:
                 append(_UINT8_AND_INT32_ARRAYS[count].pack(count + 1, *values))
             else:
@@ -954,29 +1022,41 @@ def _write_metadata_response_partition(
                     entry.error_code, entry.partition_index, entry.leader_id, entry.leader_epoch
                 )
             )
-            values = entry.replica_nodes
+            values = entry._replica_nodes
             count = len(values)
             if type(values) is not list or count > 126:
-                write_array_length(append, count)
-                write_numbers(append, values, "i")
+                if type(values) is PACKED:
+                    write_array_length(append, count // 4)
+                    append(bytes(values))
+                else:
+                    write_array_length(append, count)
+                    write_numbers(append, values, "i")
             elif count:
                 append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
             else:
                 append(b"\0\0\0\0")
-            values = entry.isr_nodes
+            values = entry._isr_nodes
             count = len(values)
             if type(values) is not list or count > 126:
-                write_array_length(append, count)
-                write_numbers(append, values, "i")
+                if type(values) is PACKED:
+                    write_array_length(append, count // 4)
+                    append(bytes(values))
+                else:
+                    write_array_length(append, count)
+                    write_numbers(append, values, "i")
             elif count:
                 append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
             else:
                 append(b"\0\0\0\0")
-            values = entry.offline_replicas
+            values = entry._offline_replicas
             count = len(values)
             if type(values) is not list or count > 126:
-                write_array_length(append, count)
-                write_numbers(append, values, "i")
+                if type(values) is PACKED:
+                    write_array_length(append, count // 4)
+                    append(bytes(values))
+                else:
+                    write_array_length(append, count)
+                    write_numbers(append, values, "i")
             elif count:
                 append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
             else:
@@ -986,29 +1066,41 @@ def _write_metadata_response_partition(
     elif version >= 5:
         for entry in elements(entries):
             append(_INT16_INT32X2.pack(entry.error_code, entry.partition_index, entry.leader_id))
-            values = entry.replica_nodes
+            values = entry._replica_nodes
             count = len(values)
             if type(values) is not list or count > 126:
-                write_array_length(append, count)
-                write_numbers(append, values, "i")
+                if type(values) is PACKED:
+                    write_array_length(append, count // 4)
+                    append(bytes(values))
+                else:
+                    write_array_length(append, count)
+                    write_numbers(append, values, "i")
             elif count:
                 append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
             else:
                 append(b"\0\0\0\0")
-            values = entry.isr_nodes
+            values = entry._isr_nodes
             count = len(values)
             if type(values) is not list or count > 126:
-                write_array_length(append, count)
-                write_numbers(append, values, "i")
+                if type(values) is PACKED:
+                    write_array_length(append, count // 4)
+                    append(bytes(values))
+                else:
+                    write_array_length(append, count)
+                    write_numbers(append, values, "i")
             elif count:
                 append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
             else:
                 append(b"\0\0\0\0")
-            values = entry.offline_replicas
+            values = entry._offline_replicas
             count = len(values)
             if type(values) is not list or count > 126:
-                write_array_length(append, count)
-                write_numbers(append, values, "i")
+                if type(values) is PACKED:
+                    write_array_length(append, count // 4)
+                    append(bytes(values))
+                else:
+                    write_array_length(append, count)
+                    write_numbers(append, values, "i")
             elif count:
                 append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
             else:
@@ -1018,20 +1110,28 @@ def _write_metadata_response_partition(
     else:
         for entry in elements(entries):
             append(_INT16_INT32X2.pack(entry.error_code, entry.partition_index, entry.leader_id))
-            values = entry.replica_nodes
+            values = entry._replica_nodes
             count = len(values)
             if type(values) is not list or count > 126:
-                write_array_length(append, count)
-                write_numbers(append, values, "i")
+                if type(values) is PACKED:
+                    write_array_length(append, count // 4)
+                    append(bytes(values))
+                else:
+                    write_array_length(append, count)
+                    write_numbers(append, values, "i")
             elif count:
                 append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
             else:
                 append(b"\0\0\0\0")
-            values = entry.isr_nodes
+            values = entry._isr_nodes
             count = len(values)
             if type(values) is not list or count > 126:
-                write_array_length(append, count)
-                write_numbers(append, values, "i")
+                if type(values) is PACKED:
+                    write_array_length(append, count // 4)
+                    append(bytes(values))
+                else:
+                    write_array_length(append, count)
+                    write_numbers(append, values, "i")
             elif count:
                 append(_INT32_AND_INT32_ARRAYS[count].pack(count, *values))
             else:

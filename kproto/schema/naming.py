@@ -24,6 +24,7 @@ STRUCT_NAMES: Final = frozenset({"copy", "list", "self", "string_list", "unknown
 #: Names that a generated module or package imports or defines; no class may take them.
 MODULE_NAMES: Final = frozenset(
     {
+        "AlikeStructs",
         "Any",
         "Append",
         "BOOLS",
@@ -35,6 +36,7 @@ MODULE_NAMES: Final = frozenset(
         "LISTENERS",
         "MODULES",
         "Message",
+        "PACKED",
         "RawTaggedField",
         "Request",
         "Response",

@@ -46,6 +46,8 @@ class Block(ABC):
             assert item is not None
             place = f"{self.target}.{item.slot}"
             match form.presence:
+                case Presence.PLAIN if item.packed:  # whether bytes or a list
+                    self._take(item, form, place)
                 case Presence.PLAIN:  # through the property, if there is one: to write it
                     self._take(item, form, f"{self.target}.{item.attribute}")
                 case Presence.TAGGED:

@@ -32,7 +32,11 @@ def class_parts(
         "class_name": plan.class_name,
         "docstring": block(class_docstring(message, plan), inside=True),
         "slots": _slots([field.slot for field in plan.fields]),
-        "lazy": [block(_lazy(field), inside=True) for field in plan.fields if field.lazy],
+        "lazy": [
+            block((_packed(field, imports) if field.packed else _lazy(field)), inside=True)
+            for field in plan.fields
+            if field.lazy or field.packed
+        ],
         "secrets": f"{{{', '.join(hidden)}}}" if hidden else "",
         "init": block(_init(plan), inside=True),
         "keyed": bool(plan.keys),
@@ -96,6 +100,25 @@ def _lazy(field: FieldPlan) -> list[str]:
         f"@{name}.setter",
         f"def {name}(self, value: {field.annotation}) -> None:",
         f"    {place} = value",
+    ]
+
+
+def _packed(field: FieldPlan, imports: Imports) -> list[str]:
+    """The property in front of the slot of numbers that may be the bytes that were read."""
+    name, place = field.attribute, f"self.{field.slot}"
+    shapes, size = imports.array_shapes(field.spec.element_type)
+    return [
+        "@property",
+        f"def {name}(self) -> {field.annotation}:",
+        '    """Made of the bytes that were read when it is first asked for."""',
+        f"    if type({place}) is PACKED:",
+        f"        packed: Any = {place}",
+        f"        {place} = [*{shapes}[len(packed) // {size}].unpack(packed)]",
+        f"    return {place}",
+        "",
+        f"@{name}.setter",
+        f"def {name}(self, value: {field.annotation}) -> None:",
+        f"    {place} = number_list(value)",
     ]
 
 

@@ -28,7 +28,7 @@ from .code import (
 )
 from .imports import Imports
 from .plan import FieldPlan, Form, Run, StructPlan, Style
-from .readers import READERS, Reader, even_elements
+from .readers import READERS, Reader, alike_elements, even_elements
 from .wrapping import WIDTH
 from .writers import WRITERS, PresentWriter, Writer
 
@@ -72,6 +72,8 @@ def _read_structs(plan: StructPlan, imports: Imports) -> Lines:
     def together(run: Run, forms: tuple[Form, ...], code: Code) -> Code:
         if plan.of_array and run.even(forms):
             return even_elements(plan, imports, run, forms, code)
+        if plan.of_array and run.alike(forms):
+            return alike_elements(plan, imports, run, forms, code)
         return code
 
     kind = f"{name}Collection" if plan.keys else f"list[{name}]"

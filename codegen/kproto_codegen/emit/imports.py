@@ -6,7 +6,7 @@ Whoever emits a name says so here, as it emits it. Knows nothing of the code its
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Final
 
@@ -15,7 +15,7 @@ from kproto.schema.layout import FORMATS
 from .plan import FieldPlan
 from .wrapping import WIDTH
 
-__all__ = ["Imports", "import_lines"]
+__all__ = ["Imports", "import_lines", "sorted_names"]
 
 #: A "skip" is a byte that is passed over.
 _LETTERS: Final = {**FORMATS, "uint8": "B", "skip": "x"}
@@ -64,12 +64,33 @@ class Imports:
         self._shapes[name] = letters
         return name, struct.calcsize(letters)
 
-    def array_shapes(self, element: str) -> str:
-        """The name of the table of the Structs of 0 to 127 numbers, by their count."""
-        name = f"_{element.upper()}_ARRAYS"
-        self.wire("reading", "ARRAY_STRUCTS")
-        self._tables[name] = f'ARRAY_STRUCTS["{_LETTERS[element]}"]'
+    def alike_shapes(self, types: list[str]) -> str:
+        """The name of what finds the Struct of alike structs; `int32[]` is an array of numbers."""
+        words, parts = [], [""]
+        for kind, group in groupby(types):
+            element = kind.removesuffix("[]")
+            count = len(list(group))
+            if element == kind:
+                words.append(kind.upper() + (f"X{count}" if count > 1 else ""))
+                parts[-1] += _LETTERS[kind] * count
+            else:
+                words += [f"{element.upper()}S"] * count
+                parts += [_LETTERS[element], ""] * count
+        name = "_" + "_".join(words)
+        self.wire("alike", "AlikeStructs")
+        letters = ", ".join(f'"{part}"' for part in parts)
+        self._tables[name] = f"AlikeStructs({letters})"
         return name
+
+    def array_shapes(self, element: str) -> tuple[str, int]:
+        """The name of the table of the Structs of 0 to 127 numbers, by their count, and the size
+        in bytes of a number.
+        """
+        name = f"_{element.upper()}_ARRAYS"
+        letter = _LETTERS[element]
+        self.wire("reading", "ARRAY_STRUCTS")
+        self._tables[name] = f'ARRAY_STRUCTS["{letter}"]'
+        return name, struct.calcsize(f">{letter}")
 
     def counted_shapes(self, count: str, element: str) -> str:
         """The name of the table of the Structs of a count and that many numbers."""
@@ -85,7 +106,7 @@ class Imports:
 
     def wire_imports(self) -> list[tuple[str, list[str]]]:
         """The modules of `kproto.wire` and the names to import of each."""
-        return [(module, _sorted(names)) for module, names in sorted(self._wire.items())]
+        return [(module, sorted_names(names)) for module, names in sorted(self._wire.items())]
 
 
 def import_lines(module: str, names: Sequence[str], *, margin: int = 0) -> list[str]:
@@ -96,7 +117,7 @@ def import_lines(module: str, names: Sequence[str], *, margin: int = 0) -> list[
     return [f"from {module} import (", *(f"    {name}," for name in names), ")"]
 
 
-def _sorted(names: set[str]) -> list[str]:
+def sorted_names(names: Iterable[str]) -> list[str]:
     """Constants, then classes, then functions, as import sorters order them."""
 
     def rank(name: str) -> tuple[int, str]:

@@ -23,7 +23,7 @@ from .functions import (
     write_method,
 )
 from .heads import head
-from .imports import Imports, import_lines
+from .imports import Imports, import_lines, sorted_names
 from .kafka_messages import HOT
 from .plan import StructPlan, Style, plan_structs
 from .rendering import block, rendered
@@ -154,6 +154,8 @@ def _import_lines(
         BASES.get(message.type, "Message"): True,
         "DEFAULT": any(field.null_is_not_default or field.lazy for field in fields),
         "KeyedList": any(plan.keys for plan in inner),
+        "PACKED": any(field.packed for field in fields),
+        "number_list": any(field.packed for field in fields),
         "string_list": any(field.of_strings for field in fields),
     }
     if message.type == "request" and response is None:
@@ -165,10 +167,15 @@ def _import_lines(
         lines += import_lines("collections.abc", _used(abstract))
     if imports.index:
         lines.append("from operator import index")
-    lines.append(f"from typing import {'TYPE_CHECKING, ' if response else ''}Self")
+    typing = {
+        "TYPE_CHECKING": response is not None,
+        "Any": any(field.packed for field in fields),
+        "Self": True,
+    }
+    lines.append(f"from typing import {', '.join(_used(typing))}")
     lines.append("")
     wire = [(f"{runtime.root}wire.{module}", names) for module, names in imports.wire_imports()]
-    own = (runtime.base_module, sorted(_used(base)))
+    own = (runtime.base_module, sorted_names(_used(base)))
     for module, names in [*wire, own] if runtime.relative else [own, *wire]:
         lines += import_lines(module, names)
     if response:

@@ -21,6 +21,7 @@ from kproto.schema.versions import Versions
 
 from ..struct_versions import versions_in_use
 from .code import Condition, opposites
+from .kafka_messages import ALIKE
 
 __all__ = [
     "NEVER_LAZY",
@@ -113,6 +114,8 @@ class FieldPlan:
     collection: bool
     #: Whether it is in no layout that is sent today, of a message on the data path.
     gone: bool = False
+    #: Whether it is an array of numbers whose slot may hold their bytes until somebody asks for it.
+    packed: bool = False
 
     @property
     def kind(self) -> Kind:
@@ -173,7 +176,7 @@ class FieldPlan:
     @property
     def slot(self) -> str:
         """Where the value is stored."""
-        return f"_{self.attribute}" if self.lazy else self.attribute
+        return f"_{self.attribute}" if self.lazy or self.packed else self.attribute
 
     @property
     def element(self) -> str:
@@ -320,6 +323,23 @@ class Run:
                 written.add(item.kind)
         return bool(written) and written <= _FIXED_WIDTH
 
+    def alike(self, forms: tuple[Form, ...]) -> bool:
+        """Whether structs of that layout are of one size where also their arrays are.
+
+        Asked, as `even`, of flexible layouts only.
+        """
+        written = [
+            (item.packed, item.kind)
+            for item, form in zip(self.items, forms, strict=True)
+            if item is not None and not isinstance(form, TagsForm)
+            if form.presence is Presence.PLAIN
+        ]
+        return (
+            forms[-1] == TagsForm(flexible=True)
+            and any(packed for packed, _ in written)
+            and all(packed or kind in _FIXED_WIDTH for packed, kind in written)
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class StructPlan:
@@ -417,6 +437,7 @@ def _plan(
             style is Style.STRAIGHT
             and bool(message.flexible_versions)
             and field.versions.highest < message.flexible_versions.lowest,
+            style is Style.STRAIGHT and (message.name, struct.name) in ALIKE and _may_pack(field),
         )
         for field in struct.fields
     )
@@ -452,6 +473,17 @@ def _plan(
         message.flexible_versions,
         fields,
         tuple(runs),
+    )
+
+
+def _may_pack(field: FieldSpec) -> bool:
+    return (
+        field.is_array
+        and field.element_type in PRIMITIVE_TYPES
+        and field.element_type not in _KINDS
+        and not field.nullable_versions
+        and not field.tagged_versions
+        and attribute_name(field.name, of_message=False) not in NEVER_LAZY
     )
 
 

@@ -18,7 +18,7 @@ from .code import Code, Condition, For, Statement, choose, when
 from .imports import Imports
 from .plan import FieldPlan, Form, Kind, Run, StructPlan, Style, TagsForm
 
-__all__ = ["READERS", "Reader", "even_elements"]
+__all__ = ["READERS", "Reader", "alike_elements", "even_elements"]
 
 #: From so many elements on, one Struct for all is faster than a call for each.
 _SEVERAL: Final = 5
@@ -274,7 +274,7 @@ class _StraightReader(Reader):
 
     def _numbers_array(self, field: FieldPlan, form: FieldForm, place: str) -> None:
         function = self.function("array_length", form)
-        shapes = self.imports.array_shapes(field.spec.element_type)
+        shapes, _ = self.imports.array_shapes(field.spec.element_type)
         if form.compact:
             self._take_byte("length")
             some, count, none, null, start = "1 < length < 128", "length - 1", "1", "0", "pos - 1"
@@ -304,12 +304,15 @@ class _EvenReader(_StraightReader):
     def flush(self) -> None:
         if not self.numbers:
             return
-        self.shape, self.size = self.imports.shape([kind for kind, _ in self.numbers])
+        self._take_shape([kind for kind, _ in self.numbers])
         places = [place for kind, place in self.numbers if kind != "skip"]
         self.numbers = []
         targets = ", ".join(places) if len(places) > 1 else f"({places[0]},)"
         self.code.append(f"{targets} = fields")
         super().flush()
+
+    def _take_shape(self, kinds: list[str]) -> None:
+        self.shape, self.size = self.imports.shape(kinds)
 
     def end(self, form: TagsForm) -> None:
         self.numbers.append(("skip", ""))
@@ -340,6 +343,38 @@ def even_elements(
     return [
         f"stop = pos + {reader.size} * count",
         when(Condition(tests, comment="no tagged fields"), together, each),
+    ]
+
+
+class _AlikeReader(_EvenReader):
+    """The same where there are arrays of numbers, each of which stays bytes."""
+
+    def _take_shape(self, kinds: list[str]) -> None:
+        *fields, _ = kinds  # the byte of the tagged fields is understood
+        self.shape = self.imports.alike_shapes(fields)
+
+    def array(self, field: FieldPlan, form: FieldForm, place: str) -> None:
+        self.numbers.append((f"{field.spec.element_type}[]", place))
+
+
+def alike_elements(
+    plan: StructPlan, imports: Imports, run: Run, forms: tuple[Form, ...], each: Code
+) -> Code:
+    """Reads `count` structs with one Struct, whose arrays stay bytes; by `each` as above.
+
+    That is also where the arrays of one have more numbers than those of another.
+    """
+    reader = _AlikeReader(plan, imports)
+    code = reader.struct(run, forms)
+    new = f"entry = new({plan.class_name})"
+    together: Code = [
+        "stop = pos + alike.size * count",
+        For("fields in alike.iter_unpack(data[pos:stop])", (new, *code, "entries.append(entry)")),
+        "pos = stop",
+    ]
+    return [
+        f"alike = {reader.shape}.of(data, pos, count) if count >= {_SEVERAL} else None",
+        when("alike is not None", together, each),
     ]
 
 

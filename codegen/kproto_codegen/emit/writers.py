@@ -211,12 +211,22 @@ class _StraightWriter(Writer):
         count_type = "uint8" if form.compact else "int32"
         shapes = self.imports.counted_shapes(count_type, field.spec.element_type)
         empty, count = (r"\x01", "count + 1") if form.compact else (r"\0\0\0\0", "count")
-        length = self.call(_function_of_present("array_length", form), "count")
+        write_length = _function_of_present("array_length", form)
+        others: Code = [
+            self.call(write_length, "count"),
+            *self.elements(field, form, "values"),
+        ]
+        if field.packed:
+            _, size = self.imports.array_shapes(field.spec.element_type)
+            if form.compact:
+                self.imports.wire("writing", "UVARINT")
+                length = f"append(UVARINT[count // {size} + 1])"
+            else:
+                length = self.call(write_length, f"count // {size}")
+            packed = [length, "append(bytes(values))"]
+            others = [when("type(values) is PACKED", packed, others)]
         branches: list[tuple[str, Code]] = [
-            (
-                "type(values) is not list or count > 126",
-                [length, *self.elements(field, form, "values")],
-            ),
+            ("type(values) is not list or count > 126", others),
             ("count", [f"append({shapes}[count].pack({count}, *values))"]),
         ]
         self.flush()

@@ -7,6 +7,7 @@ from operator import index
 from typing import Any
 
 import pytest
+from kproto_codegen.emit import plan as plan_room
 from kproto_codegen.emit.plan import FieldPlan, Kind, StructPlan, Style, plan_structs
 
 from kproto.messages.base import DEFAULT
@@ -129,6 +130,38 @@ def test_structs_are_of_one_size_where_all_fields_are(
     assert [run.even(forms) for _, forms in run.segments] == [False, even]
     assert inner.of_array
     assert not own.of_array
+
+
+@pytest.mark.parametrize(
+    ("node", "packed"),
+    [
+        (field("F", "[]int32"), True),
+        (field("F", "[]float64"), True),
+        (field("F", "[]bool"), False),
+        (field("F", "[]uuid"), False),
+        (field("F", "[]string"), False),
+        (field("F", "int32"), False),
+        (field("F", "[]int32", nullableVersions="1+"), False),
+        (field("F", "[]int32", tag=0, taggedVersions="1+"), False),
+        (field("Range", "[]int32"), False),
+    ],
+)
+def test_arrays_of_numbers_are_packed_in_structs_that_are_mostly_alike(
+    node: dict[str, Any], packed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message = spec(field("F", "[]Inner", fields=[field("A"), node]))
+    for named in (False, True):
+        if named:
+            monkeypatch.setattr(plan_room, "ALIKE", {(message.name, "Inner")})
+        for style in Style:
+            inner, _ = plan_structs(message, style)
+            _, plan = inner.fields
+            found = named and packed and style is Style.STRAIGHT
+            assert plan.packed == found
+            assert plan.slot.startswith("_") == found
+            (run, *_) = inner.runs
+            if style is Style.STRAIGHT:
+                assert [run.alike(forms) for _, forms in run.segments] == [False, found]
 
 
 @pytest.mark.parametrize(

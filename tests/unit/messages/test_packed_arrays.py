@@ -1,0 +1,201 @@
+"""Arrays that stay bytes until somebody asks for them: nobody can tell, whatever the bytes."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kproto.messages.metadata_response import (
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from kproto.wire.alike import AlikeStructs
+from kproto.wire.errors import DecodeError
+from kproto.wire.tags import RawTaggedField
+
+ARRAYS = ("replica_nodes", "isr_nodes", "offline_replicas")
+
+
+def response(partitions: list[MetadataResponsePartition]) -> MetadataResponse:
+    """One topic with these partitions."""
+    return MetadataResponse(topics=[MetadataResponseTopic(name="a", partitions=partitions)])
+
+
+def partitions(count: int = 5) -> list[MetadataResponsePartition]:
+    """Partitions that are alike."""
+    return [
+        MetadataResponsePartition(
+            partition_index=index, leader_id=index, replica_nodes=[index, -1, 2**31 - 1]
+        )
+        for index in range(count)
+    ]
+
+
+def read(version: int = 12, count: int = 5) -> list[MetadataResponsePartition]:
+    """The same as they are read, nobody having asked for an array."""
+    made = MetadataResponse.decode(response(partitions(count)).encode(version), version)
+    return made.topics[0].partitions
+
+
+def slots(partition: MetadataResponsePartition) -> list[type]:
+    """What the slots of the arrays hold."""
+    return [type(getattr(partition, f"_{name}")) for name in ARRAYS]
+
+
+def test_arrays_stay_bytes_until_somebody_asks() -> None:
+    first, *others = read()
+    assert slots(first) == [bytes] * 3
+    nodes = first.replica_nodes
+    assert nodes == [0, -1, 2**31 - 1]
+    assert slots(first) == [list, bytes, bytes]
+    assert all(slots(other) == [bytes] * 3 for other in others)
+    nodes.append(7)
+    assert first.replica_nodes is nodes
+    assert first.offline_replicas == []
+    first.offline_replicas.append(1)
+    assert first.offline_replicas == [1]
+    assert others[0].offline_replicas == []
+
+
+@pytest.mark.parametrize(("version", "count"), [(8, 5), (12, 4), (12, 0)])
+def test_where_few_or_old_ones_are_read_there_are_lists(version: int, count: int) -> None:
+    assert all(slots(each) == [list] * 3 for each in read(version, count))
+
+
+def test_what_was_read_equals_what_was_made() -> None:
+    assert read() == partitions()
+    assert partitions() == read()
+    assert read() == read()
+    assert repr(read()) == repr(partitions())
+    other = read()
+    other[2].isr_nodes.append(1)
+    assert other != partitions()
+
+
+def test_it_is_written_as_it_was_read_asked_for_or_not() -> None:
+    wanted = response(partitions())
+    for version in MetadataResponse.VALID_VERSIONS:
+        message = MetadataResponse.decode(wanted.encode(12), 12)
+        for _ in range(2):
+            assert message.encode(version) == wanted.encode(version)
+        assert message.size(version) == wanted.size(version)
+        assert message.to_json(version) == wanted.to_json(version)
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_copies_are_of_their_own(asked: bool) -> None:
+    (first, *_) = read()
+    if asked:
+        assert first.replica_nodes
+    for copied in (first.copy(), pickle.loads(pickle.dumps(first))):
+        assert copied == first == partitions()[0]
+        copied.replica_nodes.append(9)
+        assert first.replica_nodes == partitions()[0].replica_nodes
+
+
+def test_an_array_that_was_set_stays_when_another_is_asked_for() -> None:
+    partition, *_ = read()
+    given = [1]
+    partition.isr_nodes = given
+    assert partition.replica_nodes == [0, -1, 2**31 - 1]
+    assert partition.isr_nodes is given
+
+
+def test_an_array_is_set_as_any_attribute() -> None:
+    given = [1, 2]
+    for partition in (read()[0], partitions()[0]):
+        partition.replica_nodes = given
+        assert partition.replica_nodes is given
+        partition.isr_nodes = b"\1\2"  # type: ignore[assignment]  # numbers, one a byte
+        assert partition.isr_nodes == given
+        in_turn: Any = (1, 2)
+        partition.offline_replicas = in_turn
+        assert partition.offline_replicas is in_turn
+        assert response([partition]).encode(12) == response(
+            [
+                MetadataResponsePartition(
+                    leader_id=partition.leader_id,
+                    partition_index=partition.partition_index,
+                    replica_nodes=given,
+                    isr_nodes=given,
+                    offline_replicas=given,
+                )
+            ]
+        ).encode(12)
+
+
+FEW_NODES = st.lists(st.sampled_from([-(2**31), -1, 0, 1, 2**31 - 1]), min_size=3, max_size=3)
+
+
+@st.composite
+def mostly_alike(draw: st.DrawFn) -> list[MetadataResponsePartition]:
+    """Partitions that have as many replicas each, or all but one."""
+    counts = [draw(st.sampled_from([0, 1, 3, 126, 127])) for _ in ARRAYS]
+    made = []
+    for index in range(draw(st.integers(0, 9))):
+        drawn = [(draw(FEW_NODES) * 43)[:count] for count in counts]
+        replicas, in_sync, offline = drawn
+        made.append(
+            MetadataResponsePartition(
+                partition_index=index,
+                replica_nodes=replicas,
+                isr_nodes=in_sync,
+                offline_replicas=offline,
+            )
+        )
+    if made and draw(st.sampled_from([False, True])):
+        odd = draw(st.sampled_from(made))
+        getattr(odd, draw(st.sampled_from(ARRAYS))).append(1)
+        if draw(st.sampled_from([False, True])):
+            odd.unknown_tagged_fields = [RawTaggedField(5, b"x")]
+    return made
+
+
+@given(mostly_alike())
+def test_partitions_are_read_alike_or_not(made: list[MetadataResponsePartition]) -> None:
+    data = response(made).encode(12)
+    decoded = MetadataResponse.decode(data, 12)
+    assert decoded.encode(12) == data
+    assert decoded == response(made)
+    assert MetadataResponse.decode(data, 12) == decoded
+
+
+def outcome(data: bytes) -> Any:
+    """What is read, or the error to the word."""
+    try:
+        return MetadataResponse.decode(data, 12)
+    except DecodeError as error:
+        return str(error), error.offset
+
+
+@given(st.data())
+def test_broken_bytes_are_refused_as_one_by_one(data: st.DataObject) -> None:
+    whole = response(partitions(6)).encode(12)
+    at = data.draw(st.integers(0, len(whole) - 1))
+    byte = bytes([data.draw(st.sampled_from([0, 1, 2, 4, 5, 127, 128, 255]))])
+    broken = data.draw(
+        st.sampled_from(
+            [
+                whole[:at],
+                whole[:at] + byte + whole[at + 1 :],
+                whole[:at] + whole[at + 1 :],
+                whole[:at] + byte + whole[at:],
+            ]
+        )
+    )
+    found = outcome(broken)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(AlikeStructs, "of", lambda *_: None)
+        assert outcome(broken) == found
+
+
+def test_every_end_before_the_last_byte_is_refused() -> None:
+    data = response(partitions()).encode(12)
+    for end in range(len(data)):
+        with pytest.raises(DecodeError):
+            MetadataResponse.decode(data[:end], 12)
