@@ -10,21 +10,26 @@ from .legacy.message_set import LegacyBatch
 from .legacy.message_set_encoding import MessageSetBuilder, down_convert, encode_message_set
 from .magic2.crc import crc32c, crc32c_pure
 from .magic2.encoding import BatchBuilder, encode_batch, encode_batches
-from .magic2.record_batch import RecordBatch, restamp
-from .new_record import MAX_BATCH_BYTES, NewRecord
+from .magic2.growing_batch import GrowingBatch
+from .magic2.record_batch import BatchReader, RecordBatch, restamp
+from .new_record import LAST_TIMESTAMP, MAX_BATCH_BYTES, REFUSALS, NewRecord
 from .record import Header, Record
 from .walk import checked_next_offset, read_batches, read_records
 
 __all__ = [
     "CODECS",
     "CREATE_TIME",
+    "LAST_TIMESTAMP",
     "LOG_APPEND_TIME",
     "MAX_BATCH_BYTES",
     "MAX_DECOMPRESSED_BYTES",
     "NO_TIMESTAMP",
     "NO_TIMESTAMP_TYPE",
+    "REFUSALS",
     "BatchBuilder",
+    "BatchReader",
     "Codec",
+    "GrowingBatch",
     "Header",
     "LegacyBatch",
     "MessageSetBuilder",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .record import Header
 
 __all__ = [
+    "LAST_TIMESTAMP",
     "MAX_BATCH_BYTES",
     "MAX_INT32",
     "MAX_INT64",
@@ -38,6 +39,9 @@ MAX_BATCH_BYTES: Final = 1_048_576
 
 MAX_INT32: Final = 0x7FFFFFFF
 MAX_INT64: Final = 0x7FFFFFFFFFFFFFFF
+
+#: The last time that a timestamp in ms can say.
+LAST_TIMESTAMP: Final = MAX_INT64
 
 # What Python raises when a value has the wrong type, or is too large for its field.
 REFUSALS: Final = (TypeError, ValueError, AttributeError, OverflowError, struct.error)

@@ -16,7 +16,7 @@ from .varints import read_varint
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["Header", "Record"]
+__all__ = ["Header", "Origin", "Record"]
 
 Header: TypeAlias = tuple[str, bytes | None]
 
@@ -24,6 +24,34 @@ _SHOWN_BYTES: Final = 48
 
 NO_HEADERS: Final = b"\x00"
 """The header block of a record without headers: a count of zero."""
+
+
+class Origin:
+    """What the records of a batch share.
+
+    Topic and partition, the timestamp type, and for errors in the headers where the batch begins in
+    what was read, and its base offset. Never changed, as many records hold it.
+    """
+
+    __slots__ = ("base_offset", "partition", "position", "timestamp_type", "topic")
+
+    def __init__(
+        self,
+        topic: str = "",
+        partition: int = -1,
+        timestamp_type: int = CREATE_TIME,
+        position: int | None = None,
+        base_offset: int | None = None,
+    ) -> None:
+        # Each argument has a default for the same reason as those of `Record`.
+        self.topic = topic
+        self.partition = partition
+        self.timestamp_type = timestamp_type
+        self.position = position
+        self.base_offset = base_offset
+
+
+_NOWHERE: Final = Origin()
 
 
 class Record:
@@ -37,28 +65,15 @@ class Record:
     attribute byte of a record is left out: Kafka defines no bit of it.
     """
 
-    __slots__ = (
-        "_batch",
-        "_headers",
-        "key",
-        "offset",
-        "partition",
-        "timestamp",
-        "timestamp_type",
-        "topic",
-        "value",
-    )
+    __slots__ = ("_headers", "_origin", "key", "offset", "timestamp", "value")
 
-    topic: str
-    partition: int
     offset: int
     timestamp: int
-    timestamp_type: int
     key: bytes | None
     value: bytes | None
     _headers: bytes | list[Header]
-    #: Where the batch begins in what was read, and its base offset; for errors in the headers.
-    _batch: tuple[int, int] | None
+    #: Shared with the other records of its batch: a store less for each field, for each record.
+    _origin: Origin
 
     def __init__(
         self,
@@ -73,15 +88,45 @@ class Record:
         partition: int = -1,
     ) -> None:
         # Each argument has a default because `__new__`, once compiled by mypyc, comes here too.
-        self.topic = topic
-        self.partition = partition
         self.offset = offset
         self.timestamp = timestamp
-        self.timestamp_type = timestamp_type
         self.key = key
         self.value = value
         self._headers = list(headers)
-        self._batch = None
+        if topic or partition != -1 or timestamp_type != CREATE_TIME:
+            self._origin = Origin(topic, partition, timestamp_type)
+        else:
+            self._origin = _NOWHERE
+
+    @property
+    def topic(self) -> str:
+        """The topic that a consumer read it from, "" where none did."""
+        return self._origin.topic
+
+    @topic.setter
+    def topic(self, topic: str) -> None:
+        of = self._origin
+        self._origin = Origin(topic, of.partition, of.timestamp_type, of.position, of.base_offset)
+
+    @property
+    def partition(self) -> int:
+        """The partition that a consumer read it from, -1 where none did."""
+        return self._origin.partition
+
+    @partition.setter
+    def partition(self, partition: int) -> None:
+        of = self._origin
+        self._origin = Origin(of.topic, partition, of.timestamp_type, of.position, of.base_offset)
+
+    @property
+    def timestamp_type(self) -> int:
+        """0 for create time, 1 for log append time, -1 where the format has no timestamp."""
+        return self._origin.timestamp_type
+
+    @timestamp_type.setter
+    def timestamp_type(self, timestamp_type: int) -> None:
+        of = self._origin
+        self._origin = Origin(of.topic, of.partition, timestamp_type, of.position, of.base_offset)
 
     @property
     def headers(self) -> list[Header]:
@@ -92,11 +137,10 @@ class Record:
         try:
             headers = self._headers = [] if block == NO_HEADERS else decode_headers(block)
         except ValueError as error:
-            offset, base_offset = self._batch or (None, None)
             raise CorruptBatchError(
                 f"headers of the record at offset {self.offset}: {error}",
-                offset=offset,
-                base_offset=base_offset,
+                offset=self._origin.position,
+                base_offset=self._origin.base_offset,
             ) from None
         return headers
 

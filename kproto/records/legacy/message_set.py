@@ -19,7 +19,7 @@ from ..any_magic import as_buffer, base_offset_at, bytes_left
 from ..codecs.compression import MAX_DECOMPRESSED_BYTES, codec_for_id
 from ..codecs.lz4_frame import with_right_checksum
 from ..magic2.record_batch import RecordBatch
-from ..record import NO_HEADERS, Record
+from ..record import NO_HEADERS, Origin, Record
 from ..varints import int64
 from .message_header import (
     MESSAGE,
@@ -169,6 +169,18 @@ class LegacyBatch(RecordBatch):
             records = [record for record in records if record.offset >= from_offset]
         return records
 
+    def values(
+        self,
+        *,
+        from_offset: int | None = None,
+        max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
+    ) -> list[bytes | None]:
+        """The values of what `records` gives. Raises CorruptBatchError, MissingCodecError."""
+        records = self.records(
+            from_offset=from_offset, max_decompressed_bytes=max_decompressed_bytes
+        )
+        return [record.value for record in records]
+
     def _adopt(self, records: list[Record], own_timestamps: bool) -> None:
         """Give the messages of this wrapper their offsets and the wrapper's timestamp type."""
         base = 0  # magic 0 has absolute offsets; some versions of librdkafka send wrappers with 0
@@ -180,11 +192,12 @@ class LegacyBatch(RecordBatch):
                 )
             base = self.base_offset - last
         log_append_time = self.timestamp_type == any_magic.LOG_APPEND_TIME
+        origin = Origin(records[0].topic, records[0].partition, self.timestamp_type)
         for record in records:
             record.offset = int64(base + record.offset)
             if own_timestamps:
                 continue
-            record.timestamp_type = self.timestamp_type
+            record._origin = origin
             if log_append_time:
                 record.timestamp = self.max_timestamp
 
@@ -260,14 +273,12 @@ def _message(data: bytes, pos: int, end: int, topic: str, partition: int) -> Rec
     offset, _, _, magic, attributes = MESSAGE.unpack_from(data, pos)
     pos += MESSAGE_BYTES
     record = Record.__new__(Record)
-    record.topic = topic
-    record.partition = partition
     record.offset = offset
     record.timestamp = any_magic.NO_TIMESTAMP
-    record.timestamp_type = any_magic.NO_TIMESTAMP_TYPE
+    timestamp_type = any_magic.NO_TIMESTAMP_TYPE
     if magic == 1:
         (record.timestamp,) = MESSAGE_TIMESTAMP.unpack_from(data, pos)
-        record.timestamp_type = (
+        timestamp_type = (
             any_magic.LOG_APPEND_TIME
             if attributes & any_magic.LOG_APPEND_TIME_FLAG
             else any_magic.CREATE_TIME
@@ -278,7 +289,7 @@ def _message(data: bytes, pos: int, end: int, topic: str, partition: int) -> Rec
     if pos != end:
         raise ValueError(f"{end - pos} bytes behind the value")
     record._headers = NO_HEADERS
-    record._batch = None
+    record._origin = Origin(topic, partition, timestamp_type)
     return record
 
 

@@ -10,8 +10,9 @@ from struct import Struct
 from typing import Final
 
 from ...wire.checks import check_whole_number
-from ..any_magic import NO_PARTITION_LEADER_EPOCH
+from ..any_magic import LOG_OVERHEAD_BYTES, NO_PARTITION_LEADER_EPOCH
 from ..new_record import MAX_INT32, MAX_INT64
+from .crc import crc32c
 
 #: base offset, batch length, partition leader epoch, magic, CRC, attributes, last offset delta,
 #: base timestamp, max timestamp, producer id, producer epoch, base sequence, record count
@@ -73,3 +74,40 @@ def check_place(base_offset: object, last_offset_delta: int, leader_epoch: objec
         check_whole_number("base_offset", base_offset, 0, most)
     if leader_epoch != NO_PARTITION_LEADER_EPOCH:
         check_field("partition_leader_epoch", leader_epoch)
+
+
+def pack_batch(
+    payload: bytes,
+    attributes: int,
+    last_offset_delta: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+    record_count: int,
+    base_offset: int = 0,
+    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
+) -> bytes:
+    """The whole batch whose records are `payload`, as they go out: compressed, if they are.
+
+    Raises struct.error for a number that does not fit its field.
+    """
+    checked = HEADER_FROM_ATTRIBUTES.pack(
+        attributes,
+        last_offset_delta,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        record_count,
+    )
+    unchecked = HEADER_TO_CRC.pack(
+        base_offset,
+        HEADER_BYTES - LOG_OVERHEAD_BYTES + len(payload),
+        partition_leader_epoch,
+        2,
+        crc32c(payload, crc32c(checked)),
+    )
+    return b"".join((unchecked, checked, payload))

@@ -7,160 +7,295 @@ which record is broken and how.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import repeat
+from struct import error as struct_error
+from typing import TYPE_CHECKING, Final
 
 from ..any_magic import CREATE_TIME, LOG_APPEND_TIME
-from ..record import Record
-from ..varints import int64, read_varint, read_varlong, zigzag
+from ..record import NO_HEADERS, Origin, Record
+from ..varints import VARINTS, int64, read_varint, read_varlong, zigzag
+from . import layouts
 from .batch_header import MIN_RECORD_BYTES
+from .layouts import KEY_IS_NULL, NO_LAYOUT, RECORDS, VALUE_IS_NULL
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import NoReturn
 
-__all__ = ["check_records", "decode_records"]
+    from .layouts import Layout
+
+__all__ = ["RecordReader", "check_count", "check_records", "explain"]
+
+#: The timestamp delta of the first record, mostly.
+_FIRST_DELTA: Final = b"\x00"
+#: Records that are made before they are read: as many as stay in a cache of the processor.
+_MADE_AT_ONCE: Final = 1024
 
 
-def decode_records(
-    data: bytes,
-    start: int,
-    limit: int,
-    count: int,
-    base_offset: int,
-    base_timestamp: int,
-    log_append_time: int | None = None,
-    topic: str = "",
-    partition: int = -1,
-    position: int = 0,
-    from_offset: int | None = None,
-) -> list[Record]:
-    """Decode `count` records that fill `data[start:limit]` exactly; those from `from_offset` on.
+class RecordReader:
+    """`count` records that fill `data[start:limit]` exactly, to be read some at a time.
 
     With `log_append_time` (ms) every record carries it, as `topic` and `partition`. Headers stay
     undecoded; an error in them will name `position`, where the batch begins, and `base_offset`.
-    Raises ValueError that says which record is broken and how.
+    Raises ValueError where they cannot be so many.
     """
+
+    __slots__ = (
+        "_base_offset",
+        "_base_timestamp",
+        "_count",
+        "_data",
+        "_index",
+        "_limit",
+        "_log_append_time",
+        "_origin",
+        "_pos",
+        "_seen",
+        "_start",
+        "_timestamp",
+        "_tries",
+        "any_offset",
+        "left",
+    )
+
+    def __init__(
+        self,
+        data: bytes,
+        start: int,
+        limit: int,
+        count: int,
+        base_offset: int,
+        base_timestamp: int,
+        log_append_time: int | None = None,
+        topic: str = "",
+        partition: int = -1,
+        position: int = 0,
+    ) -> None:
+        if not 0 < count <= (limit - start) // MIN_RECORD_BYTES:
+            check_count(start, limit, count)
+        timestamp_type = CREATE_TIME if log_append_time is None else LOG_APPEND_TIME
+        self._origin = Origin(topic, partition, timestamp_type, position, base_offset)
+        self._data = data
+        self._start = start
+        self._limit = limit
+        self._count = count
+        self._base_offset = base_offset
+        self._base_timestamp = base_timestamp
+        self._log_append_time = log_append_time
+        self._pos = start
+        self._index = 0
+        self._seen = _FIRST_DELTA
+        self._timestamp = base_timestamp
+        self._tries = layouts.tries(count) if count > 1 else 0
+        #: How many records are left.
+        self.left = count
+        #: Whether offsets may lie before that of the batch.
+        self.any_offset = False
+
+    def read(self, most: int) -> list[Record]:
+        """The next `most` records, or all that are left.
+
+        Raises ValueError that says which record is broken and how.
+        """
+        data = self._data
+        base_offset = self._base_offset
+        base_timestamp = self._base_timestamp
+        origin = self._origin
+        # Sums beyond 64 bits go round in Kafka's classes; here only where they can come about.
+        wraps = abs(base_timestamp) >> 61 | abs(base_offset) >> 61
+        # Kafka writes no negative offset delta, and reads it.
+        backwards = 0
+        tries = self._tries
+        index = self._index  # the offset delta of the next record, if no offsets are missing
+        find: Callable[[bytes], Layout | None] | None = None
+        varints = layouts.offset_varints(self._count) if tries else VARINTS
+        timestamp = self._timestamp  # of the delta that was seen last
+        seen = self._seen
+        # The layout before, and its length as it stands in the bytes; none while that is empty.
+        last = b""
+        size, unpack, key_length, value_length, empty, nulls = NO_LAYOUT
+        records: list[Record] = []
+        wanted = min(self.left, most)
+        pos = self._pos
+        try:
+            while len(records) < wanted:
+                # Made many at a time, which takes less each; not all, should the count be wrong.
+                left = wanted - len(records)
+                if left > _MADE_AT_ONCE:
+                    left = _MADE_AT_ONCE
+                if tries:
+                    left = min(left, layouts.same_sizes(index))
+                    find = RECORDS.of_sizes(len(seen), len(varints[index]))
+                    last = b""
+                fresh = list(map(Record.__new__, repeat(Record, left)))
+                for record in fresh:
+                    if find is not None:
+                        length = data[pos : pos + 2]
+                        if length != last:
+                            layout = find(length)
+                            if layout is None:
+                                last = b""
+                            else:
+                                last = length
+                                size, unpack, key_length, value_length, empty, nulls = layout
+                        if last:
+                            delta, at, key_is, record.key, value_is, record.value, headers = unpack(
+                                data, pos
+                            )
+                            if (
+                                at == varints[index]
+                                and key_is == key_length
+                                and value_is == value_length
+                                and (headers == empty if empty else headers[0])
+                                and (delta == seen or layouts.delta_of(delta) >= 0)
+                            ):
+                                if delta != seen:
+                                    seen = delta
+                                    n = layouts.delta_of(delta)
+                                    timestamp = base_timestamp + ((n >> 1) ^ -(n & 1))
+                                record.timestamp = timestamp
+                                record.offset = base_offset + index
+                                record._headers = headers
+                                record._origin = origin
+                                if nulls:
+                                    if nulls & KEY_IS_NULL:
+                                        record.key = None
+                                    if nulls & VALUE_IS_NULL:
+                                        record.value = None
+                                pos += size
+                                index += 1
+                                continue
+                    begun = pos
+                    # Each varint below: one byte, else two, else the reader. Length of the record:
+                    n = data[pos]
+                    if n < 128:
+                        pos += 1
+                    else:
+                        n += (data[pos + 1] << 7) - 128
+                        if n < 16384:
+                            pos += 2
+                        else:
+                            n, pos = read_varint(data, pos)
+                    end = pos + (n >> 1)
+                    if n & 1:
+                        break
+                    # Attributes (one byte, unused), then the timestamp delta:
+                    n = data[pos + 1]
+                    if n < 128:
+                        pos += 2
+                    else:
+                        n += (data[pos + 2] << 7) - 128
+                        if n < 16384:
+                            pos += 3
+                        else:
+                            n, pos = read_varlong(data, pos + 1)
+                            wraps |= n >> 62
+                    record.timestamp = base_timestamp + ((n >> 1) ^ -(n & 1))
+                    # Offset delta:
+                    n = data[pos]
+                    if n < 128:
+                        pos += 1
+                    else:
+                        n += (data[pos + 1] << 7) - 128
+                        if n < 16384:
+                            pos += 2
+                        else:
+                            n, pos = read_varint(data, pos)
+                    if n & 1:
+                        backwards = 1
+                        index = ~(n >> 1)
+                    else:
+                        index = n >> 1
+                    record.offset = base_offset + index
+                    index += 1
+                    # Key; a slice past the end is found by the comparisons with `end` and `limit`:
+                    n = data[pos]
+                    if n < 128:
+                        pos += 1
+                    else:
+                        n += (data[pos + 1] << 7) - 128
+                        if n < 16384:
+                            pos += 2
+                        else:
+                            n, pos = read_varint(data, pos)
+                    if n & 1:
+                        if n != 1:
+                            break
+                        record.key = None
+                    else:
+                        n = pos + (n >> 1)
+                        record.key = data[pos:n]
+                        pos = n
+                    # Value:
+                    n = data[pos]
+                    if n < 128:
+                        pos += 1
+                    else:
+                        n += (data[pos + 1] << 7) - 128
+                        if n < 16384:
+                            pos += 2
+                        else:
+                            n, pos = read_varint(data, pos)
+                    if n & 1:
+                        if n != 1:
+                            break
+                        record.value = None
+                    else:
+                        n = pos + (n >> 1)
+                        record.value = data[pos:n]
+                        pos = n
+                    # Header block: from the count to the end of the record.
+                    if end - pos > 1:
+                        if not data[pos]:
+                            break
+                        record._headers = data[pos:end]
+                    elif end - pos != 1 or data[pos]:
+                        break
+                    else:
+                        record._headers = NO_HEADERS
+                    record._origin = origin
+                    pos = end
+                    if find is not None:
+                        tries -= 1
+                        if tries <= 0 or backwards or index >= len(varints):
+                            tries = 0
+                            find = None
+                        else:
+                            find = RECORDS.learn(data, begun)
+                            last = b""
+                else:
+                    records += fresh
+                    continue
+                break
+        except (IndexError, ValueError, struct_error):
+            explain(data, self._start, self._limit, self._count)
+        self.left -= len(records)
+        if len(records) != wanted or pos > self._limit or (not self.left and pos != self._limit):
+            explain(data, self._start, self._limit, self._count)
+        self._pos = pos
+        if self.left:
+            self._index = index
+            self._tries = tries
+            self._seen = seen
+            self._timestamp = timestamp
+        if wraps:
+            for record in records:
+                record.timestamp = int64(record.timestamp)
+                record.offset = int64(record.offset)
+        if self._log_append_time is not None:
+            for record in records:
+                record.timestamp = self._log_append_time
+        self.any_offset = (backwards or wraps) != 0
+        return records
+
+
+def check_count(start: int, limit: int, count: int) -> None:
+    """Raise ValueError where `data[start:limit]` cannot be `count` records, however short."""
     if not 0 <= count <= (limit - start) // MIN_RECORD_BYTES:
         raise ValueError(f"{count} records cannot stand in {limit - start} bytes")
-    # Sums beyond 64 bits go round in Kafka's classes; here only where they can come about.
-    wraps = abs(base_timestamp) >> 61 | abs(base_offset) >> 61
-    # Kafka writes no negative offset delta, and reads it.
-    backwards = 0
-    # One tuple for all of them; compiled, a plain one would be made anew for each.
-    batch: tuple[int, int] | None = (position, base_offset)
-    create = Record.__new__
-    records: list[Record] = []
-    append = records.append
-    pos = start
-    try:
-        for _ in range(count):
-            # Each varint below: one byte, else two, else the reader. Length of the record:
-            n = data[pos]
-            if n < 128:
-                pos += 1
-            else:
-                n += (data[pos + 1] << 7) - 128
-                if n < 16384:
-                    pos += 2
-                else:
-                    n, pos = read_varint(data, pos)
-            end = pos + (n >> 1)
-            if n & 1:
-                break
-            # Attributes (one byte, unused), then the timestamp delta:
-            n = data[pos + 1]
-            if n < 128:
-                pos += 2
-            else:
-                n += (data[pos + 2] << 7) - 128
-                if n < 16384:
-                    pos += 3
-                else:
-                    n, pos = read_varlong(data, pos + 1)
-                    wraps |= n >> 62
-            record = create(Record)
-            record.topic = topic
-            record.partition = partition
-            record.timestamp = base_timestamp + ((n >> 1) ^ -(n & 1))
-            record.timestamp_type = CREATE_TIME
-            # Offset delta:
-            n = data[pos]
-            if n < 128:
-                pos += 1
-            else:
-                n += (data[pos + 1] << 7) - 128
-                if n < 16384:
-                    pos += 2
-                else:
-                    n, pos = read_varint(data, pos)
-            if n & 1:
-                backwards = 1
-                record.offset = base_offset + ~(n >> 1)
-            else:
-                record.offset = base_offset + (n >> 1)
-            # Key; a slice past the end is found by the comparisons with `end` and `limit`:
-            n = data[pos]
-            if n < 128:
-                pos += 1
-            else:
-                n += (data[pos + 1] << 7) - 128
-                if n < 16384:
-                    pos += 2
-                else:
-                    n, pos = read_varint(data, pos)
-            if n & 1:
-                if n != 1:
-                    break
-                record.key = None
-            else:
-                n = pos + (n >> 1)
-                record.key = data[pos:n]
-                pos = n
-            # Value:
-            n = data[pos]
-            if n < 128:
-                pos += 1
-            else:
-                n += (data[pos + 1] << 7) - 128
-                if n < 16384:
-                    pos += 2
-                else:
-                    n, pos = read_varint(data, pos)
-            if n & 1:
-                if n != 1:
-                    break
-                record.value = None
-            else:
-                n = pos + (n >> 1)
-                record.value = data[pos:n]
-                pos = n
-            # Header block: from the count to the end of the record.
-            if end - pos > 1:
-                if not data[pos]:
-                    break
-            elif end - pos != 1 or data[pos]:
-                break
-            record._headers = data[pos:end]
-            record._batch = batch
-            append(record)
-            pos = end
-    except (IndexError, ValueError):
-        _explain(data, start, limit, count)
-    if len(records) != count or pos != limit:
-        _explain(data, start, limit, count)
-    if wraps:
-        for record in records:
-            record.timestamp = int64(record.timestamp)
-            record.offset = int64(record.offset)
-    if log_append_time is not None:
-        for record in records:
-            record.timestamp = log_append_time
-            record.timestamp_type = LOG_APPEND_TIME
-    if from_offset is not None and (from_offset > base_offset or backwards or wraps):
-        return [record for record in records if record.offset >= from_offset]
-    return records
 
 
-def _explain(data: bytes, start: int, limit: int, count: int) -> NoReturn:
+def explain(data: bytes, start: int, limit: int, count: int) -> NoReturn:
     """Say why the records in `data[start:limit]` cannot be read, as ValueError."""
     check_records(data, start, limit, count)
     raise ValueError(f"{count} records do not fill {limit - start} bytes")

@@ -1,9 +1,8 @@
 """Building record batches (magic 2): keys, values and headers to the bytes of a produce.
 
-Owns the writing of records and of the header in front of them. One function writes a record,
-whether records come one by one (`BatchBuilder`) or many at once (`encode_batch`). It writes
-straight on; when Python refuses a value, `new_record` finds out which record and which field of it
-was wrong.
+Owns the batch that a caller fills, one by one (`BatchBuilder`) or with many at once
+(`encode_batch`). `record_encoding` writes each record straight on; when Python refuses a value,
+`new_record` finds out which record and which field of it was wrong.
 """
 
 from __future__ import annotations
@@ -11,22 +10,20 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any, Final
 
-from ...wire.buffers import octets_of_record
 from ...wire.errors import ConfigurationError, EncodeError
 from .. import any_magic
 from ..codecs.compression import codec_for_name, level_for
 from ..new_record import (
     MAX_BATCH_BYTES,
     MAX_INT32,
-    MAX_INT64,
     REFUSALS,
     check_max_bytes,
     explain_refusal,
 )
 from ..varints import VARINTS, encode_varint
 from . import batch_header
-from .crc import crc32c
 from .record_batch import check_batch
+from .record_encoding import encode_head, encode_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -41,14 +38,6 @@ if TYPE_CHECKING:
 __all__ = ["BatchBuilder", "encode_batch", "encode_batches"]
 
 _TABLE_SIZE: Final = len(VARINTS)
-_NULL: Final = encode_varint(-1)
-_NO_HEADERS: Final = b"\x00"
-
-# Header names of one topic are few. Kept for each: what stands before a value of 0, 1, 2 … bytes,
-# that is the name's length, the name, the value's length.
-_MAX_HEADER_NAMES: Final = 256
-_MAX_PREFIX_SIZE: Final = 128
-_header_prefixes: Final[dict[str, list[bytes]]] = {}
 
 #: What may be set until a batch is built, and which of it may be None.
 _SETTINGS: Final = (
@@ -391,7 +380,7 @@ class BatchBuilder:
                     if 0 < delta < _TABLE_SIZE:
                         head = b"\x00" + VARINTS[delta]
                     else:
-                        head = _encode_head(timestamp, delta)
+                        head = encode_head(timestamp, delta)
                     last_timestamp = timestamp
                 if index < _TABLE_SIZE:
                     offset_delta = VARINTS[index]
@@ -400,7 +389,7 @@ class BatchBuilder:
                 else:  # no offset is left
                     beyond: NewRecord = record
                     return beyond
-                body = _encode_record(head, offset_delta, key, value, headers)
+                body = encode_record(head, offset_delta, key, value, headers)
                 size = len(body)
                 length = VARINTS[size] if size < _TABLE_SIZE else encode_varint(size)
                 size += len(length)
@@ -468,7 +457,8 @@ class BatchBuilder:
             attributes |= any_magic.LOG_APPEND_TIME_FLAG
             max_timestamp = self.log_append_time
         try:
-            checked = batch_header.HEADER_FROM_ATTRIBUTES.pack(
+            return batch_header.pack_batch(
+                payload,
                 attributes,
                 last_offset_delta,
                 self._base_timestamp,
@@ -477,81 +467,8 @@ class BatchBuilder:
                 self.producer_epoch,
                 self.base_sequence,
                 self._count,
-            )
-            unchecked = batch_header.HEADER_TO_CRC.pack(
                 base_offset,
-                batch_header.HEADER_BYTES - any_magic.LOG_OVERHEAD_BYTES + len(payload),
                 partition_leader_epoch,
-                2,
-                crc32c(payload, crc32c(checked)),
             )
         except struct.error as error:
             raise EncodeError(f"a field of the batch header is out of its range: {error}") from None
-        return b"".join((unchecked, checked, payload))
-
-
-def _encode_head(timestamp: int, delta: int) -> bytes:
-    """What starts every record with this timestamp: attributes and timestamp delta."""
-    if not any_magic.NO_TIMESTAMP <= timestamp <= MAX_INT64:
-        raise ValueError("timestamp out of range")
-    if delta > MAX_INT64:
-        delta -= 1 << 64  # goes round, as in Kafka's classes, and back again when it is read
-    return b"\x00" + encode_varint(delta)
-
-
-def _encode_record(head: bytes, offset_delta: bytes, key: Any, value: Any, headers: Any) -> bytes:
-    """One record without the length in front of it; `head` is attributes and timestamp delta."""
-    if key is None:
-        key = b""
-        key_length = _NULL
-    else:
-        if type(key) is not bytes:
-            key = octets_of_record(key)
-        try:
-            key_length = VARINTS[len(key)]
-        except IndexError:
-            key_length = encode_varint(len(key))
-    if value is None:
-        value = b""
-        value_length = _NULL
-    else:
-        if type(value) is not bytes:
-            value = octets_of_record(value)
-        try:
-            value_length = VARINTS[len(value)]
-        except IndexError:
-            value_length = encode_varint(len(value))
-    if not headers:
-        return b"".join((head, offset_delta, key_length, key, value_length, value, _NO_HEADERS))
-    count = encode_varint(len(headers)) if len(headers) > 63 else VARINTS[len(headers)]
-    parts = [head, offset_delta, key_length, key, value_length, value, count]
-    for name, content in headers:
-        if type(content) is bytes:
-            try:
-                parts.append(_header_prefixes[name][len(content)])
-                parts.append(content)
-                continue
-            except (KeyError, IndexError):  # a new name, or a long value
-                pass
-        elif content is not None:
-            content = octets_of_record(content)
-        parts.append(_encode_header_name(name))
-        if content is None:
-            parts.append(_NULL)
-        else:
-            parts.append(encode_varint(len(content)))
-            parts.append(content)
-    return b"".join(parts)
-
-
-def _encode_header_name(name: Any) -> bytes:
-    """The name as it stands in a header; keeps it for the next one, with the shorter lengths."""
-    if not isinstance(name, str):
-        raise TypeError("header name is not str")
-    utf8 = name.encode()
-    encoded = encode_varint(len(utf8)) + utf8
-    if name not in _header_prefixes:
-        if len(_header_prefixes) >= _MAX_HEADER_NAMES:
-            _header_prefixes.clear()
-        _header_prefixes[name] = [encoded + VARINTS[size] for size in range(_MAX_PREFIX_SIZE)]
-    return encoded

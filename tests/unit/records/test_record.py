@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -123,6 +126,34 @@ def test_headers_can_be_replaced() -> None:
     record = Record(0, T, None, None)
     record.headers = [("a", b"1")]
     assert record.headers == [("a", b"1")]
+
+
+def test_what_a_batch_shares_is_set_for_one_record_alone() -> None:
+    data = encode_batch([(b"k", b"v", (), T)] * 2, base_offset=4)
+    first, second = RecordBatch(data).records(topic="t", partition=3)
+    first.topic, first.partition, first.timestamp_type = "u", 5, 1
+    assert (first.topic, first.partition, first.timestamp_type) == ("u", 5, 1)
+    assert (second.topic, second.partition, second.timestamp_type) == ("t", 3, 0)
+    assert first != second
+    second.topic, second.partition, second.timestamp_type, second.offset = "u", 5, 1, 4
+    assert first == second
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+def test_a_copy_is_a_record_of_its_own(copied: Callable[[Record], Record]) -> None:
+    record = Record(7, T, b"k", b"v", [("a", b"1")], 1, topic="t", partition=3)
+    other = copied(record)
+    assert other == record
+    other.topic = "u"
+    assert (record.topic, other.topic) == ("t", "u")
+
+
+@pytest.mark.parametrize("name", ["topic", "partition", "timestamp_type", "offset", "timestamp"])
+def test_records_are_equal_when_all_is(name: str) -> None:
+    one, other = Record(7, T, b"k", b"v"), Record(7, T, b"k", b"v")
+    assert one == other
+    setattr(other, name, "t" if name == "topic" else 9)
+    assert one != other
 
 
 def test_a_repr_is_short_however_large_the_record() -> None:

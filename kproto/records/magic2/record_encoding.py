@@ -1,0 +1,95 @@
+"""One record to bytes (magic 2): keys, values, headers. KIP-98.
+
+Writes straight on: what Python refuses is raised as it is (`new_record.REFUSALS`), and who knows
+the record says which field of it was wrong. Knows nothing of batches.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ...wire.buffers import octets_of_record
+from .. import any_magic
+from ..new_record import MAX_INT64
+from ..varints import VARINTS, encode_varint
+
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["encode_head", "encode_record"]
+
+_NULL: Final = encode_varint(-1)
+_NO_HEADERS: Final = b"\x00"
+
+# Header names of one topic are few. Kept for each: what stands before a value of 0, 1, 2 … bytes,
+# that is the name's length, the name, the value's length.
+_MAX_HEADER_NAMES: Final = 256
+_MAX_PREFIX_SIZE: Final = 128
+_header_prefixes: Final[dict[str, list[bytes]]] = {}
+
+
+def encode_head(timestamp: int, delta: int) -> bytes:
+    """What starts every record with this timestamp: attributes and timestamp delta."""
+    if not any_magic.NO_TIMESTAMP <= timestamp <= MAX_INT64:
+        raise ValueError("timestamp out of range")
+    if delta > MAX_INT64:
+        delta -= 1 << 64  # goes round, as in Kafka's classes, and back again when it is read
+    return b"\x00" + encode_varint(delta)
+
+
+def encode_record(head: bytes, offset_delta: bytes, key: Any, value: Any, headers: Any) -> bytes:
+    """One record without the length in front of it; `head` is attributes and timestamp delta."""
+    if key is None:
+        key = b""
+        key_length = _NULL
+    else:
+        if type(key) is not bytes:
+            key = octets_of_record(key)
+        try:
+            key_length = VARINTS[len(key)]
+        except IndexError:
+            key_length = encode_varint(len(key))
+    if value is None:
+        value = b""
+        value_length = _NULL
+    else:
+        if type(value) is not bytes:
+            value = octets_of_record(value)
+        try:
+            value_length = VARINTS[len(value)]
+        except IndexError:
+            value_length = encode_varint(len(value))
+    if not headers:
+        return b"".join((head, offset_delta, key_length, key, value_length, value, _NO_HEADERS))
+    count = encode_varint(len(headers)) if len(headers) > 63 else VARINTS[len(headers)]
+    parts = [head, offset_delta, key_length, key, value_length, value, count]
+    for name, content in headers:
+        if type(content) is bytes:
+            try:
+                parts.append(_header_prefixes[name][len(content)])
+                parts.append(content)
+                continue
+            except (KeyError, IndexError):  # a new name, or a long value
+                pass
+        elif content is not None:
+            content = octets_of_record(content)
+        parts.append(_encode_header_name(name))
+        if content is None:
+            parts.append(_NULL)
+        else:
+            parts.append(encode_varint(len(content)))
+            parts.append(content)
+    return b"".join(parts)
+
+
+def _encode_header_name(name: Any) -> bytes:
+    """The name as it stands in a header; keeps it for the next one, with the shorter lengths."""
+    if not isinstance(name, str):
+        raise TypeError("header name is not str")
+    utf8 = name.encode()
+    encoded = encode_varint(len(utf8)) + utf8
+    if name not in _header_prefixes:
+        if len(_header_prefixes) >= _MAX_HEADER_NAMES:
+            _header_prefixes.clear()
+        _header_prefixes[name] = [encoded + VARINTS[size] for size in range(_MAX_PREFIX_SIZE)]
+    return encoded

@@ -1,0 +1,174 @@
+"""The values inside a batch (magic 2), without the rest of the records.
+
+A record is broken here where it is in `decoding`, whose loop this is but for what it keeps: what is
+passed over is checked as there, and explained by the same `explain`.
+"""
+
+from __future__ import annotations
+
+from itertools import repeat
+from struct import error as struct_error
+from typing import TYPE_CHECKING
+
+from ..varints import VARINTS, read_varint, read_varlong
+from . import layouts
+from .decoding import check_count, explain
+from .layouts import NO_LAYOUT, VALUES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .layouts import Layout
+
+__all__ = ["decode_values"]
+
+
+def decode_values(
+    data: bytes, start: int, limit: int, count: int, backwards: bool = True
+) -> list[bytes | None] | None:
+    """The values of `count` records that fill `data[start:limit]` exactly.
+
+    None where an offset lies before that of the batch, unless `backwards`. Raises ValueError that
+    says which record is broken and how.
+    """
+    check_count(start, limit, count)
+    tries = layouts.tries(count)
+    find: Callable[[bytes], Layout | None] | None = None
+    varints = layouts.offset_varints(count) if tries else VARINTS
+    index = 0  # the offset delta of the next record, if no offsets are missing
+    seen = b"\x00"  # the timestamp delta before
+    # The layout before, and its length as it stands in the bytes; none while that is empty.
+    last = b""
+    size, unpack, key_length, value_length, empty, nulls = NO_LAYOUT
+    values: list[bytes | None] = []
+    append = values.append
+    value: bytes | None
+    pos = start
+    try:
+        while len(values) < count:
+            left = count - len(values)
+            if tries:
+                left = min(left, layouts.same_sizes(index))
+                find = VALUES.of_sizes(len(seen), len(varints[index]))
+                last = b""
+            for _ in repeat(None, left):
+                if find is not None:
+                    length = data[pos : pos + 2]
+                    if length != last:
+                        layout = find(length)
+                        if layout is None:
+                            last = b""
+                        else:
+                            last = length
+                            size, unpack, key_length, value_length, empty, nulls = layout
+                    if last:
+                        delta, at, key_is, value_is, value, headers = unpack(data, pos)
+                        if (
+                            at == varints[index]
+                            and key_is == key_length
+                            and value_is == value_length
+                            and (headers == empty if empty else headers[0])
+                            and (delta == seen or layouts.delta_of(delta) >= 0)
+                        ):
+                            seen = delta
+                            append(None if nulls else value)
+                            pos += size
+                            index += 1
+                            continue
+                begun = pos
+                # Each varint below: one byte, else two, else the reader. Length of the record:
+                n = data[pos]
+                if n < 128:
+                    pos += 1
+                else:
+                    n += (data[pos + 1] << 7) - 128
+                    if n < 16384:
+                        pos += 2
+                    else:
+                        n, pos = read_varint(data, pos)
+                end = pos + (n >> 1)
+                if n & 1:
+                    break
+                # Attributes (one byte, unused), then the timestamp delta:
+                n = data[pos + 1]
+                if n < 128:
+                    pos += 2
+                else:
+                    n += (data[pos + 2] << 7) - 128
+                    if n < 16384:
+                        pos += 3
+                    else:
+                        _, pos = read_varlong(data, pos + 1)
+                # Offset delta:
+                n = data[pos]
+                if n < 128:
+                    pos += 1
+                else:
+                    n += (data[pos + 1] << 7) - 128
+                    if n < 16384:
+                        pos += 2
+                    else:
+                        n, pos = read_varint(data, pos)
+                if n & 1:
+                    if not backwards:
+                        return None
+                    find = None
+                    tries = 0
+                index = (n >> 1) + 1
+                # Key; a slice past the end is found by the comparisons with `end` and `limit`:
+                n = data[pos]
+                if n < 128:
+                    pos += 1
+                else:
+                    n += (data[pos + 1] << 7) - 128
+                    if n < 16384:
+                        pos += 2
+                    else:
+                        n, pos = read_varint(data, pos)
+                if n & 1:
+                    if n != 1:
+                        break
+                else:
+                    pos += n >> 1
+                # Value:
+                n = data[pos]
+                if n < 128:
+                    pos += 1
+                else:
+                    n += (data[pos + 1] << 7) - 128
+                    if n < 16384:
+                        pos += 2
+                    else:
+                        n, pos = read_varint(data, pos)
+                if n & 1:
+                    if n != 1:
+                        break
+                    value = None
+                else:
+                    n = pos + (n >> 1)
+                    value = data[pos:n]
+                    pos = n
+                # Header block: from the count to the end of the record.
+                if end - pos > 1:
+                    if not data[pos]:
+                        break
+                elif end - pos != 1 or data[pos]:
+                    break
+                append(value)
+                pos = end
+                if find is not None:
+                    tries -= 1
+                    if tries <= 0 or index >= len(varints):
+                        tries = 0
+                        find = None
+                    else:
+                        find = VALUES.learn(data, begun)
+                        last = b""
+            else:
+                continue
+            break
+    except (IndexError, ValueError, struct_error):
+        explain(data, start, limit, count)
+    if len(values) != count or pos != limit:
+        explain(data, start, limit, count)
+    return values

@@ -1,0 +1,119 @@
+"""A batch that grows: the same bytes as a batch made at once, and what it was can be read again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kproto.records import REFUSALS, GrowingBatch, NewRecord, encode_batch
+
+from ..batches import T, contents, new_records
+
+NO_BOUND = 1 << 30
+
+
+def grown(records: list[NewRecord]) -> GrowingBatch:
+    batch = GrowingBatch()
+    for record in records:
+        before = batch.size_in_bytes
+        assert batch.append(*record, NO_BOUND) == batch.size_in_bytes - before
+    return batch
+
+
+@given(new_records, st.sampled_from(["none", "gzip", "zstd"]))
+def test_the_same_bytes_as_a_batch_made_at_once(records: list[NewRecord], compression: str) -> None:
+    batch = grown(records)
+    expected = encode_batch(
+        records, compression=compression, producer_id=7, producer_epoch=1, base_sequence=9
+    )
+    for _ in range(2):  # it may go out twice
+        made = batch.build(
+            compression=compression, producer_id=7, producer_epoch=1, base_sequence=9
+        )
+        assert made == expected
+    assert batch.size_in_bytes == len(encode_batch(records))
+    assert batch.count == len(records)
+
+
+@given(new_records)
+def test_what_was_given_can_be_read_again(records: list[NewRecord]) -> None:
+    batch = grown(records)
+    assert contents(batch.records()) == records
+    timestamps = [timestamp for *_, timestamp in records]
+    assert [batch.timestamp_of(at) for at in range(len(records))] == timestamps
+    batch.forget()
+    assert [batch.timestamp_of(at) for at in range(len(records))] == timestamps
+    assert (batch.count, batch.parts) == (len(records), [])
+
+
+@given(new_records, new_records)
+def test_it_goes_on_growing_behind_a_look(records: list[NewRecord], more: list[NewRecord]) -> None:
+    batch = grown(records)
+    assert contents(batch.records()) == records
+    for record in more:
+        batch.append(*record, NO_BOUND)
+    assert batch.build() == encode_batch(records + more)
+
+
+@given(new_records, st.integers(1, 30_000))
+def test_it_never_grows_beyond_its_limit(records: list[NewRecord], limit: int) -> None:
+    batch = GrowingBatch()
+    taken: list[NewRecord] = []
+    for record in records:
+        before = batch.build() if taken else b""
+        if batch.append(*record, limit):
+            taken.append(record)
+            assert batch.size_in_bytes <= limit or len(taken) == 1
+        else:
+            assert batch.build() == before, "what does not fit leaves no trace"
+            assert len(encode_batch([*taken, record])) > limit
+    assert taken[0] == records[0], "a first record always fits"
+    assert batch.build() == encode_batch(taken)
+
+
+BAD: list[tuple[Any, Any, Any, Any]] = [
+    ("text", b"v", (), T),
+    (b"k", 3, (), T),
+    (b"k", b"v", [("h", "text")], T),
+    (b"k", b"v", [(b"h", b"v")], T),
+    (b"k", b"v", [("h",)], T),
+    (b"k", b"v", [("\udc80", b"v")], T),
+    (b"k", b"v", 7, T),
+    (b"k", b"v", (), 1 << 63),
+    (b"k", b"v", (), -2),
+    (b"k", b"v", (), None),
+]
+
+
+@pytest.mark.parametrize("bad", BAD, ids=repr)
+@pytest.mark.parametrize("good", [[], [(b"k", b"v", [], T)]], ids=["first", "second"])
+def test_what_is_refused_leaves_no_trace(good: list[NewRecord], bad: Any) -> None:
+    batch = grown(good)
+    with pytest.raises(REFUSALS):
+        batch.append(bad[0], bad[1], bad[2], bad[3], NO_BOUND)
+    assert batch.count == len(good)
+    later: NewRecord = (None, b"later", [], T - 5)
+    assert batch.append(*later, NO_BOUND)
+    assert batch.build() == encode_batch([*good, later])
+    assert contents(batch.records()) == [*good, later]
+
+
+def test_many_small_records_and_large_ones() -> None:
+    """Beyond the table of varints: offset deltas and lengths of three bytes and more."""
+    records: list[NewRecord] = [(None, b"", [], T + at // 7) for at in range(20_000)]
+    records += [(b"k" * 9_000, b"v" * 100_000, [], T), (b"k" * 9_000, None, [], T)]
+    assert grown(records).build() == encode_batch(records)
+    assert contents(grown(records).records()) == records
+
+
+def test_a_refused_stamp_leaves_the_last_one() -> None:
+    batch = grown([(None, b"first", [], T)])
+    batch.stamp(T + 1_000)  # no record has it yet
+    with pytest.raises(REFUSALS):
+        batch.append(None, b"v", (), 1 << 63, NO_BOUND)
+    batch.append(None, b"second", (), T + 1_000, NO_BOUND)
+    assert batch.timestamp_of(1) == batch.max_timestamp == T + 1_000
+    assert [record.timestamp for record in batch.records()] == [T, T + 1_000]
