@@ -5,7 +5,7 @@ from .client import Client
 from .cluster.metadata import TopicPartition
 from .consumer.consumer import Consumer
 from .consumer.fetch_requests import FetchedPartition
-from .consumer.handing_out import FetchedRecords
+from .consumer.waiting import FetchedBatch, FetchedRecords, FetchedValues
 from .producer.acks import Acks
 from .producer.batch import Ack, Delivery
 from .producer.errors import DeliveryError
@@ -23,8 +23,10 @@ __all__ = [
     "Consumer",
     "Delivery",
     "DeliveryError",
+    "FetchedBatch",
     "FetchedPartition",
     "FetchedRecords",
+    "FetchedValues",
     "NewTopic",
     "Producer",
     "ProducerRecord",

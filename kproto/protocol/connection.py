@@ -9,18 +9,24 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, NoReturn, TypeVar
 
 from ..messages.base import Message, Request, Response
 from ..wire.errors import ConfigurationError, EncodeError, ProtocolError
 from .framing import frame
-from .headers import encode_request_header, encode_response_header, response_class
+from .headers import (
+    API_KEY_AND_VERSION_BYTES,
+    encode_request_header,
+    encode_response_header,
+    response_class,
+)
 from .message_classes import KAFKA_MESSAGES, MessageClasses, missing_half, response_of
 from .received import (
     ReceivedRequest,
     ReceivedResponse,
     name_of,
     read_request,
+    read_response_message,
     read_response_of,
 )
 
@@ -58,15 +64,27 @@ class PendingRequest(NamedTuple):
     response: type[Response] | None = None
 
 
+#: The names of classes as they were generated, for who asks for each request.
+_generated_names: Final[dict[type, str]] = {}
+
+
+def _generated_name(cls: type[Message]) -> str:
+    # By name: a user may have generated Kafka's messages in a package of his own.
+    try:
+        return _generated_names[cls]
+    except KeyError:
+        name = _generated_names[cls] = cls._generated().__name__
+        return name
+
+
 def expects_response(request: Message, version: int) -> bool:
     """False for the requests that no broker answers.
 
     They are a Produce with acks=0, and an AddPartitionsToTxn that holds no transaction in a
     version that can hold several.
     """
-    # By name: a user may have generated Kafka's messages in a package of his own.
     name = _UNANSWERED.get(request.API_KEY)
-    if name is None or type(request)._generated().__name__ != name:
+    if name is None or _generated_name(type(request)) != name:
         return True
     if name == "ProduceRequest":
         return bool(getattr(request, "acks", 1))
@@ -93,23 +111,35 @@ class PendingRequests:
         can then no longer be trusted, and the connection must be closed. Raises DecodeError when
         the answer cannot be read; the connection may go on.
         """
+        cls, api_key, version = self._oldest(data)
+        return read_response_of(cls, data, api_key, version)
+
+    def match_message(self, data: bytes) -> Response | None:
+        """The message of `match` alone; raises what it raises."""
+        cls, api_key, version = self._oldest(data)
+        return read_response_message(cls, data, api_key, version)
+
+    def _oldest(self, data: bytes) -> tuple[type[Response] | None, int, int]:
+        """What the answer to the oldest request is; its class, api key and version."""
         if not self._waiting:
             raise ProtocolError(f"a response of {len(data)} bytes came that no request waits for")
         api_key, version, correlation_id, cls = self._waiting.popleft()
         if cls is None:
             cls = response_class(api_key)
-        _check_correlation(data, correlation_id, name_of(cls, api_key), version)
-        return read_response_of(cls, data, api_key, version)
+        if len(data) < _CORRELATION_ID.size or _CORRELATION_ID.unpack_from(data)[0] != (
+            correlation_id
+        ):
+            _refuse_correlation(data, correlation_id, name_of(cls, api_key), version)
+        return cls, api_key, version
 
 
-def _check_correlation(data: bytes, expected: int, name: str, version: int) -> None:
-    """Raise ProtocolError unless the response is the one that must come next."""
+def _refuse_correlation(data: bytes, expected: int, name: str, version: int) -> NoReturn:
+    """Raise ProtocolError for a response that is not the one that must come next."""
     if len(data) < _CORRELATION_ID.size:
         found = f"is {len(data)} bytes long, too few for a correlation id"
-    elif (correlation_id := _CORRELATION_ID.unpack_from(data)[0]) != expected:
-        found = f"has correlation id {correlation_id} where {expected} must come next"
     else:
-        return
+        (correlation_id,) = _CORRELATION_ID.unpack_from(data)
+        found = f"has correlation id {correlation_id} where {expected} must come next"
     raise ProtocolError(f"the answer {name} v{version} {found}; the connection is out of step")
 
 
@@ -120,6 +150,8 @@ class ClientConnection:
         self.client_id = client_id
         self.pending = PendingRequests()
         self._next_correlation_id = 0
+        #: What stands before the correlation id in the header of a request, and behind it.
+        self._heads: dict[tuple[type[Message], int], tuple[bytes, bytes]] = {}
 
     def send(self, request: Request[R], version: int) -> tuple[int, bytes]:
         """The correlation id of `request` and its frame, which must be written in this order.
@@ -133,17 +165,29 @@ class ClientConnection:
             _refuse_unanswerable(cls, answer, version)
         body = request.encode(version)
         correlation_id = self._next_correlation_id
-        header = encode_request_header(cls, version, correlation_id, self.client_id)
+        before, behind = self._heads.get((cls, version)) or self._head(cls, version)
         self._next_correlation_id = (
             0 if correlation_id == _LAST_CORRELATION_ID else (correlation_id + 1)
         )
         if expects_response(request, version):
             self.pending.expect(PendingRequest(cls.API_KEY, version, correlation_id, answer))
-        return correlation_id, frame(header, body)
+        return correlation_id, frame(before, _CORRELATION_ID.pack(correlation_id), behind, body)
+
+    def _head(self, cls: type[Message], version: int) -> tuple[bytes, bytes]:
+        """What stands around the correlation id. Raises EncodeError on a client id too long."""
+        header = encode_request_header(cls, version, 0, self.client_id)
+        at = API_KEY_AND_VERSION_BYTES
+        head = header[:at], header[at + _CORRELATION_ID.size :]
+        self._heads[cls, version] = head
+        return head
 
     def receive(self, data: bytes) -> ReceivedResponse:
         """Read a response frame; see `PendingRequests.match` for what it raises."""
         return self.pending.match(data)
+
+    def receive_message(self, data: bytes) -> Response | None:
+        """The message of `receive` alone, for who forwards nothing."""
+        return self.pending.match_message(data)
 
 
 def _refuse_unanswerable(

@@ -3,7 +3,9 @@
 `FrameReader` hands out the memory that a socket shall read into, so that a large frame is read
 straight into pieces of its own and copied once, into the `bytes` that the decoder wants. A piece is
 taken only once those before it are full, and is no larger than all of them: memory follows the
-bytes that came, not the size that was announced.
+bytes that came, not the size that was announced. The first pieces are kept for the next frame, as
+memory of this size goes back to the system when it is freed, and costs a page fault for every 4 KiB
+when it is taken again.
 """
 
 from __future__ import annotations
@@ -22,6 +24,15 @@ DEFAULT_MAX_FRAME_BYTES: Final = 104_857_600
 
 #: Size in bytes of the buffer that small frames share: a few typical responses fit at once.
 SHARED_BUFFER_BYTES: Final = 65_536
+
+#: Pieces are kept up to this size in bytes, all of them together: those of a fetch as the client
+#: makes it by default.
+KEPT_BYTES: Final = 1_048_576
+
+#: glibc takes blocks from the system and gives them back, page faults and all, if they are larger
+#: than all it has freed so: one of this size, which is never written to and so takes no memory,
+#: makes it keep the two of a fetch, the frame and the records in it, for the next one.
+_UNTOUCHED_BYTES: Final = 4 * KEPT_BYTES
 
 _SIZE = struct.Struct(">i")
 
@@ -49,11 +60,15 @@ class FrameReader:
         self._start = 0  # of the bytes in `_shared` that no frame has taken yet
         self._end = 0
         # Of a frame that the shared buffer cannot hold: the size, 0 while there is none; how much
-        # is here; the pieces, of which the last is being filled; and how far that one is.
+        # is here; the pieces, of which the last is being filled; how far that one is, and how far
+        # it may be.
         self._large_size = 0
         self._arrived = 0
         self._pieces: list[bytes | bytearray] = []
         self._filled = 0
+        self._room = 0
+        self._is_used = False  # for a large frame
+        self._kept: list[bytearray] = []  # all but the first of a large frame
 
     @property
     def pending(self) -> int:
@@ -64,11 +79,9 @@ class FrameReader:
         """Memory to read into; valid until the next call of any method."""
         if not self._large_size:
             return memoryview(self._shared)[self._end :]
-        if self._filled == len(self._pieces[-1]):
-            left = self._large_size - self._arrived
-            self._pieces.append(bytearray(min(left, self._arrived)))
-            self._filled = 0
-        return memoryview(self._pieces[-1])[self._filled :]
+        if self._filled == self._room:
+            self._add_piece()
+        return memoryview(self._pieces[-1])[self._filled : self._room]
 
     def advance(self, count: int) -> list[bytes]:
         """Take note that `count` bytes were read into the buffer."""
@@ -79,9 +92,12 @@ class FrameReader:
         self._filled += count
         if self._arrived < self._large_size:
             return []
-        done = b"".join(self._pieces)
+        done = b"".join((*self._pieces[:-1], memoryview(self._pieces[-1])[: self._room]))
         self._pieces.clear()
         self._large_size = 0
+        if not self._is_used:
+            self._is_used = True
+            bytes(_UNTOUCHED_BYTES)
         return [done]
 
     def feed(self, data: bytes) -> list[bytes]:
@@ -120,8 +136,23 @@ class FrameReader:
         first = bytes(memoryview(self._shared)[4:])
         self._pieces.append(first)
         self._large_size = size
-        self._arrived = self._filled = len(first)
+        self._arrived = self._filled = self._room = len(first)
         self._start = self._end = 0
+
+    def _add_piece(self) -> None:
+        """Go on in the next piece; as many bytes as are here already, or what is left."""
+        left = self._large_size - self._arrived
+        number = len(self._pieces) - 1
+        if number < len(self._kept):
+            piece = self._kept[number]
+        elif 2 * self._arrived <= KEPT_BYTES:
+            piece = bytearray(self._arrived)
+            self._kept.append(piece)
+        else:
+            piece = bytearray(min(left, self._arrived))
+        self._pieces.append(piece)
+        self._filled = 0
+        self._room = min(left, len(piece))
 
     def _keep(self, start: int, end: int) -> None:
         """Move what is left to the front, so that the next read has room."""

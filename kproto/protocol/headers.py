@@ -19,6 +19,7 @@ from ..wire.tags import RawTaggedField
 from .message_classes import KAFKA_MESSAGES, MessageClasses
 
 __all__ = [
+    "API_KEY_AND_VERSION_BYTES",
     "API_VERSIONS",
     "PRODUCE",
     "ParsedHeader",
@@ -37,6 +38,9 @@ __all__ = [
 PRODUCE: Final = 0
 CONTROLLED_SHUTDOWN: Final = 7
 API_VERSIONS: Final = 18
+
+#: What stands in front of the correlation id in a request header, whatever its version.
+API_KEY_AND_VERSION_BYTES: Final = 4
 
 _KEY_VERSION_ID = struct.Struct(">hhi")
 

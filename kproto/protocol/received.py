@@ -37,6 +37,7 @@ __all__ = [
     "name_of",
     "read_request",
     "read_response",
+    "read_response_message",
     "read_response_of",
 ]
 
@@ -217,15 +218,37 @@ def read_response_of(
         return ReceivedResponse(
             api_key, version, correlation_id, None, size, b"", body=body, cls=cls
         )
-    header, start = ResponseHeader.decode_from(data, 0, response_header_version(cls, version))
+    tags, start = _read_response_tags(cls, data, version)
     if api_key == API_VERSIONS and version > 0 and _is_unsupported(data, start):
         return _unsupported_api_versions(correlation_id, data, start)
     message, end = cls.decode_from(data, start, version)
-    tags = tuple(header._unknown_tags or ())  # the property would make a list
     body = memoryview(data)[start:end]
     return ReceivedResponse(
         api_key, version, correlation_id, message, size, data[end:], tags, body, cls, data[:start]
     )
+
+
+def read_response_message(
+    cls: type[Response] | None, data: bytes, api_key: int, version: int
+) -> Response | None:
+    """The message of `read_response_of` alone, for who has no use for the rest of the frame."""
+    if cls is None or version not in cls.VALID_VERSIONS or api_key == API_VERSIONS:
+        return read_response_of(cls, data, api_key, version).message
+    _, start = _read_response_tags(cls, data, version)
+    return cls.decode_from(data, start, version)[0]
+
+
+def _read_response_tags(
+    cls: type[Response], data: bytes, version: int
+) -> tuple[tuple[RawTaggedField, ...], int]:
+    """The tagged fields of a response's header, and where its body begins. Raises DecodeError."""
+    start = _CORRELATION_ID.size
+    if not response_header_version(cls, version):
+        return _NO_TAGS, start
+    if data[start : start + 1] == b"\0":  # none, as mostly
+        return _NO_TAGS, start + 1
+    header, start = ResponseHeader.decode_from(data, 0, 1)
+    return tuple(header._unknown_tags or ()), start  # the property would make a list
 
 
 def _copied(data: object, name: str) -> bytes:

@@ -77,6 +77,28 @@ async def test_compressed_batches(client: kproto.Client, topic: str, codec: str)
     assert [record.value for record in await read_all(client, topic)] == values
 
 
+@pytest.mark.parametrize("codec", ["none", "gzip"])
+async def test_values_and_raw_batches_are_those_of_the_records(
+    client: kproto.Client, topic: str, codec: str
+) -> None:
+    values = [b"value %d" % index if index % 7 else None for index in range(3_000)]
+    async with client.producer(compression=codec, batch_bytes=20_000) as producer:  # type: ignore[arg-type]  # a parameter is a plain str
+        await producer.send_many(topic, (kproto.ProducerRecord(v, partition=2) for v in values))
+    async with client.consumer([(topic, 2)], start={(topic, 2): 100}, stop_at_end=True) as consumer:
+        lists = [fetched async for fetched in consumer.values()]
+        assert [value for fetched in lists for value in fetched.values] == values[100:]
+        assert lists[-1].next_offset == consumer.positions[topic, 2] == 3_000
+    async with client.consumer([(topic, 2)], start={(topic, 2): 100}, stop_at_end=True) as consumer:
+        found = []
+        async for fetched in consumer.raw_batches():
+            fetched.batch.check()
+            assert fetched.batch.compression == codec
+            found += fetched.batch.records(from_offset=100)
+            assert consumer.positions[topic, 2] == fetched.batch.next_offset
+    assert [record.value for record in found] == values[100:]
+    assert [record.offset for record in found] == list(range(100, 3_000))
+
+
 async def test_sends_at_the_same_time(client: kproto.Client, topic: str) -> None:
     async with client.producer() as producer:
         acks = await asyncio.gather(

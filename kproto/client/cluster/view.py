@@ -155,6 +155,11 @@ class ClusterView:
             raise BrokerConnectionError(f"broker {node} has left the cluster")
         return await self._pool.to(address, owner)
 
+    def connection_at_hand(self, node: int) -> BrokerConnection | None:
+        """The connection that `connection_to` would give, if it is open."""
+        address = self.cluster.brokers.get(node)
+        return None if address is None else self._pool.at_hand(address)
+
     async def release(self, owner: object) -> None:
         """Close the connections that `owner` has for himself."""
         await self._pool.release(owner)
@@ -266,6 +271,10 @@ class ClusterView:
             return None
         node = self.cluster.leader(topic, partition)
         return node if node in self.cluster.brokers else None
+
+    def heard_since(self, name: str, moment: float) -> bool:
+        """True when metadata of a topic came after `moment`, in seconds of the clock."""
+        return self._heard_of.get(name, float("-inf")) >= moment
 
     async def know(self, names: Iterable[str]) -> None:
         """Ask for topics that are not known in one request, where there are several."""

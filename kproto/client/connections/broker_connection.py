@@ -1,21 +1,23 @@
 """One TCP connection to a broker: moves bytes, waits, and keeps time.
 
 What the bytes mean is `kproto.protocol`'s. Requests of one turn of the event loop are written
-together; a response is given to the future of its request. The connection fails as a whole: on a
-lost peer, a broken frame or a request that times out, every waiting request gets the same error.
+together; a response is told to whoever asked, in the turn in which it comes. The connection fails
+as a whole: on a lost peer, a broken frame or a request that times out, every waiting request gets
+the same error. One timer watches over all of them.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping
-from typing import TypeVar, cast
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Final, TypeAlias, TypeVar, cast
 
-from ...clock import SYSTEM_CLOCK, Clock
+from ...clock import SYSTEM_CLOCK, Clock, Timer
 from ...messages.api_versions_request import ApiVersionsRequest
 from ...messages.api_versions_response import ApiVersionsResponse
-from ...messages.base import Request, Response
+from ...messages.base import Message, Request, Response
 from ...protocol.connection import ClientConnection, expects_response
 from ...protocol.framing import FrameReader
 from ...protocol.negotiation import (
@@ -42,8 +44,33 @@ __all__ = ["BrokerConnection"]
 
 R = TypeVar("R", bound=Response)
 
+#: Is told what has become of a request.
+Tell: TypeAlias = Callable[[Response | KprotoError], None]
+
 #: How the client names itself to brokers (KIP-511).
-_SOFTWARE_NAME = "kproto"
+_SOFTWARE_NAME: Final = "kproto"
+
+_NEVER: Final = float("inf")
+
+
+class _Exchange:
+    """A request that waits for its response until `ends_at`, in seconds; then it had `limit_ms`."""
+
+    __slots__ = ("ends_at", "limit_ms", "request", "tell", "version")
+
+    def __init__(
+        self,
+        request: type[Message],
+        version: int,
+        tell: Tell,
+        ends_at: float = _NEVER,
+        limit_ms: int = 0,
+    ) -> None:
+        self.request = request
+        self.version = version
+        self.tell = tell
+        self.ends_at = ends_at
+        self.limit_ms = limit_ms
 
 
 class BrokerConnection(asyncio.BufferedProtocol):
@@ -54,16 +81,20 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self.settings = settings
         self.clock = clock
         self.ranges: Mapping[int, ApiRange] = {}
+        self._versions: dict[tuple[type[Message], int | None], int] = {}
         self._protocol = ClientConnection(settings.client_id)
         self._reader = FrameReader(settings.max_frame_bytes)
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
-        self._waiting: deque[asyncio.Future[Response]] = deque()
+        self._waiting: deque[_Exchange] = deque()
+        self._watchdog: Timer | None = None
+        self._watched_until = _NEVER  # when the watchdog looks
         self._outgoing: list[bytes] = []
         self._flush_is_due = False
         self._free = asyncio.Semaphore(settings.max_in_flight)
         self._writable = asyncio.Event()
         self._writable.set()
+        self._kept_waiting = 0  # requests that wait until it is writable
         self._error: KprotoError | None = None
         self._lost: asyncio.Future[None] = self._loop.create_future()
 
@@ -133,8 +164,12 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
     def version_of(self, request: type[Request[R]], at_most: int | None = None) -> int:
         """The version in which this broker is asked. Raises UnsupportedVersionError."""
-        unstable = self.settings.unstable_versions
-        return negotiate(request, self.ranges, unstable=unstable, at_most=at_most)
+        known = self._versions.get((request, at_most))
+        if known is None:
+            unstable = self.settings.unstable_versions
+            known = negotiate(request, self.ranges, unstable=unstable, at_most=at_most)
+            self._versions[request, at_most] = known
+        return known
 
     def version_for(self, request: Request[R]) -> int:
         """The highest version that both sides speak and that has every field that is set.
@@ -181,13 +216,39 @@ class BrokerConnection(asyncio.BufferedProtocol):
         DecodeError when the response cannot be read.
         """
         used = self.version_for(request) if version is None else version
-        limit = self.settings.request_timeout_ms if timeout_ms is None else timeout_ms
+        limit_ms = self.settings.request_timeout_ms if timeout_ms is None else timeout_ms
         async with self._free:
-            try:
-                async with self.clock.timeout(limit / 1000):
-                    return cast(R, await self._exchange(request, used))
-            except TimeoutError:
-                raise self._silent(request, used, "was not answered", limit) from None
+            ends_at = self.clock.monotonic() + limit_ms / 1000
+            await self._until_writable(type(request), used, limit_ms, "was not answered")
+            return cast(R, await self._exchange(request, used, ends_at, limit_ms))
+
+    def post(
+        self, request: Request[R], *, version: int, timeout_ms: int | None = None, tell: Tell
+    ) -> bool:
+        """Write `request` now, and `tell` later what came of it: the response, or an error.
+
+        False, and nothing done, where there is something to wait for: other requests, or a broker
+        that does not read. Then `request` waits. Raises what it raises before it has written.
+        """
+        if self._free.locked() or not self._writable.is_set() or self._kept_waiting:
+            return False
+        if self._transport is None:
+            return False
+        self._raise_if_failed()
+        limit_ms = self.settings.request_timeout_ms if timeout_ms is None else timeout_ms
+
+        def answered(outcome: Response | KprotoError) -> None:
+            self._free.release()
+            tell(outcome)
+
+        ends_at = self.clock.monotonic() + limit_ms / 1000
+        data = self._begin(request, _Exchange(type(request), version, answered, ends_at, limit_ms))
+        # One that is not locked is taken at once: the call ends where it would wait first.
+        with suppress(StopIteration):
+            self._free.acquire().send(None)
+        self._outgoing.append(data)
+        self._flush()
+        return True
 
     async def send_only(self, request: Request[R], *, version: int | None = None) -> None:
         """Send a request that no broker answers (Produce with acks=0).
@@ -196,38 +257,107 @@ class BrokerConnection(asyncio.BufferedProtocol):
         is taken for lost. Raises as `request` does.
         """
         used = self.version_for(request) if version is None else version
-        limit = self.settings.request_timeout_ms
-        try:
-            async with self.clock.timeout(limit / 1000):
-                await self._writable.wait()
-        except TimeoutError:
-            raise self._silent(request, used, "could not be sent", limit) from None
+        limit_ms = self.settings.request_timeout_ms
+        await self._until_writable(type(request), used, limit_ms, "could not be sent")
         self._raise_if_failed()
         _, data = self._protocol.send(request, used)
         self._write(data)
 
-    def _silent(
-        self, request: Request[R], version: int, what: str, limit_ms: int
-    ) -> RequestTimeoutError:
-        """Give the connection up; returns the error to raise."""
-        name = type(request).__name__
-        error = RequestTimeoutError(f"{self.address}: {name} v{version} {what} in {limit_ms} ms")
-        self._fail(error)
-        return error
+    async def _until_writable(
+        self, request: type[Message], version: int, limit_ms: int, what: str
+    ) -> None:
+        """Wait while the broker does not read; raises RequestTimeoutError when that is too long."""
+        if self._writable.is_set():
+            return
+        self._kept_waiting += 1
+        try:
+            async with self.clock.timeout(limit_ms / 1000):
+                await self._writable.wait()
+        except TimeoutError:
+            error = self._silent(request, version, what, limit_ms)
+            self._fail(error)
+            raise error from None
+        finally:
+            self._kept_waiting -= 1
 
-    async def _exchange(self, request: Request[R], version: int) -> Response:
-        if not expects_response(request, version):
-            raise ConfigurationError(
-                f"no broker answers this {type(request).__name__} v{version}: it has acks=0, or "
-                "asks for nothing; `BrokerConnection.send_only` does not wait"
-            )
-        await self._writable.wait()
+    def _silent(
+        self, request: type[Message], version: int, what: str, limit_ms: int
+    ) -> RequestTimeoutError:
+        name = request.__name__
+        return RequestTimeoutError(f"{self.address}: {name} v{version} {what} in {limit_ms} ms")
+
+    async def _exchange(
+        self,
+        request: Request[R],
+        version: int,
+        ends_at: float = _NEVER,
+        limit_ms: int = 0,
+    ) -> Response:
+        """Write a request in this turn, and wait for its response."""
         self._raise_if_failed()
-        _, data = self._protocol.send(request, version)
         future: asyncio.Future[Response] = self._loop.create_future()
-        self._waiting.append(future)
-        self._write(data)
-        return await future
+
+        def tell(outcome: Response | KprotoError) -> None:
+            if future.done():
+                return
+            if isinstance(outcome, Response):
+                future.set_result(outcome)
+            else:
+                future.set_exception(outcome)
+
+        exchange = _Exchange(type(request), version, tell, ends_at, limit_ms)
+        self._write(self._begin(request, exchange))
+        try:
+            return await future
+        except asyncio.CancelledError:
+            exchange.ends_at = _NEVER  # nobody waits for it any more
+            raise
+
+    def _begin(self, request: Request[R], exchange: _Exchange) -> bytes:
+        """Expect the response to a request; returns its frame, which goes out next."""
+        if not expects_response(request, exchange.version):
+            raise ConfigurationError(
+                f"no broker answers this {type(request).__name__} v{exchange.version}: it has "
+                "acks=0, or asks for nothing; `BrokerConnection.send_only` does not wait"
+            )
+        _, data = self._protocol.send(request, exchange.version)
+        self._waiting.append(exchange)
+        if exchange.ends_at < self._watched_until:
+            self._watch_until(exchange.ends_at)
+        return data
+
+    def _watch_until(self, moment: float) -> None:
+        """Look at `moment` whether a request has had its time."""
+        if self._watchdog is not None:
+            self._watchdog.cancel()
+        self._watched_until = moment
+        seconds = max(0.0, moment - self.clock.monotonic())
+        self._watchdog = self.clock.call_later(seconds, self._look)
+
+    def _look(self) -> None:
+        """Give the connection up when the broker was silent for too long, else look again later."""
+        if self._watchdog is not None:
+            self._watchdog.cancel()
+            self._watchdog = None
+        self._watched_until = _NEVER
+        first = min(self._waiting, key=lambda exchange: exchange.ends_at, default=None)
+        if first is None or first.ends_at == _NEVER:
+            return
+        if first.ends_at > self.clock.monotonic():
+            self._watch_until(first.ends_at)
+            return
+        # The loop may have stood still: what has come meanwhile is read before it is given up.
+        self._loop.call_soon(self._give_up, first)
+
+    def _give_up(self, late: _Exchange) -> None:
+        """Drop the connection unless the answer has come that had its time."""
+        if late not in self._waiting or late.ends_at == _NEVER:
+            self._look()
+            return
+        self._waiting.remove(late)
+        error = self._silent(late.request, late.version, "was not answered", late.limit_ms)
+        late.tell(error)
+        self._fail(error)
 
     def _write(self, data: bytes) -> None:
         self._outgoing.append(data)
@@ -249,17 +379,17 @@ class BrokerConnection(asyncio.BufferedProtocol):
         """Give every waiting request the error, and drop the connection."""
         if self._error is None:
             self._error = error
-        for future in self._waiting:
-            if not future.done():
-                future.set_exception(_fresh(self._error, self.address))
-                future.exception()  # a request that was cancelled meanwhile does not look
-        self._waiting.clear()
+        if self._watchdog is not None:
+            self._watchdog.cancel()
+            self._watchdog = None
         self._outgoing.clear()
         self._writable.set()
         if self._transport is not None:
             self._transport.abort()
         elif not self._lost.done():
             self._lost.set_result(None)
+        while self._waiting:
+            self._waiting.popleft().tell(_fresh(self._error, self.address))
 
     async def close(self) -> None:
         """Close the connection and wait until it is; requests still waiting get an error."""
@@ -291,19 +421,21 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
     def _receive(self, data: bytes) -> None:
         answered = self._waiting.popleft() if self._waiting else None
+        outcome: Response | KprotoError
         try:
-            message = self._protocol.receive(data).message
+            message = self._protocol.receive_message(data)
         except DecodeError as error:
-            if answered is not None and not answered.done():
-                answered.set_exception(error)
+            outcome = error
         except ProtocolError as error:
             if answered is not None:
                 self._waiting.appendleft(answered)
             self._fail(error)
+            return
         else:
             assert message is not None, "what could be asked can be read"
-            if answered is not None and not answered.done():
-                answered.set_result(message)
+            outcome = message
+        if answered is not None:
+            answered.tell(outcome)
 
     def eof_received(self) -> bool:
         return False

@@ -36,6 +36,11 @@ class ConnectionPool:
         self._opening: set[asyncio.Task[BrokerConnection]] = set()
         self._closed = False
 
+    def at_hand(self, address: Address) -> BrokerConnection | None:
+        """The shared connection to `address`, if it is open."""
+        connection = self._open.get((address, None))
+        return connection if connection is not None and connection.usable else None
+
     async def to(self, address: Address, owner: object = None) -> BrokerConnection:
         """A usable connection to `address`, shared or `owner`'s.
 

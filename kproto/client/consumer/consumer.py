@@ -2,7 +2,7 @@
 
 It asks each leader for all its partitions in one fetch, and asks again before it hands out what
 came, so that the brokers work while the user does. Which partition may be asked for when is
-`partition`'s, what of the bytes is handed out `visible`'s.
+`partition`'s, which batches are handed out `visible`'s, what is in them `waiting`'s.
 """
 
 from __future__ import annotations
@@ -10,71 +10,77 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import (
+    Callable,
     Coroutine,
     Iterable,
     Mapping,
     Sequence,
 )
-from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
-from typing import Any, Final, Literal, Self, TypeAlias
+from typing import Any, Final, Self, TypeVar
 
 from ...messages.fetch_response import FetchResponse, PartitionData
-from ...protocol.error_codes import error_of_code
+from ...protocol.error_codes import code_of, error_of_code
 from ...wire.checks import check_whole_number
 from ...wire.errors import (
     BrokerConnectionError,
     BrokerResponseError,
     ConfigurationError,
+    CorruptBatchError,
     KprotoError,
+    MissingCodecError,
     ProtocolError,
     RequestTimeoutError,
 )
 from ..cluster.metadata import TopicInfo, TopicPartition, why_unled
 from ..cluster.view import ClusterView
 from ..retry import Attempts
-from .fetch import fetch_from
+from .beginning import find_beginnings, find_places
+from .fetch import Fetch, fetch_from
 from .fetch_requests import (
     fetch_request,
     fetched_partitions,
     is_out_of_range,
     response_bytes,
 )
-from .handing_out import BatchIteration, FetchedRecords, HandingOut, RecordIteration
-from .offsets import OffsetWanted, ask_for_offsets, list_offsets, offsets_or_errors
+from .handing_out import (
+    BatchIteration,
+    HandingOut,
+    RawBatchIteration,
+    RecordIteration,
+    ValueIteration,
+)
+from .offsets import OffsetWanted, ask_for_offsets, offsets_or_errors
 from .partition import NOT_FOUND, PartitionState, new_partitions, plan_fetches
-from .visible import visible_records
+from .topics import Start, checked_start, checked_topics, topic_of
+from .visible import visible_batches
+from .waiting import Waiting
 
 __all__ = ["Consumer", "Start"]
 
+T = TypeVar("T")
+
 logger = logging.getLogger("kproto.client")
 
-#: Where to begin: at the start, at the end, or at an offset for each partition.
-Start: TypeAlias = Literal["earliest", "latest"] | Mapping[TopicPartition, int]
-
 _NEVER: Final = float("inf")
+_LONG_AGO: Final = float("-inf")
 
+#: What a fetch can say, in bytes and in ms.
+_MOST: Final = 0x7FFFFFFF
 
-@dataclass(slots=True)
-class _Fetch:
-    """A fetch at one node: what was asked for, from which offsets; and when, in seconds."""
-
-    asked: dict[TopicPartition, int]
-    topics: dict[str, TopicInfo]
-    begun: float
-    ends_at: float
-    ended: float = _NEVER
-    response: FetchResponse | KprotoError | None = None
+_REMADE: Final = code_of("UNKNOWN_TOPIC_ID")
 
 
 class Consumer:
     """Yields the records of partitions; made by `Client.consumer`.
 
     `async for record in consumer` yields one record after the other, `async for fetched in
-    consumer.batches()` a `FetchedRecords` after the other, which is faster. Endless, unless
-    `stop_at_end`: then it ends at what were the ends of the partitions when it began. An iteration
-    that was broken off goes on where it was when another is begun. An `anext` that is cancelled, as
-    by `asyncio.wait_for`, loses nothing and ends nothing: the next one goes on.
+    consumer.batches()` a `FetchedRecords` after the other, which is faster; `values` and
+    `raw_batches` give less, and are faster still. Endless, unless `stop_at_end`: then it ends at
+    what were the ends of the partitions when it began. An iteration that was broken off goes on
+    where it was when another is begun, of whatever kind. An `anext` that is cancelled, as by
+    `asyncio.wait_for`, loses nothing and ends nothing: the next one goes on.
 
     Lost connections and errors that a new leader or a little time mends are waited out for
     `delivery_timeout_ms`. Raises BrokerResponseError for others, CorruptBatchError for bytes that
@@ -92,14 +98,11 @@ class Consumer:
         max_wait_ms: int,
         read_committed: bool,
     ) -> None:
-        if not isinstance(start, Mapping) and start not in ("earliest", "latest"):
-            raise ConfigurationError(
-                f"start is {start!r}; it is 'earliest', 'latest' or an offset for each partition"
-            )
-        check_whole_number("max_bytes", max_bytes, 1)
-        check_whole_number("max_wait_ms", max_wait_ms, 0)
+        checked_start(start)
+        check_whole_number("max_bytes", max_bytes, 1, _MOST)
+        check_whole_number("max_wait_ms", max_wait_ms, 0, _MOST)
         self._view = view
-        self._wanted = _checked(topics)
+        self._wanted = checked_topics(topics)
         self._start: Start = start
         self._stop_at_end = stop_at_end
         self._max_bytes = max_bytes
@@ -107,12 +110,15 @@ class Consumer:
         self._read_committed = read_committed
         self._closed = False
         self._partitions: dict[TopicPartition, PartitionState] = {}
-        self._fetches: dict[int, tuple[asyncio.Task[None], _Fetch]] = {}
+        self._fetches: dict[int, tuple[asyncio.Task[None], Fetch]] = {}
         self._looking: dict[str, asyncio.Task[None]] = {}  # for leaders, for positions
         self._timer: asyncio.Task[None] | None = None
-        self._fault: Exception | None = None  # told behind the records that came before it
+        self._fault: KprotoError | None = None  # told behind the records that came before it
+        self._told_at = _NEVER  # by then, in seconds of the clock
         self._refreshes = Attempts(view.settings)
+        self._names = list(dict.fromkeys(map(topic_of, self._wanted)))
         self._known: dict[str, TopicInfo] = {}  # whole topics as they were looked at last
+        self._unbegun: set[str] = set()  # made anew before anything of them was fetched
         self._beginning: asyncio.Task[None] | None = None
         self._handing_out = HandingOut()
         self._ready = self._handing_out.ready
@@ -152,28 +158,52 @@ class Consumer:
     async def close(self) -> None:
         """End every iteration, give up the fetches under way and close their connections."""
         self._closed = True
+        self._handing_out.put_back_rest()
         await self._stop()
 
     def __aiter__(self) -> RecordIteration:
         return RecordIteration(self, self._handing_out)
 
     def batches(self) -> BatchIteration:
-        """Iterate over `FetchedRecords`: the `records` of one partition, and where they stood."""
+        """Iterate over `FetchedRecords`: the `records` of one partition, and where they stood.
+
+        They are those of one batch, of a part of a large one, or of some small ones.
+        """
         return BatchIteration(self, self._handing_out)
+
+    def values(self) -> ValueIteration:
+        """Iterate over `FetchedValues`: the `values` of one partition, without keys and the rest.
+
+        What is left out is checked as for records. The offsets of values are not told, and cannot
+        be counted, since compaction and transactions leave gaps; `next_offset` is behind them.
+        """
+        return ValueIteration(self, self._handing_out)
+
+    def raw_batches(self) -> RawBatchIteration:
+        """Iterate over `FetchedBatch`: batches as they came, to be passed on or opened elsewhere.
+
+        Their checksums are right; nothing is decompressed or decoded. Control batches and, with
+        `read_committed`, those of aborted transactions are left out. A batch is given whole: the
+        first may hold records before the offset asked for, the last of `stop_at_end` some behind
+        the end, and one of which some records have been handed out comes again with these.
+        """
+        return RawBatchIteration(self, self._handing_out)
 
     # What iterations ask
 
-    async def _next_records(self, reader: object) -> FetchedRecords | None:
-        """The next records for the iteration `reader`; None at the end."""
+    async def _next_fetched(self, reader: object, take: Callable[[], T | None]) -> T | None:
+        """What `take` gives to the iteration `reader`, once there is something; None at the end."""
         if self._is_asked:
             raise ConfigurationError(
                 "another iteration of this consumer waits for records; read it in one task, or "
                 "make a consumer for each"
             )
+        if self._closed and reader is self._reader:
+            return None  # it was closed while this one was read
         self._reader = reader
         self._is_asked = True
         try:
-            fetched = await self._next()
+            fetched = await self._next(take)
             if fetched is None:
                 await self._stop()
         except RequestTimeoutError as silent:
@@ -212,20 +242,42 @@ class Consumer:
             task.cancel()
         return tasks
 
-    async def _next(self) -> FetchedRecords | None:
-        """The next records; None at the end. Cancelled, it leaves what is under way."""
+    async def _next(self, take: Callable[[], T | None]) -> T | None:
+        """What `take` gives; None at the end. Cancelled, it leaves what is under way."""
         await self._begin()
-        left = self._handing_out.take_rest()
-        if left is not None:
-            return left
-        while not self._ready:
-            if self._fault is not None:
+        while True:
+            fetched = self._taken(take)
+            if fetched is not None:
+                return fetched
+            if self._fault is not None and not self._is_held_back():
                 fault, self._fault = self._fault, None
                 raise fault
             if self._closed or all(state.is_at_end for state in self._partitions.values()):
                 return None
             await self._turn()
-        return self._ready.popleft()
+
+    def _is_held_back(self) -> bool:
+        """Whether a fault is still to wait for what is under way.
+
+        It does for as long as a broker may hold a fetch, so that partitions of a slower broker go
+        on for who reads on behind each fault.
+        """
+        return bool(self._fetches) and self._view.clock.monotonic() < self._told_at
+
+    def _taken(self, take: Callable[[], T | None]) -> T | None:
+        """What `take` gives of what came; None where nothing is left of it.
+
+        Where a batch cannot be opened its partition goes back to it: what came behind is dropped,
+        and the fetch under way is for another position, so that the next one finds the fault again.
+        """
+        try:
+            return take()
+        except (CorruptBatchError, MissingCodecError) as error:
+            unreadable = self._handing_out.drop_unreadable()
+            state = unreadable.state
+            state.position = unreadable.from_offset
+            error.add_note(f"while reading {state.topic}[{state.partition}] of Kafka")
+            raise
 
     # Where to begin and to end
 
@@ -246,46 +298,51 @@ class Consumer:
                 return
 
     async def _find_partitions(self) -> None:
+        self._partitions = await self._beginnings(self._wanted)
+
+    async def _begin_again(self, name: str) -> None:
+        """Begin with a topic as if it had not been begun with yet."""
+        topic_id = self._known[name].topic_id
+        wanted = [want for want in self._wanted if topic_of(want) == name]
+        found = await self._beginnings(wanted)
+        for place in self._places_of(name):
+            del self._partitions[place]
+        self._partitions |= found
+        if self._known[name].topic_id == topic_id:
+            self._unbegun.discard(name)
+
+    async def _beginnings(
+        self, wanted: Sequence[str | TopicPartition]
+    ) -> dict[TopicPartition, PartitionState]:
+        view = self._view
         # A broker that is away for a moment is no reason to fail: it is none later either.
-        places = await self._view.retrying(self._places, responses=False)
-        if isinstance(self._start, Mapping):
-            missing = [place for place in places if place not in self._start]
-            if missing:
-                raise ConfigurationError(f"start gives no offset for {missing[0]}")
-            positions = {place: self._start[place] for place in places}
-        else:
-            positions = await self._offsets(places, self._start)
-        ends = await self._offsets(places, "latest") if self._stop_at_end else {}
-        settings = self._view.settings
-        self._partitions = {
-            place: PartitionState(place, positions[place], ends.get(place), settings)
-            for place in places
-        }
+        counts_from_now = self._stop_at_end or self._start == "latest"
+        as_of = view.clock.monotonic() if counts_from_now else _LONG_AGO
+        places = await view.retrying(partial(find_places, view, wanted, as_of), responses=False)
+        self._look("connections", self._connect(places))
+        return await find_beginnings(
+            view,
+            places,
+            self._start,
+            stop_at_end=self._stop_at_end,
+            read_committed=self._read_committed,
+        )
 
-    async def _places(self) -> list[TopicPartition]:
-        await self._view.know(want if isinstance(want, str) else want[0] for want in self._wanted)
-        found: list[TopicPartition] = []
-        for wanted in self._wanted:
-            if isinstance(wanted, str):
-                info = await self._view.topic(wanted)
-                found += [(wanted, partition) for partition in info.partitions]
-            else:
-                await self._view.leader(*wanted)
-                found.append(wanted)
-        return list(dict.fromkeys(found))
+    def _places_of(self, name: str) -> list[TopicPartition]:
+        return [place for place in self._partitions if place[0] == name]
 
-    async def _offsets(
-        self, places: Iterable[TopicPartition], where: Literal["earliest", "latest"]
-    ) -> dict[TopicPartition, int]:
-        wanted: dict[TopicPartition, Literal["earliest", "latest"] | int]
-        wanted = dict.fromkeys(places, where)
-        return await list_offsets(self._view, wanted, read_committed=self._read_committed)
+    async def _connect(self, places: Iterable[TopicPartition]) -> None:
+        """Open the connections that the fetches will want, while positions are asked for."""
+        nodes = {self._view.cluster.leader(*place) for place in places}
+        opening = [self._view.connection_to(node, owner=self) for node in nodes]
+        await asyncio.gather(*opening, return_exceptions=True)  # a fetch tells what is wrong
 
     # Fetching
 
     async def _turn(self) -> None:
         """Start what is due, wait until some of it is done or more is due, and take what came."""
-        moment = self._start_what_is_due()
+        # Behind a fault nothing is begun until it is told.
+        moment = self._start_what_is_due() if self._fault is None else self._told_at
         waited: list[asyncio.Task[None]] = [task for task, _ in self._fetches.values()]
         waited += self._looking.values()
         if moment != _NEVER:
@@ -302,29 +359,44 @@ class Consumer:
             return
         try:
             self._take_what_came()
-        except Exception as fault:
-            if not self._ready:
-                raise
-            self._fault = fault
+        except KprotoError as fault:
+            if self._fault is None:
+                self._fault = fault
+                self._told_at = self._view.clock.monotonic() + self._max_wait_ms / 1000
         else:
-            if self._ready:
+            if self._ready and self._fault is None:
                 self._start_what_is_due()
 
     def _take_what_came(self) -> None:
-        """Raises the error of a partition that must not be tried again, or not any more."""
+        """Raises the error of a partition that must not be tried again, or not any more.
+
+        The first, once all that came has been taken: no partition loses by another's fault.
+        """
+        faults: list[KprotoError] = []
         for name in [name for name, task in self._looking.items() if task.done()]:
-            self._looking.pop(name).result()
+            try:
+                self._looking.pop(name).result()
+            except KprotoError as fault:
+                faults.append(fault)
         for node in [node for node, (task, _) in self._fetches.items() if task.done()]:
             task, fetch = self._fetches.pop(node)
-            task.result()
-            self._take(node, fetch)
+            try:
+                task.result()
+                self._take(node, fetch)
+            except KprotoError as fault:
+                faults.append(fault)
+        if faults:
+            raise faults[0]
 
     def _start_what_is_due(self) -> float:
         """Start a fetch at every leader that has none under way; returns when to look again."""
         view = self._view
         now = view.clock.monotonic()
         self._add_new_partitions()
-        plan = plan_fetches(self._partitions.values(), now, view.led_by)
+        for name in self._unbegun:
+            self._look(f"beginning of {name}", self._begin_again(name))
+        begun = [it for it in self._partitions.values() if it.topic not in self._unbegun]
+        plan = plan_fetches(begun, now, view.led_by)
         if plan.unled:
             self._look("leaders", self._find_leaders(plan.unled))
         for node, states in plan.lost_by_node.items():
@@ -341,7 +413,7 @@ class Consumer:
     def _fetch_at(self, node: int, states: Sequence[PartitionState], now: float) -> None:
         asked = {(state.topic, state.partition): state.position for state in states}
         topics = {state.topic: self._view.cluster.topics[state.topic] for state in states}
-        fetch = _Fetch(asked, topics, now, self._attempt_ends_at(states, now))
+        fetch = Fetch(asked, topics, now, self._attempt_ends_at(states, now))
         task = asyncio.create_task(self._fetch(node, fetch))
         task.add_done_callback(_see)
         self._fetches[node] = (task, fetch)
@@ -355,27 +427,46 @@ class Consumer:
         return ends_at
 
     def _add_new_partitions(self) -> None:
-        """Read partitions that a whole topic has got since, from their start: nothing is missed.
+        """Look at topics that metadata shows anew: at one made anew, and at partitions added.
 
-        Not with `stop_at_end`, which reads what there was when it began.
+        Partitions that a whole topic has got are read from their start: nothing is missed. Not with
+        `stop_at_end`, which reads what there was when it began. Raises BrokerResponseError where
+        that is gone.
         """
         topics = self._view.cluster.topics
-        for topic in () if self._stop_at_end else self._wanted:
-            info = topics.get(topic) if isinstance(topic, str) else None
-            if info is None or info is self._known.get(info.name):
+        for name in self._names:
+            info = topics.get(name)
+            if info is None or info is self._known.get(name):
                 continue
-            before = self._known.get(info.name)
-            self._known[info.name] = info
+            before = self._known.get(name)
             if before is not None and before.topic_id != info.topic_id:
                 self._begin_anew(info)
-            for place in new_partitions(info.partitions, info.name, self._partitions):
+            self._known[name] = info
+            if name not in self._wanted or self._stop_at_end:
+                continue
+            for place in new_partitions(info.partitions, name, self._partitions):
                 state = PartitionState(place, None, None, self._view.settings)
                 self._partitions[place] = state
 
     def _begin_anew(self, info: TopicInfo) -> None:
-        """Read from the start what was deleted and made anew under the same name (KIP-516)."""
-        logger.warning("topic %s was made anew; it is read from its start", info.name)
-        for place in [place for place in self._partitions if place[0] == info.name]:
+        """Read from the start what was deleted and made anew under the same name (KIP-516).
+
+        If nothing of the old one has been fetched, it was known from old metadata alone: then it is
+        begun with as if it had been known rightly. Not at a later "latest": that may be behind
+        records that came since.
+        """
+        places = self._places_of(info.name)
+        was_fetched = any(self._partitions[place].was_fetched for place in places)
+        if not was_fetched and self._start != "latest":
+            self._unbegun.add(info.name)
+        elif self._stop_at_end:
+            raise error_of_code(
+                _REMADE,
+                f"topic {info.name!r} was deleted and made anew; what was to be read of it is gone",
+            )
+        else:
+            logger.warning("topic %s was made anew; it is read from its start", info.name)
+        for place in places:
             self._partitions[place] = PartitionState(place, None, None, self._view.settings)
 
     def _look(self, name: str, finding: Coroutine[Any, Any, None]) -> None:
@@ -445,7 +536,7 @@ class Consumer:
         else:
             self._refreshes.succeeded()
 
-    async def _fetch(self, node: int, fetch: _Fetch) -> None:
+    async def _fetch(self, node: int, fetch: Fetch) -> None:
         view = self._view
         room = response_bytes(self._max_bytes, len(fetch.asked), view.settings.max_frame_bytes)
         request = fetch_request(
@@ -466,7 +557,7 @@ class Consumer:
             fetch.response = error
         fetch.ended = view.clock.monotonic()
 
-    def _take(self, node: int, fetch: _Fetch) -> None:
+    def _take(self, node: int, fetch: Fetch) -> None:
         """Take what a fetch brought."""
         response = fetch.response
         assert response is not None, "the fetch is done"
@@ -479,21 +570,32 @@ class Consumer:
             self._failed(fetch.asked, response, begun, fetch.ended)
             return
         left = dict(fetch.asked)
+        faults: list[KprotoError] = []
         for place, data in fetched_partitions(response, fetch.topics):
             state = self._partitions.get(place)
             if state is None or state.position != left.pop(place, None):
                 continue
-            if data.error_code:
-                topic, partition = place
-                what = f"fetching {topic}[{partition}] from offset {state.position}"
-                error = error_of_code(data.error_code, what)
-                self._failed([place], error, fetch.ended, fetch.ended)
-                continue
-            state.attempts.succeeded()
-            if data.records:
-                self._take_records(state, data)
+            try:
+                self._take_partition(state, data, fetch.ended)
+            except KprotoError as fault:
+                faults.append(fault)
+                # Behind all others, so that it takes nobody's room when it is asked for again.
+                self._partitions[place] = self._partitions.pop(place)
         for topic, partition in left:
-            raise ProtocolError(f"the response to a Fetch lacks {topic}[{partition}]")
+            faults.append(ProtocolError(f"the response to a Fetch lacks {topic}[{partition}]"))
+        if faults:
+            raise faults[0]
+
+    def _take_partition(self, state: PartitionState, data: PartitionData, now: float) -> None:
+        if data.error_code:
+            what = f"fetching {state.topic}[{state.partition}] from offset {state.position}"
+            error = error_of_code(data.error_code, what)
+            self._failed([(state.topic, state.partition)], error, now, now)
+            return
+        state.attempts.succeeded()
+        state.was_fetched = True
+        if data.records:
+            self._take_records(state, data)
 
     def _failed(
         self,
@@ -508,7 +610,9 @@ class Consumer:
         """
         now = self._view.clock.monotonic() if ended is None else ended
         for place in places:
-            state = self._partitions[place]
+            state = self._partitions.get(place)
+            if state is None:
+                continue  # the topic was made anew with fewer partitions
             state.attempts.begin(begun)
             if is_out_of_range(error) and not isinstance(self._start, Mapping):
                 state.lost(error, now)
@@ -516,44 +620,29 @@ class Consumer:
                 state.failed(error, now)
 
     def _take_records(self, state: PartitionState, data: PartitionData) -> None:
-        topic, partition = place = (state.topic, state.partition)
-        records, state.position = visible_records(
+        place = (state.topic, state.partition)
+        most = self._view.settings.max_decompressed_bytes
+        batches, state.position = visible_batches(
             data,
-            topic,
+            state.topic,
             state.position,
             end=state.end,
             read_committed=self._read_committed,
-            max_decompressed_bytes=self._view.settings.max_decompressed_bytes,
+            max_decompressed_bytes=most,
         )
         # Behind all others, so that in a full response each partition has its turn.
         self._partitions[place] = self._partitions.pop(place)
-        if records:
-            self._ready.append(FetchedRecords(topic, partition, records, data.high_watermark))
+        if batches:
+            waiting = Waiting(
+                state,
+                batches,
+                high_watermark=data.high_watermark,
+                max_decompressed_bytes=most,
+            )
+            self._ready.append(waiting)
 
 
 def _see(task: asyncio.Task[None]) -> None:
     """Look at what a task came to, if nobody does any more."""
     if not task.cancelled():
         task.exception()
-
-
-def _checked(
-    topics: str | Iterable[str] | Iterable[TopicPartition],
-) -> list[str | TopicPartition]:
-    """What a consumer shall read, as a list. Raises ConfigurationError."""
-    if not isinstance(topics, Iterable):
-        raise ConfigurationError(f"{topics!r} is neither a topic nor partitions")
-    wanted: list[str | TopicPartition] = []
-    for place in [topics] if isinstance(topics, str) else topics:
-        match place:
-            case str():
-                wanted.append(place)
-            case (str(topic), int(partition)):
-                wanted.append((topic, partition))
-            case _:
-                raise ConfigurationError(
-                    f"{place!r} is neither a topic nor a partition as (topic, number)"
-                )
-    if not wanted:
-        raise ConfigurationError("a consumer needs a topic, or partitions as (topic, number)")
-    return wanted

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from ...messages.fetch_request import FetchRequest
 from ...messages.fetch_response import FetchResponse
 from ...protocol.error_codes import error_of_code, raise_for_code
 from ...wire.errors import KprotoError, ProtocolError
-from ..cluster.metadata import TopicInfo
+from ..cluster.metadata import TopicInfo, TopicPartition
 from ..cluster.view import ClusterView
 from ..retry import Remedy
 from .fetch_requests import (
@@ -20,10 +21,22 @@ from .fetch_requests import (
     highest_fetch_version,
 )
 
-__all__ = ["fetch_from", "fetch_partition"]
+__all__ = ["Fetch", "fetch_from", "fetch_partition"]
 
 #: Owns the connections of `fetch_partition`.
 _FETCHES: Final = "fetches"
+
+
+@dataclass(slots=True)
+class Fetch:
+    """A fetch at one node: what was asked for, from which offsets; and when, in seconds."""
+
+    asked: dict[TopicPartition, int]
+    topics: dict[str, TopicInfo]
+    begun: float
+    ends_at: float
+    ended: float = float("inf")
+    response: FetchResponse | KprotoError | None = None
 
 
 async def fetch_from(

@@ -8,36 +8,43 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from operator import length_hint
-from typing import NamedTuple, Protocol, Self, TypeVar
+from typing import Protocol, Self, TypeVar
 
 from ...records import Record
 from ..cluster.metadata import TopicPartition
+from .visible import PlacedBatch
+from .waiting import FetchedBatch, FetchedRecords, FetchedValues, Waiting
 
-__all__ = ["BatchIteration", "FetchedRecords", "HandingOut", "RecordIteration", "Source"]
+__all__ = [
+    "BatchIteration",
+    "HandingOut",
+    "RawBatchIteration",
+    "RecordIteration",
+    "Source",
+    "ValueIteration",
+]
 
 T = TypeVar("T")
 
 
-class FetchedRecords(NamedTuple):
-    """Records of one partition in order; `high_watermark` is the offset behind its last record."""
-
-    topic: str
-    partition: int
-    records: list[Record]
-    high_watermark: int
-
-
 class HandingOut:
-    """Lists that wait in `ready`, and the `rest` of the one that is handed out by record."""
+    """What waits in `ready`, and the `rest` of the list that is handed out by record.
 
-    __slots__ = ("_current", "ready", "rest")
+    `take_records`, `take_values` and `take_batch` give what comes next, None where all that came is
+    handed out. The first two raise what `Waiting` raises; `ready[0]` is then what cannot be opened.
+    """
+
+    __slots__ = ("_current", "_opened", "_source", "ready", "rest")
 
     def __init__(self) -> None:
-        self.ready: deque[FetchedRecords] = deque()
+        self.ready: deque[Waiting] = deque()
         self.rest: Iterator[Record] = iter(())
+        # The list that was taken last, where it came from, and the batches it was made of.
         self._current: FetchedRecords | None = None
+        self._source: Waiting | None = None
+        self._opened: list[PlacedBatch] = []
 
     def begin(self, fetched: FetchedRecords) -> Record:
         """Hand out a list by record; the first of them."""
@@ -45,8 +52,72 @@ class HandingOut:
         self.rest = iter(fetched.records)
         return next(self.rest)
 
-    def take_rest(self) -> FetchedRecords | None:
-        """What is left of the list that is handed out by record, if there is any."""
+    def take_records(self) -> FetchedRecords | None:
+        """What is left of a list that is handed out by record, or the next list."""
+        fetched = self._take_rest()
+        if fetched is not None:
+            return fetched
+        while self.ready:
+            waiting = self.ready[0]
+            found = waiting.take_records()
+            if not waiting:
+                self.ready.popleft()
+            if found is not None:
+                fetched, self._opened = found
+                self._source = waiting
+                return fetched
+        return None
+
+    def take_values(self) -> FetchedValues | None:
+        """The values of what is left of a list that is handed out by record, or the next list."""
+        left = self._take_rest()
+        if left is not None:
+            records = left.records
+            return FetchedValues(
+                left.topic,
+                left.partition,
+                [record.value for record in records],
+                records[-1].offset + 1,
+                left.high_watermark,
+            )
+        while self.ready:
+            waiting = self.ready[0]
+            fetched = waiting.take_values()
+            if not waiting:
+                self.ready.popleft()
+            if fetched is not None:
+                return fetched
+        return None
+
+    def take_batch(self) -> FetchedBatch | None:
+        """The next batch; whole again one of which records have been handed out, but not all."""
+        self.put_back_rest()
+        while self.ready:
+            waiting = self.ready[0]
+            fetched = waiting.take_batch()
+            if not waiting:
+                self.ready.popleft()
+            if fetched is not None:
+                return fetched
+        return None
+
+    def put_back_rest(self) -> None:
+        """Let what is left of a list that is handed out by record wait again."""
+        left = self._take_rest()
+        if left is not None and self._source is not None:
+            if not self._source:
+                self.ready.appendleft(self._source)
+            self._source.give_back(self._opened, left.records[0].offset)
+
+    def drop_unreadable(self) -> Waiting:
+        """Take out what cannot be opened, and all that waits of its partition; returns it."""
+        unreadable = self.ready[0]
+        left = [waiting for waiting in self.ready if waiting.state is not unreadable.state]
+        self.ready.clear()
+        self.ready.extend(left)
+        return unreadable
+
+    def _take_rest(self) -> FetchedRecords | None:
         left = list(self.rest)
         if not left or self._current is None:
             return None
@@ -56,8 +127,8 @@ class HandingOut:
     def positions(self) -> dict[TopicPartition, int]:
         """The offset of the next record of each partition of which there are some."""
         found = {
-            (fetched.topic, fetched.partition): fetched.records[0].offset
-            for fetched in reversed(self.ready)
+            (waiting.state.topic, waiting.state.partition): waiting.position
+            for waiting in reversed(self.ready)
         }
         left = length_hint(self.rest)
         if left and self._current is not None:
@@ -67,10 +138,10 @@ class HandingOut:
 
 
 class Source(Protocol):
-    """Where an iteration gets its records from."""
+    """Where an iteration gets what it hands out from."""
 
-    async def _next_records(self, reader: object) -> FetchedRecords | None:
-        """The next records; None at the end. Cancelled, it loses none."""
+    async def _next_fetched(self, reader: object, take: Callable[[], T | None]) -> T | None:
+        """What `take` gives, once there is something; None at the end. Cancelled, it loses none."""
 
     async def _stop(self) -> None:
         """Give up what is under way."""
@@ -100,12 +171,6 @@ class _Iteration(AsyncIterator[T]):
         """Give up the fetches under way; another iteration goes on where this one was."""
         await self._source._stop()
 
-    async def _next(self) -> FetchedRecords:
-        fetched = await self._source._next_records(self._reader)
-        if fetched is None:
-            raise StopAsyncIteration
-        return fetched
-
     def __del__(self) -> None:
         self._source._dropped(self._reader)
 
@@ -116,9 +181,14 @@ class RecordIteration(_Iteration[Record]):
     __slots__ = ()
 
     async def __anext__(self) -> Record:
+        # Mostly this is all: what a call of its own would cost is much beside it.
         for record in self._handing_out.rest:
             return record
-        return self._handing_out.begin(await self._next())
+        take = self._handing_out.take_records
+        fetched = await self._source._next_fetched(self._reader, take)
+        if fetched is None:
+            raise StopAsyncIteration
+        return self._handing_out.begin(fetched)
 
 
 class BatchIteration(_Iteration[FetchedRecords]):
@@ -127,4 +197,34 @@ class BatchIteration(_Iteration[FetchedRecords]):
     __slots__ = ()
 
     async def __anext__(self) -> FetchedRecords:
-        return await self._next()
+        take = self._handing_out.take_records
+        fetched = await self._source._next_fetched(self._reader, take)
+        if fetched is None:
+            raise StopAsyncIteration
+        return fetched
+
+
+class ValueIteration(_Iteration[FetchedValues]):
+    """`FetchedValues` after `FetchedValues`; empty ones are left out."""
+
+    __slots__ = ()
+
+    async def __anext__(self) -> FetchedValues:
+        take = self._handing_out.take_values
+        fetched = await self._source._next_fetched(self._reader, take)
+        if fetched is None:
+            raise StopAsyncIteration
+        return fetched
+
+
+class RawBatchIteration(_Iteration[FetchedBatch]):
+    """`FetchedBatch` after `FetchedBatch`."""
+
+    __slots__ = ()
+
+    async def __anext__(self) -> FetchedBatch:
+        take = self._handing_out.take_batch
+        fetched = await self._source._next_fetched(self._reader, take)
+        if fetched is None:
+            raise StopAsyncIteration
+        return fetched

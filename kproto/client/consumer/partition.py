@@ -28,7 +28,8 @@ class PartitionState:
     """`position` is the offset to be fetched next, up to `end`.
 
     While `lost_to` is set, the log lacks it, and the position is looked for there. Metadata must be
-    newer than `suspect_since` to be believed, in seconds of the client's clock.
+    newer than `suspect_since` to be believed, in seconds of the client's clock. `was_fetched` once
+    a fetch of it has been answered without an error, be it with no records.
     """
 
     __slots__ = (
@@ -39,6 +40,7 @@ class PartitionState:
         "position",
         "suspect_since",
         "topic",
+        "was_fetched",
     )
 
     def __init__(
@@ -56,6 +58,7 @@ class PartitionState:
         self.end = end
         self.suspect_since = _LONG_AGO
         self.attempts = Attempts(settings)
+        self.was_fetched = False
 
     @property
     def is_at_end(self) -> bool:

@@ -1,8 +1,9 @@
-"""Which records of fetched bytes a reader may see, and where the next fetch begins.
+"""Which batches of fetched bytes a reader may see, and where the next fetch begins.
 
-Plain functions on bytes, without a loop and without a connection. Control batches are never
-handed out, and the next position is the offset behind the last batch, also where compaction has
-removed its end.
+Plain functions on bytes, without a loop and without a connection. Every checksum is verified here,
+at once; what is inside the batches is for `waiting`, when their turn comes. Control batches are
+never handed out, and the next position is the offset behind the last batch, also where compaction
+has removed its end.
 """
 
 from __future__ import annotations
@@ -12,24 +13,34 @@ from collections import deque
 from typing import Final, NamedTuple
 
 from ...messages.fetch_response import PartitionData
-from ...records import MAX_DECOMPRESSED_BYTES, Record, RecordBatch, read_batches
+from ...records import MAX_DECOMPRESSED_BYTES, RecordBatch, checked_next_offset, read_batches
 from ...wire.errors import CorruptBatchError, MissingCodecError, ProtocolError
 
-__all__ = ["AbortedTransactions", "Visible", "visible_records"]
+__all__ = ["AbortedTransactions", "PlacedBatch", "Visible", "visible_batches"]
 
 #: The key of a control record: its version and type (ControlRecordType).
 _CONTROL_KEY: Final = struct.Struct(">hh")
 _ABORT: Final = 0
 
+#: Offsets rise from batch to batch; Kafka 3.9 may give messages of older magics twice.
+MAGIC_OF_BATCHES: Final = 2
+
+
+class PlacedBatch(NamedTuple):
+    """A checked batch; its records before `from_offset` are not wanted, or came before."""
+
+    from_offset: int
+    batch: RecordBatch
+
 
 class Visible(NamedTuple):
-    """The records of one fetch in order, and the offset of the next one to be fetched."""
+    """The batches of one fetch in order, and the offset of the next record to be fetched."""
 
-    records: list[Record]
+    batches: list[PlacedBatch]
     position: int
 
 
-def visible_records(
+def visible_batches(
     data: PartitionData,
     topic: str,
     position: int,
@@ -38,46 +49,43 @@ def visible_records(
     read_committed: bool,
     max_decompressed_bytes: int,
 ) -> Visible:
-    """The records in `data.records` from `position` on, up to `end`.
+    """The batches in `data.records` with offsets from `position` on, up to `end`.
 
-    Raises CorruptBatchError and MissingCodecError, which name the partition, where nothing good
-    stands before them: else the good records are returned, and the next fetch finds the fault.
-    Raises ProtocolError where all that came lies before `position`.
+    The last may go beyond `end`. Raises CorruptBatchError and MissingCodecError, which name the
+    partition, where nothing good stands before them: else the good batches are returned, and the
+    next fetch finds the fault. Raises ProtocolError where all that came lies before `position`.
     """
     place = f"{topic}[{data.partition_index}]"
     begun = position
-    records: list[Record] = []
+    before: int | None = None  # behind the batch before; messages of old magics may repeat
+    batches: list[PlacedBatch] = []
     aborted = AbortedTransactions(data) if read_committed else None
     try:
         for batch in read_batches(data.records or b"", whole_first=True):
-            if batch.next_offset <= position:
+            next_offset = batch.next_offset
+            if batch.magic == MAGIC_OF_BATCHES:
+                before = checked_next_offset(batch, before)
+            if next_offset <= position:
                 continue
             if batch.is_control:
                 if aborted is not None:
                     aborted.see_marker(batch, max_decompressed_bytes)
             elif aborted is None or not aborted.hides(batch):
-                records += batch.records(
-                    from_offset=position,
-                    max_decompressed_bytes=max_decompressed_bytes,
-                    topic=topic,
-                    partition=data.partition_index,
-                )
-            position = batch.next_offset
+                batches.append(PlacedBatch(position, batch))
+            position = next_offset
             if end is not None and position >= end:
+                position = end
                 break  # What stands behind is not asked for, broken or not.
     except (CorruptBatchError, MissingCodecError) as error:
-        if not records:
+        if not batches:
             error.add_note(f"while reading {place} of Kafka")
             raise
-    if end is not None and position > end:
-        position = end
-        records = [record for record in records if record.offset < end]
     if position == begun:
         raise ProtocolError(
             f"{place}: all that the fetch from offset {begun} brought lies before it, and would be "
             "brought again"
         )
-    return Visible(records, position)
+    return Visible(batches, position)
 
 
 class AbortedTransactions:

@@ -29,12 +29,12 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from ...protocol.error_codes import code_of, error_of_code
+from ...records import GrowingBatch
 from ...wire.errors import BrokerResponseError, KprotoError, RequestTimeoutError
 from ..cluster.metadata import TopicPartition
 from ..retry import Attempts, Remedy, remedy_of
 from ..settings import ClientSettings
 from .batch import (
-    BATCH_OVERHEAD_BYTES,
     LAST_SEQUENCE,
     NO_IDENTITY,
     Batch,
@@ -64,6 +64,10 @@ _MAY_BE_STORED: Final = frozenset(
     )
 )
 
+#: So many failed deliveries are kept before those that somebody has looked at are dropped. Few, as
+#: each may hold a large record; the bound doubles with what is left, so that looking stays cheap.
+_UNSEEN_LEAST: Final = 16
+
 _NEVER: Final = float("inf")
 _LONG_AGO: Final = float("-inf")
 
@@ -74,12 +78,14 @@ class PartitionQueue:
     `sequence` is the number of the next record under `identity`, None while there is none to be
     had; `is_known` once the broker has stored a batch under it. Once a batch has failed for good,
     `identity` is what comes behind it, and the next batch `starts_anew`; `gap_may_close` when the
-    failed one may be stored yet. Metadata must be newer than `suspect_since` to be believed.
+    failed one may be stored yet. `has_append_time` when the last answer that tells said that the
+    log has log append time. Metadata must be newer than `suspect_since` to be believed.
     """
 
     __slots__ = (
         "attempts",
         "gap_may_close",
+        "has_append_time",
         "identity",
         "is_known",
         "node",
@@ -107,6 +113,7 @@ class PartitionQueue:
         self.is_known = False
         self.starts_anew = False
         self.gap_may_close = False
+        self.has_append_time = False
         self.suspect_since = _LONG_AGO
         self.attempts = Attempts(settings)
 
@@ -156,7 +163,7 @@ class PartitionQueue:
             batch.identity = self.identity
             if self.identity != NO_IDENTITY:
                 batch.sequence = self.sequence
-                self.sequence = (self.sequence + len(batch.records)) & LAST_SEQUENCE
+                self.sequence = (self.sequence + batch.count) & LAST_SEQUENCE
         if batch.turn < 0:
             batch.turn = self.turns
             self.turns += 1
@@ -188,10 +195,6 @@ class PartitionQueue:
 def _may_be_stored(error: KprotoError) -> bool:
     """True when a batch may be stored though it came back with `error`."""
     return not isinstance(error, BrokerResponseError) or error.code in _MAY_BE_STORED
-
-
-def _nobody() -> None:
-    """Nobody is told."""
 
 
 class Plan(NamedTuple):
@@ -232,8 +235,7 @@ class Accumulator:
         self.unseen: list[Delivery] = []
         self.buffered = 0
         self.given_up = 0
-        #: Called when there is a batch that was not there before, or one is full.
-        self.wake: Callable[[], None] = _nobody
+        self._unseen_most = _UNSEEN_LEAST
         #: How often records of a topic without key have moved on to the next partition (KIP-480).
         self.turns: dict[str, int] = {}
         self._idempotent = idempotent
@@ -245,44 +247,52 @@ class Accumulator:
 
     # Records come in
 
+    def open_batch(self, topic: str, partition: int) -> Batch | None:
+        """The batch of a partition that takes more records, if there is one."""
+        queue = self.queues.get((topic, partition))
+        if queue is None or not queue.waiting or queue.waiting[-1].turn >= 0:
+            return None
+        return queue.waiting[-1]
+
     def add(
         self,
         topic: str,
         partition: int,
-        record: tuple[bytes | None, bytes | None, Headers, int],
-        size: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers,
+        timestamp: int,
     ) -> tuple[Batch, int]:
-        """Put a record into the open batch of its partition; returns the batch and the position."""
+        """Put a record into the open batch of its partition; returns the batch and the position.
+
+        Raises one of `REFUSALS`, of `records.new_record`, for what no record can hold.
+        """
+        batch = self.open_batch(topic, partition)
+        if batch is not None:
+            content = batch.content
+            before = content.size_in_bytes
+            if content.append(key, value, headers, timestamp, self.batch_bytes):
+                self.buffered += content.size_in_bytes - before
+                return batch, content.count - 1
+            batch.due = _LONG_AGO  # it is full
+            self._turn(topic)
+        content = GrowingBatch()
+        content.append(key, value, headers, timestamp, self.batch_bytes)
+        batch = self._open(topic, partition, content)
+        return batch, 0
+
+    def _open(self, topic: str, partition: int, content: GrowingBatch) -> Batch:
         queue = self.queues.get((topic, partition))
         if queue is None:
             queue = PartitionQueue(topic, partition, self.settings)
             self.queues[topic, partition] = queue
-        batch = queue.waiting[-1] if queue.waiting else None
-        if (
-            batch is None
-            or batch.turn >= 0
-            or (batch.size + size > self.batch_bytes and batch.records)
-        ):
-            if batch is not None:
-                self._turn(topic)
-            batch = self._open(queue)
-        records = batch.records
-        records.append(record)
-        batch.size += size
-        if batch.size >= self.batch_bytes:
-            batch.due = _LONG_AGO
-            self.wake()
-        self.buffered += size
-        return batch, len(records) - 1
-
-    def _open(self, queue: PartitionQueue) -> Batch:
         now = self._monotonic()
-        due = now + self._linger_s
-        batch = Batch(queue.topic, queue.partition, self._new_future(), now, due)
+        due = now + self._linger_s if content.size_in_bytes < self.batch_bytes else _LONG_AGO
+        batch = Batch(topic, partition, self._new_future(), content, now, due)
         self.unsettled.add(batch.future)
+        self.buffered += content.size_in_bytes
         queue.waiting.append(batch)
-        self.busy[queue.topic, queue.partition] = queue
-        self.wake()
+        self.busy[topic, partition] = queue
         return batch
 
     def _turn(self, topic: str) -> None:
@@ -331,6 +341,20 @@ class Accumulator:
             (queue.next_at(in_flight) for queues in groups for queue in queues), default=_NEVER
         )
 
+    def is_first(self, batch: Batch, now: float) -> bool:
+        """True when a batch may go at `now`, and nothing of its partition stands before it."""
+        queue = self.queues[batch.topic, batch.partition]
+        return (
+            not queue.under_way
+            and queue.waiting[0] is batch
+            and queue.next_at(1) <= now
+            and (self.identity is not None or not queue.wants_identity)
+        )
+
+    def deadline_of(self, batch: Batch) -> float:
+        """When a batch has had its time."""
+        return batch.created + self._limit_s
+
     def take(self, queue: PartitionQueue, node: int) -> Batch:
         """Let the next batch of a queue go to `node`."""
         assert self.identity is not None or not queue.wants_identity
@@ -349,9 +373,19 @@ class Accumulator:
 
     # And come back
 
-    def stored(self, batch: Batch) -> None:
-        """The broker has a batch."""
+    def stored(self, batch: Batch, base_offset: int = -1, log_append_time: int = -1) -> None:
+        """The broker has a batch, from `base_offset` on, where it says so.
+
+        Of one that it had already it says a log append time whatever the topic has: the largest
+        timestamp that it knows of it. What a topic has shows in the answers to others.
+        """
         queue = self._back(batch)
+        if not batch.is_doubtful:
+            queue.has_append_time = log_append_time >= 0
+        elif log_append_time == batch.content.max_timestamp and not queue.has_append_time:
+            log_append_time = -1
+        batch.base_offset = base_offset
+        batch.log_append_time = log_append_time
         queue.is_known = queue.is_known or batch.identity == queue.identity
         queue.attempts.succeeded()
         self.settle(batch, None)
@@ -377,7 +411,7 @@ class Accumulator:
                 queue.returned.append(batch)
         elif refused and self._idempotent and queue.is_behind_another(batch):
             queue.returned.append(batch)
-        elif code == _TOO_LARGE and len(batch.records) > 1:
+        elif code == _TOO_LARGE and batch.count > 1:
             queue.returned += batch.split(self._new_future)
         elif remedy_of(error) is Remedy.FAIL:
             self._give_up(queue, batch, error)
@@ -427,21 +461,36 @@ class Accumulator:
         if batch.future.done():
             return
         batch.future.set_result(error)
+        for waiter in batch.waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        batch.waiters.clear()
         self.given_up += error is not None
         whole = batch.parent
         if whole is not None:
+            batch.forget_records()  # the whole has them, for who asks
+            batch.data = None
             outcomes = [part.future.result() for part in whole.parts if part.future.done()]
             if len(outcomes) == len(whole.parts):
+                for part in whole.parts:
+                    part.parent = None
                 self.settle(whole, next((each for each in outcomes if each is not None), None))
             return
         self.unsettled.discard(batch.future)
-        self.buffered -= batch.size - BATCH_OVERHEAD_BYTES
+        self.buffered -= batch.content.size_in_bytes
         if error is not None:
-            self.unseen = [each for each in (*self.unseen, *batch.deliveries) if not each.seen]
+            self._keep_unseen(batch.deliveries)
         elif not batch.deliveries:
             batch.forget_records()
         batch.data = None
         batch.deliveries = []
+
+    def _keep_unseen(self, failed: list[Delivery]) -> None:
+        """Keep failures for the next flush; those that were looked at go when they are many."""
+        self.unseen += failed
+        if len(self.unseen) > self._unseen_most:
+            self.unseen = [delivery for delivery in self.unseen if not delivery.seen]
+            self._unseen_most = max(_UNSEEN_LEAST, 2 * len(self.unseen))
 
     def unseen_failures(self) -> list[DeliveryError]:
         """The failures of deliveries that nobody has awaited; each is told once."""
@@ -453,7 +502,7 @@ class Accumulator:
     def unsettled_records(self) -> int:
         """How many records are neither acknowledged nor given up."""
         return sum(
-            len(batch.records)
+            batch.count
             for queue in self.busy.values()
             for batch in (*queue.under_way, *queue.returned, *queue.waiting)
             if not batch.future.done()

@@ -25,17 +25,28 @@ class Acks(Sequence[Ack]):
         self._starts: list[int] = []
         self._runs: list[tuple[Batch, int]] = []
         self._last: Batch | None = None
-        self._following = 0  # the position in `_last` that continues its run
+        self._offset = 0  # from a position in `_last` to the index of its record
         self._count = 0
 
     def add(self, batch: Batch, position: int) -> None:
         """Take note of where the next record stands."""
-        if batch is not self._last or position != self._following:
-            self._starts.append(self._count)
+        self.add_run(self._count, batch, position)
+        self._count += 1
+
+    def add_run(self, start: int, batch: Batch, position: int) -> None:
+        """The records from index `start` on stand in `batch`, from `position` on.
+
+        How many they are shows at the next run, or when `grow_to` says it.
+        """
+        if batch is not self._last or start - position != self._offset:
+            self._starts.append(start)
             self._runs.append((batch, position))
             self._last = batch
-        self._following = position + 1
-        self._count += 1
+            self._offset = start - position
+
+    def grow_to(self, count: int) -> None:
+        """There are `count` records, those of the last run included."""
+        self._count = count
 
     def batches(self) -> list[Batch]:
         """The batches that hold the records, each once."""

@@ -7,12 +7,12 @@ from collections.abc import Callable, Generator
 from typing import Any, Final, NamedTuple
 
 from ...protocol.error_codes import code_of
+from ...records import GrowingBatch, Record
 from ...wire.errors import BrokerResponseError, KprotoError
 from .errors import DeliveryError
-from .producer_record import Headers, ProducerRecord
+from .producer_record import ProducerRecord
 
 __all__ = [
-    "BATCH_OVERHEAD_BYTES",
     "LAST_EPOCH",
     "LAST_SEQUENCE",
     "NO_IDENTITY",
@@ -23,11 +23,11 @@ __all__ = [
     "identity_behind",
 ]
 
+#: No bound for the parts of a batch: a batch takes 2 GiB at the most, and so do they.
+_NO_BOUND: Final = 0x7FFFFFFF
+
 #: Behind the largest sequence number comes 0 (KIP-98).
 LAST_SEQUENCE: Final = 0x7FFFFFFF
-
-#: The header of a record batch, in bytes.
-BATCH_OVERHEAD_BYTES: Final = 61
 
 
 class Identity(NamedTuple):
@@ -71,19 +71,21 @@ class Ack(NamedTuple):
 
 
 class Batch:
-    """A record is held as (key, value, headers, timestamp in ms).
+    """Its records are `content`, each encoded when it was given.
 
-    `size` is an estimate in bytes, before compression. `future` is done when the batch is
-    acknowledged, then with None, or has failed for good, then with the error that ended the
-    attempts. `created` and `due` (when it need not wait for more records) are in seconds of the
-    client's clock. `data` is the batch as it goes out: the same bytes through every attempt, with
-    `identity` and `sequence` in them as long as it `is_numbered`: the broker may know it by them.
-    `turn` counts the batches of a partition as they are sent first; -1 before that. One that was
-    too large for the broker has `parts`, which travel in its place.
+    `future` is done when the batch is acknowledged, then with None, or has failed for good, then
+    with the error that ended the attempts; `waiters` are done with it. `created` and `due` (when it
+    need not wait for more records) are in seconds of the client's clock. `data` is the batch as it
+    goes out: the same bytes through every attempt, with `identity` and `sequence` in them as long
+    as it `is_numbered`: the broker may know it by them. `turn` counts the batches of a partition as
+    they are sent first; -1 before that. One that was too large for the broker has `parts`, which
+    travel in its place.
     """
 
     __slots__ = (
+        "_read_again",
         "base_offset",
+        "content",
         "created",
         "data",
         "deliveries",
@@ -96,12 +98,10 @@ class Batch:
         "parent",
         "partition",
         "parts",
-        "records",
         "sequence",
-        "size",
-        "timestamps",
         "topic",
         "turn",
+        "waiters",
     )
 
     def __init__(
@@ -109,13 +109,14 @@ class Batch:
         topic: str,
         partition: int,
         future: asyncio.Future[KprotoError | None],
+        content: GrowingBatch,
         created: float = 0.0,
         due: float = 0.0,
     ) -> None:
         self.topic = topic
         self.partition = partition
-        self.records: list[tuple[bytes | None, bytes | None, Headers, int]] = []
-        self.size = BATCH_OVERHEAD_BYTES
+        self.content = content
+        self._read_again: list[Record] = []
         self.future = future
         self.created = created
         self.due = due
@@ -127,7 +128,7 @@ class Batch:
         self.turn = -1
         self.data: bytes | None = None
         self.deliveries: list[Delivery] = []
-        self.timestamps: list[int] = []
+        self.waiters: list[asyncio.Future[None]] = []
         self.is_doubtful = False  # an attempt may have stored it, for all that is known
         self.parent: Batch | None = None
         self.parts: list[Batch] = []
@@ -143,20 +144,38 @@ class Batch:
         self.is_doubtful = False
         self.data = None
 
+    @property
+    def count(self) -> int:
+        """How many records it holds."""
+        return self.content.count
+
     def forget_records(self) -> None:
         """Keep no more of the records than their acknowledgements say: the timestamps."""
-        if not self.parts:
-            self.timestamps = [record[3] for record in self.records]
-            self.records = []
+        self.content.forget()
+        self._read_again = []
+
+    def build(self, compression: str) -> None:
+        """Make the bytes that go out, unless they are there. Raises MissingCodecError."""
+        if self.data is None:
+            self.data = self.content.build(
+                compression=compression,
+                producer_id=self.identity.producer_id,
+                producer_epoch=self.identity.producer_epoch,
+                base_sequence=self.sequence,
+            )
 
     def split(self, new_future: Callable[[], asyncio.Future[KprotoError | None]]) -> list[Batch]:
         """Two batches of half the records each, under the numbers that these had."""
-        half = (len(self.records) + 1) // 2
-        for first, records in ((0, self.records[:half]), (half, self.records[half:])):
-            part = Batch(self.topic, self.partition, new_future(), self.created, self.due)
+        records = self._records()
+        half = (len(records) + 1) // 2
+        for first, some in ((0, records[:half]), (half, records[half:])):
+            content = GrowingBatch()
+            for record in some:
+                content.append(
+                    record.key, record.value, record.headers, record.timestamp, _NO_BOUND
+                )
+            part = Batch(self.topic, self.partition, new_future(), content, self.created, self.due)
             part.parent = self
-            part.records = records
-            part.size = self.size * len(records) // len(self.records)
             part.identity = self.identity
             part.sequence = self.sequence
             if self.sequence >= 0:
@@ -165,13 +184,17 @@ class Batch:
             part.turn = self.turn
             part.is_doubtful = self.is_doubtful
             self.parts.append(part)
+        self._read_again = []
+        self.data = None
+        if self.parent is not None:
+            self.forget_records()  # its parts have them, and the whole
         return self.parts
 
     def _part(self, position: int) -> tuple[Batch, int]:
         """The batch that a record travelled in, and its position there."""
         batch = self
         while batch.parts:
-            first = len(batch.parts[0].records)
+            first = batch.parts[0].count
             if position < first:
                 batch = batch.parts[0]
             else:
@@ -190,14 +213,21 @@ class Batch:
         offset = self.base_offset + position if self.base_offset >= 0 else -1
         timestamp = self.log_append_time
         if timestamp < 0:
-            held = self.timestamps
-            timestamp = held[position] if held else self.records[position][3]
+            timestamp = self.content.timestamp_of(position)
         return Ack(self.topic, self.partition, offset, timestamp)
 
     def given(self, position: int) -> ProducerRecord:
         """One record of the batch as a user can send it again."""
-        key, value, headers, timestamp = self.records[position]
-        return ProducerRecord(value, key, headers, timestamp, self.partition)
+        record = self._records()[position]
+        return ProducerRecord(
+            record.value, record.key, tuple(record.headers), record.timestamp, self.partition
+        )
+
+    def _records(self) -> list[Record]:
+        """The records as they were given: read again when somebody asks."""
+        if len(self._read_again) != self.content.count:
+            self._read_again = self.content.records()
+        return self._read_again
 
 
 class Delivery:

@@ -11,18 +11,18 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from itertools import islice
 from types import TracebackType
-from typing import Any, Final, Literal, NamedTuple, Self, TypeVar
+from typing import Any, Final, Literal, Self, TypeVar
 
 from ...records import codec_for_name
 from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError, EncodeError, KprotoError, RequestTimeoutError
-from ..cluster.metadata import TopicInfo
 from ..cluster.view import ClusterView
 from .accumulator import Accumulator
 from .acks import Acks
 from .batch import Ack, Batch, Delivery
 from .errors import DeliveryError
 from .lines import Lines, Place
+from .one_pass import Hands, Stop, WayIn, take
 from .partitioner import chooser
 from .producer_record import (
     CompressionName,
@@ -41,13 +41,11 @@ __all__ = ["Producer"]
 
 T = TypeVar("T")
 
-#: What a record takes besides its key, value and headers, in bytes, as batches are measured.
-RECORD_OVERHEAD_BYTES: Final = 16
-
-#: How long `send_many` takes records before others of the loop have their turn, in seconds. Of a
-#: list, which takes no time by itself, the clock is looked at behind each so many records.
+#: How long `send_many` takes records before others of the loop have their turn, in seconds.
 GIVE_WAY_S: Final = 0.01
-GIVE_WAY_EVERY: Final = 16
+
+#: Of a list, which takes no time by itself, the clock is looked at once for so many records.
+LOOK_EVERY: Final = 32
 
 #: Batches that a broker remembers of a producer, so that it knows one that is sent again (KIP-98).
 REMEMBERED_BATCHES: Final = 5
@@ -101,7 +99,7 @@ class Producer:
         )
         self._sender = Sender(view, self._accumulator, compression=compression)
         self._lines = Lines()  # who waits to give records
-        self._ways_in: dict[str, _WayIn] = {}
+        self._ways_in: dict[str, WayIn] = {}
         self._is_closing = False
 
     async def __aenter__(self) -> Self:
@@ -230,8 +228,12 @@ class Producer:
         not have; ConfigurationError when it is called once the producer is closed.
         """
         record = ProducerRecord(value, key, headers, timestamp, partition)
-        batch, position = await self._give(topic, record)
-        cause = await asyncio.shield(batch.future) and batch.failure(position)
+        batch, position = await self._give(topic, record, is_single=True)
+        if not batch.future.done():
+            waiter = asyncio.get_running_loop().create_future()
+            batch.waiters.append(waiter)
+            await waiter
+        cause = batch.future.result() and batch.failure(position)
         if cause is not None:
             raise DeliveryError(topic, batch.partition, [batch.given(position)], cause) from cause
         return batch.ack(position)
@@ -324,6 +326,8 @@ class Producer:
         failed, or the producer has closed, no more are taken: those of a list are in the error, an
         iterator still has them.
         """
+        if isinstance(values, ProducerRecord):
+            raise EncodeError("values is one record: give a list of them, or use send")
         acks = Acks()
         try:
             await self._give_many(topic, values, acks)
@@ -354,21 +358,29 @@ class Producer:
 
     # The way in
 
-    async def _give(self, topic: str, record: ProducerRecord) -> tuple[Batch, int]:
+    async def _give(
+        self, topic: str, record: ProducerRecord, *, is_single: bool = False
+    ) -> tuple[Batch, int]:
         """Give a record to the accumulator; returns its batch and its position there.
 
-        Waits for metadata, for the partition if it is named and not known yet, and for room.
-        Raises DeliveryError when that does not come about.
+        One that `is_single` goes out at once, if nothing stands before it. Waits for metadata, for
+        the partition if it is named and not known yet, and for room. Raises DeliveryError when that
+        does not come about.
         """
         way_in = self._at_hand(topic)
         found = None if way_in is None else self._put(way_in, record)
         if found is not None:
+            batch, position = found
+            if position == 0 and not (is_single and self._sender.send_at_once(batch)):
+                self._sender.wake()
             return found
         place = self._lines.enter(topic)
         try:
-            return await _or_given_back(self._put_later(place, record), topic, lambda: [record])
+            found = await _or_given_back(self._put_later(place, record), topic, lambda: [record])
         finally:
             place.leave()
+        self._sender.wake()
+        return found
 
     async def _give_many(
         self, topic: str, values: Iterable[bytes | ProducerRecord | None], acks: Acks
@@ -383,41 +395,46 @@ class Producer:
         monotonic = self._view.clock.monotonic
         gives_way_at = monotonic() + GIVE_WAY_S
         given_up = self._accumulator.given_up
-        every = GIVE_WAY_EVERY if isinstance(values, Collection) else 1
-        taken = 0
+        every = LOOK_EVERY if type(values) in (list, tuple) else 1
+        to_come = iter(values)
 
         def left() -> list[ProducerRecord]:
             """What has not been given: all the others of a list, of an iterator what was taken."""
-            if isinstance(values, Collection):
-                return list(map(as_record, islice(values, len(acks), None)))
-            return [] if record is None else [record]
+            others = islice(to_come, len(values)) if isinstance(values, Collection) else ()
+            return [*(() if record is None else (record,)), *map(as_record, others)]
 
         try:
             if way_in is None:
                 place = self._lines.enter(topic)
                 way_in = await _or_given_back(self._admitted(place), topic, left)
-            for value in values:
-                record = value if isinstance(value, ProducerRecord) else ProducerRecord(value)
-                try:
-                    found = self._put(way_in, record)
-                    if found is None:
-                        place = place or self._lines.enter(topic)
-                        found = await _or_given_back(self._put_later(place, record), topic, left)
-                        way_in = self._way_in(topic)
-                except EncodeError as error:
-                    raise EncodeError(
-                        f"element {len(acks)}, counted from 0: {error}; no more were taken"
-                    ) from error
-                acks.add(*found)
-                taken += 1
-                if self._accumulator.buffered > self._buffer_bytes:
-                    waiting = self._half_empty
-                elif taken % every == 0 and monotonic() >= gives_way_at:
-                    waiting = self._give_way
-                else:
-                    continue
-                record = None
+            while True:
+                hands = Hands(self._now_ms, monotonic, gives_way_at, every)
+                met: Any = take(to_come, way_in, self._accumulator, self._buffer_bytes, hands, acks)
+                if met is Stop.END:
+                    return
+                if not isinstance(met, Stop):
+                    record = as_record(met)
+                    try:
+                        found = self._put(way_in, record)
+                        if found is None:
+                            place = place or self._lines.enter(topic)
+                            found = await _or_given_back(
+                                self._put_later(place, record), topic, left
+                            )
+                            way_in = self._way_in(topic)
+                    except EncodeError as error:
+                        raise EncodeError(
+                            f"element {len(acks)}, counted from 0: {error}; no more were taken"
+                        ) from error
+                    acks.add(*found)
+                    record = None
+                    self._sender.wake()
+                    if self._accumulator.buffered > self._buffer_bytes:
+                        met = Stop.FULL
+                    elif monotonic() < gives_way_at:
+                        continue
                 place = place or self._lines.enter(topic)
+                waiting = self._half_empty if met is Stop.FULL else self._give_way
                 await _or_given_back(waiting(place), topic, left)
                 gives_way_at = monotonic() + GIVE_WAY_S
                 if self._accumulator.given_up != given_up:
@@ -428,7 +445,7 @@ class Producer:
             if place is not None:
                 place.leave()
 
-    def _at_hand(self, topic: str) -> _WayIn | None:
+    def _at_hand(self, topic: str) -> WayIn | None:
         """The way to a topic, if nothing has to be waited for and nobody waits.
 
         Raises ConfigurationError once the producer is closed.
@@ -445,15 +462,15 @@ class Producer:
             return None
         return self._way_in(topic)
 
-    def _way_in(self, topic: str) -> _WayIn:
+    def _way_in(self, topic: str) -> WayIn:
         info = self._view.cluster.topics[topic]
         known = self._ways_in.get(topic)
         if known is None or known.info is not info:
-            known = _WayIn(info, chooser(info, self._accumulator.turns))
+            known = WayIn(info, chooser(info, self._accumulator.turns))
             self._ways_in[topic] = known
         return known
 
-    async def _admitted(self, place: Place, partition: int | None = None) -> _WayIn:
+    async def _admitted(self, place: Place, partition: int | None = None) -> WayIn:
         """The way to a topic, once it is known and there is room, and the calls before have given.
 
         Raises RequestTimeoutError after `delivery_timeout_ms`.
@@ -477,14 +494,16 @@ class Producer:
     async def _until_room(self, place: Place, begun: float) -> None:
         limit_ms = self._view.settings.delivery_timeout_ms
         left = begun + limit_ms / 1000 - self._view.clock.monotonic()
+        had_turn = False
         try:
             async with self._view.clock.timeout(max(0.0, left)):
                 await place.turn()
+                had_turn = True
                 await self._until_below(self._buffer_bytes)
         except TimeoutError:
             why = (
                 f"there was no room for it within {limit_ms} ms (delivery_timeout_ms, buffer_bytes)"
-                if place.is_first
+                if had_turn
                 else f"a call before it had not given all its records after {limit_ms} ms "
                 "(delivery_timeout_ms)"
             )
@@ -513,38 +532,28 @@ class Producer:
             raise EncodeError(f"topic {place.topic!r} has no partition {record.partition!r}")
         return found
 
-    def _put(self, way_in: _WayIn, record: ProducerRecord) -> tuple[Batch, int] | None:
+    def _put(self, way_in: WayIn, record: ProducerRecord) -> tuple[Batch, int] | None:
         """Put a record into the open batch of its partition; returns the batch and the position.
 
         None where the topic has no such partition, as far as it is known. What could not be
         written is refused here, so that it does not spoil a batch of others.
         """
         value, key, headers, timestamp, partition = record
+        if partition is not None:
+            if not isinstance(partition, int) or isinstance(partition, bool):
+                raise EncodeError(f"partition {partition!r} of a record is no whole number")
+            if partition not in way_in.info.partitions:
+                return None  # nothing has been read of it: headers may be an iterator
         if value is not None and type(value) is not bytes:
             value = checked_bytes("value", value)
         if key is not None and type(key) is not bytes:
             key = checked_bytes("key", key)
-        size = RECORD_OVERHEAD_BYTES + len(value or b"") + len(key or b"")
         if headers:
-            headers, header_size = checked_headers(headers)
-            size += header_size
+            headers = checked_headers(headers)
         timestamp = self._now_ms() if timestamp is None else checked_timestamp(timestamp)
         if partition is None:
             partition = way_in.choose(key)
-        elif not isinstance(partition, int):
-            raise EncodeError(f"partition {partition!r} of a record is no whole number")
-        elif partition not in way_in.info.partitions:
-            return None
-        return self._accumulator.add(
-            way_in.info.name, partition, (key, value, headers, timestamp), size
-        )
-
-
-class _WayIn(NamedTuple):
-    """A topic as it is known, and the partition of a key."""
-
-    info: TopicInfo
-    choose: Callable[[bytes | None], int]
+        return self._accumulator.add(way_in.info.name, partition, key, value, headers, timestamp)
 
 
 async def _or_given_back(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
+from ...records import LAST_TIMESTAMP
 from ...wire.buffers import octets_of_record
 from ...wire.errors import EncodeError
 
@@ -23,11 +24,6 @@ __all__ = [
 CompressionName: TypeAlias = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
-
-#: What a header takes besides its name and value, in bytes, as batches are measured.
-HEADER_OVERHEAD_BYTES: Final = 6
-
-_LAST_TIMESTAMP: Final = 0x7FFFFFFFFFFFFFFF
 
 
 class ProducerRecord(NamedTuple):
@@ -80,24 +76,23 @@ def checked_bytes(what: str, value: object) -> bytes:
 
 def checked_timestamp(timestamp: object) -> int:
     """The timestamp, a time in ms. Raises EncodeError."""
-    if type(timestamp) is not int or not 0 <= timestamp <= _LAST_TIMESTAMP:
+    if type(timestamp) is not int or not 0 <= timestamp <= LAST_TIMESTAMP:
         raise EncodeError(f"timestamp {timestamp!r} of a record is no time in ms since 1970")
     return timestamp
 
 
-def checked_headers(headers: Headers) -> tuple[Headers, int]:
-    """The headers as a tuple, and their size in bytes. Raises EncodeError."""
+def checked_headers(headers: Headers) -> Headers:
+    """The headers as a tuple. Raises EncodeError."""
     try:
-        found = tuple(headers)
-        size = 0
+        found = tuple((name, value) for name, value in headers)
         for name, value in found:
             if not isinstance(name, str):
                 raise TypeError(f"{name!r} is no str")
-            size += HEADER_OVERHEAD_BYTES + (len(name) if name.isascii() else len(name.encode()))
-            if value is not None:
-                size += len(value if type(value) is bytes else checked_bytes("header", value))
+            name.encode()
+            if value is not None and type(value) is not bytes:
+                checked_bytes("header", value)
     except (AttributeError, TypeError, ValueError) as error:
         raise EncodeError(
             f"headers of a record are pairs of str and bytes or None: {error}"
         ) from None
-    return found, size
+    return found

@@ -1,7 +1,9 @@
 """Moves batches from the accumulator to the brokers and waits: all that is ready for one together.
 
-Looks at the accumulator's plan when something has changed or is due, and starts what the plan says;
-each request under way is a task of its own. Nothing runs while there is nothing to send.
+Looks at the accumulator's plan when something has changed or is due, and starts what the plan says.
+A single batch that nothing stands before goes at once. What an answer leads to is decided in the
+turn in which it comes; a task is needed only where a connection or room on it is waited for.
+Nothing runs while there is nothing to send.
 """
 
 from __future__ import annotations
@@ -12,14 +14,16 @@ from collections.abc import Coroutine, Sequence
 from typing import Any, Final
 
 from ...clock import Timer
+from ...messages.base import Response
 from ...messages.init_producer_id_request import InitProducerIdRequest
 from ...messages.produce_request import ProduceRequest
+from ...messages.produce_response import ProduceResponse
 from ...protocol.error_codes import raise_for_code
-from ...records import encode_batch
-from ...wire.errors import KprotoError, ProtocolError
-from ...wire.uuid import ZERO_UUID
-from ..cluster.metadata import why_unled
+from ...wire.errors import KprotoError, ProtocolError, RequestTimeoutError
+from ...wire.uuid import ZERO_UUID, Uuid
+from ..cluster.metadata import TopicPartition, why_unled
 from ..cluster.view import ClusterView
+from ..connections.broker_connection import BrokerConnection
 from .accumulator import Accumulator, PartitionQueue
 from .batch import Batch, Identity
 from .producer_record import CompressionName
@@ -48,7 +52,6 @@ class Sender:
         self.settled = asyncio.Event()
         self._view = view
         self._accumulator = accumulator
-        accumulator.wake = self.wake
         self._compression = compression
         self._is_due = False
         self._timer: Timer | None = None
@@ -129,16 +132,14 @@ class Sender:
             self._looking = True
             self._start(self._look_for_leaders(plan.unled))
         for node, queues in plan.requests.items():
-            self._in_flight[node] += 1
-            batches = [self._accumulator.take(queue, node) for queue in self._fitting(queues)]
-            self._start(self._produce(node, batches))
+            self._send(node, self._fitting(queues))
         return min(plan.next_at, plan.deadline, self._accumulator.next_at(plan.requests.values()))
 
     def _fitting(self, queues: Sequence[PartitionQueue]) -> Sequence[PartitionQueue]:
         """As many as a request may hold, and one at least; the others go with the next."""
         room = self._view.settings.max_request_bytes
         for count, queue in enumerate(queues):
-            room -= queue.waiting[0].size
+            room -= queue.waiting[0].content.size_in_bytes
             if room < 0 and count:
                 return queues[:count]
         return queues
@@ -188,59 +189,133 @@ class Sender:
     def _failed(self, queue: PartitionQueue, error: KprotoError) -> None:
         self._accumulator.failed(queue, error, self._view.clock.monotonic())
 
-    async def _produce(self, node: int, batches: list[Batch]) -> None:
-        """Send batches once, and tell the accumulator what has become of each."""
-        left = {(batch.topic, batch.partition): batch for batch in batches}
+    # Produce requests
+
+    def send_at_once(self, batch: Batch) -> bool:
+        """Send a batch in this turn, if nothing stands before it and nothing is waited for.
+
+        False where it is to wait for the next look, with what else is given until then.
+        """
+        if self._is_due or self._closed:
+            return False
+        view, accumulator = self._view, self._accumulator
+        queue = accumulator.queues[batch.topic, batch.partition]
+        now = view.clock.monotonic()
+        if not accumulator.is_first(batch, now):
+            return False
+        node = view.led_by(batch.topic, batch.partition, queue.suspect_since)
+        if node is None or self._in_flight[node]:
+            return False
+        self._send(node, [queue])
+        deadline = accumulator.deadline_of(batch)
+        self._deadline = min(self._deadline, deadline)
+        self._look_again_at(deadline)
+        return True
+
+    def _send(self, node: int, queues: Sequence[PartitionQueue]) -> None:
+        """Send the next batch of each queue, in one request."""
+        self._in_flight[node] += 1
+        left: dict[TopicPartition, Batch] = {}
         try:
+            for queue in queues:
+                left[queue.topic, queue.partition] = self._accumulator.take(queue, node)
             for place, batch in list(left.items()):
                 try:
-                    self._encode(batch)
+                    batch.build(self._compression)
                 except KprotoError as error:
                     self._came_back(left.pop(place), error)
-            if left:
-                await self._exchange(node, left)
+            connection = self._view.connection_at_hand(node)
+            if not left:
+                self._answered(node, left, None)
+            elif connection is None or not self._post(connection, node, left):
+                self._start(self._produce(node, left))
+        except BaseException as fault:
+            self._answered(node, left, fault)
+            if not isinstance(fault, Exception):
+                raise
+
+    def _post(
+        self, connection: BrokerConnection, node: int, left: dict[TopicPartition, Batch]
+    ) -> bool:
+        request, ids, version = self._request(connection, left)
+        return connection.post(
+            request,
+            version=version,
+            tell=lambda outcome: self._told(node, left, connection, ids, outcome),
+        )
+
+    def _told(
+        self,
+        node: int,
+        left: dict[TopicPartition, Batch],
+        connection: BrokerConnection,
+        ids: dict[str, Uuid],
+        outcome: Response | KprotoError,
+    ) -> None:
+        """What came of a request that was posted."""
+        fault: BaseException | None = None
+        try:
+            if isinstance(outcome, KprotoError):
+                raise outcome
+            self._take(connection, left, ids, outcome)
         except BaseException as error:
-            cause = error if isinstance(error, KprotoError) else _given_up(error)
-            for batch in left.values():
-                self._came_back(batch, cause)
-            if cause is not error:
+            fault = error
+            if not isinstance(error, Exception):
                 raise
         finally:
-            self._in_flight[node] -= 1
+            self._answered(node, left, fault)
 
-    def _came_back(self, batch: Batch, error: KprotoError) -> None:
-        self._accumulator.came_back(batch, error, self._view.clock.monotonic())
+    async def _produce(self, node: int, left: dict[TopicPartition, Batch]) -> None:
+        """The same where a connection is to be opened, or has no room: in a task, which waits."""
+        fault: BaseException | None = None
+        try:
+            connection = await self._view.connection_to(node)
+            self._drop_expired(left)
+            if not left:
+                return
+            request, ids, version = self._request(connection, left)
+            response = await connection.request(request, version=version)
+            self._take(connection, left, ids, response)
+        except BaseException as error:
+            fault = error
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            self._answered(node, left, fault)
 
-    def _encode(self, batch: Batch) -> None:
-        """Make the bytes of a batch; they stay the same through every attempt."""
-        if batch.data is None:
-            batch.data = encode_batch(
-                batch.records,
-                compression=self._compression,
-                producer_id=batch.identity.producer_id,
-                producer_epoch=batch.identity.producer_epoch,
-                base_sequence=batch.sequence,
-            )
+    def _drop_expired(self, left: dict[TopicPartition, Batch]) -> None:
+        """Leave out what had its time while a connection was waited for: it has no bytes more."""
+        for place, batch in list(left.items()):
+            if batch.future.done():
+                self._came_back(left.pop(place), RequestTimeoutError("it was not sent in time"))
 
-    async def _exchange(self, node: int, left: dict[tuple[str, int], Batch]) -> None:
-        view = self._view
-        topics = view.cluster.topics
+    def _request(
+        self, connection: BrokerConnection, left: dict[TopicPartition, Batch]
+    ) -> tuple[ProduceRequest, dict[str, Uuid], int]:
+        """The request for these batches, the ids of their topics, and its version."""
+        topics = self._view.cluster.topics
         ids = {name: topics[name].topic_id if name in topics else ZERO_UUID for name, _ in left}
-        connection = await view.connection_to(node)
         version = connection.version_of(ProduceRequest, highest_produce_version(ids.values()))
         # The broker gives up first, and says so.
-        timeout_ms = view.settings.request_timeout_ms * 3 // 4
-        request = produce_request(list(left.values()), ids, timeout_ms)
-        response = await connection.request(request, version=version)
+        timeout_ms = self._view.settings.request_timeout_ms * 3 // 4
+        return produce_request(list(left.values()), ids, timeout_ms), ids, version
+
+    def _take(
+        self,
+        connection: BrokerConnection,
+        left: dict[TopicPartition, Batch],
+        ids: dict[str, Uuid],
+        response: Response,
+    ) -> None:
+        """Tell the accumulator what a response says of each batch. Raises ProtocolError."""
+        assert isinstance(response, ProduceResponse)
         for place, answer in produced_partitions(response, ids).items():
             batch = left.pop(place, None)
             if batch is None:
                 continue
             error = produce_error(answer, batch)
             if error is None:
-                batch.base_offset = answer.base_offset
-                batch.log_append_time = answer.log_append_time_ms
-                self._accumulator.stored(batch)
+                self._accumulator.stored(batch, answer.base_offset, answer.log_append_time_ms)
             else:
                 self._came_back(batch, error)
         if left:
@@ -248,6 +323,26 @@ class Sender:
                 f"{connection.address}: the response to a Produce lacks "
                 + ", ".join(f"{topic}[{partition}]" for topic, partition in left)
             )
+
+    def _answered(
+        self, node: int, left: dict[TopicPartition, Batch], fault: BaseException | None
+    ) -> None:
+        """A request is over; what is left of it came back by `fault`."""
+        self._in_flight[node] -= 1
+        if fault is not None:
+            cause = fault if isinstance(fault, KprotoError) else _given_up(fault)
+            for batch in left.values():
+                self._came_back(batch, cause)
+        self.settled.set()
+        if self._accumulator.busy:
+            self.wake()
+        if isinstance(fault, Exception) and not isinstance(fault, KprotoError):
+            what = "a fault of the producer's own ended a request"
+            handler = asyncio.get_running_loop().call_exception_handler
+            handler({"message": what, "exception": fault})
+
+    def _came_back(self, batch: Batch, error: KprotoError) -> None:
+        self._accumulator.came_back(batch, error, self._view.clock.monotonic())
 
 
 def _given_up(fault: BaseException) -> KprotoError:

@@ -340,3 +340,25 @@ def test_any_bytes_are_a_response_or_an_error(data: bytes, version: int) -> None
     except DecodeError:
         return
     assert received.message is not None
+
+
+@settings(max_examples=300)
+@given(
+    data=st.binary(max_size=40).map(lambda rest: bytes(4) + rest) | st.binary(max_size=8),
+    asked=st.sampled_from([0, 3, 12, 18, 22, 999, None]),
+    version=st.integers(0, 14),
+)
+def test_the_message_alone_is_that_of_the_whole(
+    data: bytes, asked: int | None, version: int
+) -> None:
+    outcomes = []
+    for ask in (lambda side, data: side.match(data).message, PendingRequests.match_message):
+        pending = PendingRequests()
+        if asked is not None:
+            pending.expect(PendingRequest(asked, version, 0))
+        try:
+            outcomes.append(ask(pending, data))
+        except KprotoError as error:
+            outcomes.append((type(error), str(error)))
+        assert len(pending) == 0
+    assert outcomes[0] == outcomes[1]

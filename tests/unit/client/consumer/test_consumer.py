@@ -18,7 +18,7 @@ from kproto import (
     CorruptBatchError,
     Record,
 )
-from kproto.messages import FetchRequest, ListOffsetsRequest, MetadataRequest
+from kproto.messages import ApiVersionsRequest, FetchRequest, ListOffsetsRequest, MetadataRequest
 from kproto.messages.fetch_response import AbortedTransaction
 from kproto.protocol.connection import ReceivedRequest
 from kproto.records import NewRecord, crc32c, encode_batch, encode_message_set
@@ -326,7 +326,8 @@ async def test_positions_are_behind_what_was_handed_out() -> None:
         log.append(batch(0, [b"a", b"b"]))
         log.append(batch(4, [b"c", b"d"]), partition=1)
         async with client.consumer("t") as consumer:
-            await consumer._turn()
+            while not consumer._ready:
+                await consumer._turn()
             assert consumer.positions == {("t", 0): 0, ("t", 1): 4}
             taking = consumer.batches()
             first = await anext(taking)
@@ -377,6 +378,25 @@ async def test_a_consumer_has_its_own_connection_and_gives_it_back() -> None:
         with pytest.raises(asyncio.CancelledError):
             await waiting
         await log.broker.until(lambda: len(client._view._pool._open) == 1)
+
+
+async def test_the_connection_of_its_fetches_is_opened_while_positions_are_asked_for() -> None:
+    release = asyncio.Event()
+    async with cluster(t=1) as (log, client):
+        log.append(batch(0, [b"a"]))
+        positions: Any = log.broker.answers[ListOffsetsRequest]
+
+        async def answer(asked: ReceivedRequest) -> Any:
+            await release.wait()
+            return positions(asked)
+
+        log.broker.answers[ListOffsetsRequest] = answer
+        reading = asyncio.create_task(first_of(client.consumer("t")))
+        await log.broker.until(lambda: log.broker.count(ApiVersionsRequest) == 2)
+        assert log.broker.count(FetchRequest) == 0
+        release.set()
+        assert (await reading).value == b"a"
+        assert log.broker.count(ApiVersionsRequest) == 2, "it is the one that fetches"
 
 
 @pytest.mark.parametrize("by", ["record", "batch"])

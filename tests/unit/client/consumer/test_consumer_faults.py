@@ -16,7 +16,6 @@ from kproto import (
     Client,
     ClientSettings,
     Consumer,
-    CorruptBatchError,
     ProtocolError,
     Record,
 )
@@ -31,24 +30,13 @@ from kproto.messages import (
 from kproto.messages.list_offsets_response import ListOffsetsResponse
 from kproto.messages.metadata_response import MetadataResponsePartition
 from kproto.protocol.connection import ReceivedRequest
-from kproto.records import encode_batch
 from kproto.testing.clock import ManualClock
 from kproto.wire.uuid import Uuid
+from tests.unit.client.consumer.reading import first_of, read
 from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, api_versions, quick
-from tests.unit.client.scripted_log import COMMIT, ScriptedLog, batch, marker
+from tests.unit.client.scripted_log import ScriptedLog, batch
 
 QUICK = quick(topic_timeout_ms=100, delivery_timeout_ms=500)
-
-
-async def read(client: Client, what: Any = "t", **options: Any) -> list[bytes | None]:
-    consumer = client.consumer(what, stop_at_end=True, **options)
-    return [record.value async for record in consumer]
-
-
-async def first_of(consumer: Consumer) -> Record:
-    async for record in consumer:
-        return record
-    raise AssertionError("the consumer came to an end")
 
 
 WAITED_OUT = [
@@ -629,89 +617,3 @@ async def test_a_response_that_lacks_an_offset() -> None:
         broker.answers[ListOffsetsRequest] = lambda asked: ListOffsetsResponse()
         with pytest.raises(ProtocolError, match=r"lacks t\[0\]"):
             await read(client)
-
-
-async def test_garbage_in_a_response_is_told_and_harms_nothing_else() -> None:
-    from kproto import DecodeError
-    from kproto.protocol.framing import frame
-
-    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
-        log = ScriptedLog(broker)
-        log.append(batch(0, [b"a"]))
-        broker.answers[FetchRequest] = lambda asked: frame(
-            asked.correlation_id.to_bytes(4, "big") + b"\x00" + b"\xff" * 30
-        )
-        with pytest.raises(DecodeError, match="FetchResponse"):
-            await read(client)
-        broker.answers[FetchRequest] = log.fetch
-        assert await read(client) == [b"a"]
-
-
-async def test_a_batch_that_grows_beyond_the_bound_is_told_behind_the_good_ones() -> None:
-    settings = ClientSettings(max_decompressed_bytes=10_000)
-    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, settings) as client:
-        log = ScriptedLog(broker)
-        log.append(batch(0, [b"small"], compression="gzip"))
-        log.append(batch(1, [bytes(20_000)], compression="gzip"))
-        consumer = client.consumer("t", stop_at_end=True)
-        assert (await first_of(consumer)).value == b"small"
-        with pytest.raises(CorruptBatchError, match="more than the bound of 10000 bytes") as told:
-            await first_of(consumer)
-        assert "t[0]" in told.value.__notes__[0]
-
-
-async def test_a_batch_said_to_be_longer_than_it_is_is_told_behind_the_good_ones() -> None:
-    """A reader that took it for cut would ask for the rest of it for ever."""
-    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
-        log = ScriptedLog(broker)
-        log.append(batch(0, [b"good"]))
-        log.append(batch(1, [b"bad"]))
-        log.damage(8, (2**31 - 13).to_bytes(4, "big"))
-        consumer = client.consumer("t", start="earliest")
-        async with asyncio.timeout(10):
-            assert (await first_of(consumer)).value == b"good"
-            with pytest.raises(CorruptBatchError, match="the data ends inside a batch") as told:
-                await first_of(consumer)
-        assert (told.value.offset, told.value.base_offset) == (0, 1)
-        assert len(log.fetches) <= 3
-
-
-async def test_records_that_all_lie_before_the_position_are_told() -> None:
-    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
-        log = ScriptedLog(broker)
-        log.append(batch(0, [b"a"]))
-        log.append(batch(1, [b"b"]))
-
-        async def old(asked: ReceivedRequest) -> FetchResponse:
-            response = await log.fetch(asked)
-            response.responses[0].partitions[0].records = batch(0, [b"a"])
-            return response
-
-        broker.answers[FetchRequest] = old
-        consumer = client.consumer("t", start="earliest")
-        async with asyncio.timeout(10):
-            assert (await first_of(consumer)).value == b"a"
-            with pytest.raises(ProtocolError, match=r"t\[0\]: all that the fetch from offset 1 "):
-                await first_of(consumer)
-
-
-async def test_the_bound_of_decompression_holds_for_control_batches_too() -> None:
-    settings = ClientSettings(max_decompressed_bytes=10_000)
-    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, settings) as client:
-        log = ScriptedLog(broker)
-        marker = [(bytes(4), bytes(20_000), (), 0)]
-        log.append(encode_batch(marker, compression="gzip", is_control=True, is_transactional=True))
-        with pytest.raises(CorruptBatchError, match="more than the bound of 10000 bytes"):
-            await read(client, read_committed=True)
-
-
-async def test_what_stands_behind_the_end_may_be_broken() -> None:
-    """Also behind a control batch, of which nothing is handed out."""
-    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
-        log = ScriptedLog(broker)
-        log.append(marker(0, COMMIT, 4))
-        async with client.consumer("t", stop_at_end=True) as consumer:
-            log.append(batch(1, [b"a"]))
-            log.damage(61, b"\xff")
-            assert [record.value async for record in consumer] == []
-            assert consumer.positions == {("t", 0): 1}

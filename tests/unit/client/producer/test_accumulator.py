@@ -1,54 +1,37 @@
-"""When which batch goes where, and what a failure leads to: decisions, without a loop or a broker.
-
-The last test plays thousands of schedules against a model of a partition's leader (KIP-98): what
-was acknowledged is stored once, in order, whatever was lost or refused on the way.
-"""
+"""When which batch goes where, and what a failure leads to: decisions, without a broker."""
 
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from kproto.client import ClientSettings
-from kproto.client.producer.accumulator import Accumulator, Plan
+from kproto.client.producer.accumulator import Accumulator
 from kproto.client.producer.batch import (
     LAST_EPOCH,
     LAST_SEQUENCE,
-    NO_IDENTITY,
     Batch,
     Delivery,
     Identity,
     identity_behind,
 )
-from kproto.protocol.error_codes import code_of, error_of_code
 from kproto.wire.errors import (
-    BrokerConnectionError,
     BrokerResponseError,
     KprotoError,
     RequestTimeoutError,
 )
-
-SETTINGS = ClientSettings(
-    retry_backoff_ms=100, retry_backoff_max_ms=1_000, delivery_timeout_ms=10_000
+from tests.unit.client.producer.accumulators import (
+    LOST,
+    accumulator,
+    add,
+    error,
+    number_of,
+    outcome,
+    plan,
+    take_all,
+    values_of,
 )
-
-LOST = BrokerConnectionError("the connection was lost")
-
-
-class Shown:
-    """What the clock shows when a batch is opened, in seconds."""
-
-    now = 0.0
-
-
-SHOWN = Shown()
 
 
 @pytest.fixture
@@ -64,54 +47,6 @@ Make = Callable[..., Accumulator]
 @pytest.fixture
 def make(loop: asyncio.AbstractEventLoop) -> Make:
     return lambda **options: accumulator(loop, **options)
-
-
-def accumulator(
-    loop: asyncio.AbstractEventLoop,
-    *,
-    batch_bytes: int = 200,
-    linger_ms: int = 0,
-    max_in_flight: int = 5,
-    idempotent: bool = True,
-) -> Accumulator:
-    made = Accumulator(
-        SETTINGS,
-        batch_bytes=batch_bytes,
-        linger_ms=linger_ms,
-        max_in_flight=max_in_flight,
-        idempotent=idempotent,
-        monotonic=lambda: SHOWN.now,
-        new_future=loop.create_future,
-    )
-    if idempotent:
-        made.identity = Identity(7, 0)
-    return made
-
-
-def add(to: Accumulator, count: int = 1, partition: int = 0, now: float = 0.0) -> list[Batch]:
-    """Records of which two do not fit into one batch."""
-    SHOWN.now = now
-    return [to.add("t", partition, (None, b"%d" % at, (), 0), 90)[0] for at in range(count)]
-
-
-def plan(of: Accumulator, now: float = 0.0, in_flight: int = 0) -> Plan:
-    return of.plan(now, lambda topic, partition, since: 0, lambda node: in_flight)
-
-
-def take_all(of: Accumulator, now: float = 0.0) -> list[Batch]:
-    """What goes out at once, in its order."""
-    taken: list[Batch] = []
-    while queues := plan(of, now).requests.get(0):
-        taken += [of.take(queue, 0) for queue in queues]
-    return taken
-
-
-def error(name: str) -> KprotoError:
-    return error_of_code(code_of(name), "")
-
-
-def outcome(batch: Batch) -> KprotoError | None:
-    return batch.future.result()
 
 
 # --- What is sent when ---
@@ -192,7 +127,8 @@ def test_no_more_requests_than_a_broker_may_have(make: Make) -> None:
 def test_what_is_at_the_old_leader_comes_back_first(make: Make) -> None:
     waiting = make()
     batches = add(waiting, 5)
-    waiting.stored(*take_all(waiting))
+    (begun,) = take_all(waiting)
+    waiting.stored(begun)
     assert take_all(waiting) == batches[1:4]
 
     def moved(topic: str, partition: int, since: float) -> int:
@@ -244,7 +180,8 @@ def test_sequence_numbers_begin_again_behind_the_largest(make: Make) -> None:
 def test_all_that_is_under_way_comes_back_before_any_goes_again(make: Make) -> None:
     waiting = make()
     batches = add(waiting, 7)
-    waiting.stored(*take_all(waiting))
+    (begun,) = take_all(waiting)
+    waiting.stored(begun)
     sent = take_all(waiting)
     assert sent == batches[1:6]
     waiting.came_back(sent[1], LOST, 0.0)
@@ -259,7 +196,8 @@ def test_all_that_is_under_way_comes_back_before_any_goes_again(make: Make) -> N
 def test_a_batch_that_overtook_another_goes_again(make: Make) -> None:
     waiting = make()
     add(waiting, 4)
-    waiting.stored(*take_all(waiting))
+    (begun,) = take_all(waiting)
+    waiting.stored(begun)
     first, second = take_all(waiting)
     waiting.came_back(second, error("OUT_OF_ORDER_SEQUENCE_NUMBER"), 0.0)
     assert not second.future.done()
@@ -271,7 +209,8 @@ def test_a_batch_that_overtook_another_goes_again(make: Make) -> None:
 def test_a_number_that_no_earlier_batch_explains_is_told(make: Make) -> None:
     waiting = make()
     add(waiting, 2)
-    waiting.stored(*take_all(waiting))
+    (begun,) = take_all(waiting)
+    waiting.stored(begun)
     (second,) = take_all(waiting)
     refused = error("OUT_OF_ORDER_SEQUENCE_NUMBER")
     waiting.came_back(second, refused, 0.0)
@@ -281,7 +220,8 @@ def test_a_number_that_no_earlier_batch_explains_is_told(make: Make) -> None:
 def test_behind_a_batch_that_failed_for_good_the_partition_begins_anew(make: Make) -> None:
     waiting = make()
     add(waiting, 5)
-    waiting.stored(*take_all(waiting))
+    (begun,) = take_all(waiting)
+    waiting.stored(begun)
     first, second, third = take_all(waiting)
     second.data = third.data = b"as sent"
     too_large = error("MESSAGE_TOO_LARGE")
@@ -333,7 +273,8 @@ def test_a_producer_id_that_is_used_up_is_asked_for_once(make: Make) -> None:
 def test_all_that_fail_together_end_one_epoch(make: Make) -> None:
     waiting = make()
     add(waiting, 5)
-    waiting.stored(*take_all(waiting))
+    (begun,) = take_all(waiting)
+    waiting.stored(begun)
     for batch in take_all(waiting):
         waiting.came_back(batch, error("MESSAGE_TOO_LARGE"), 0.0)
     (last,) = take_all(waiting)
@@ -359,23 +300,21 @@ def test_a_batch_that_is_too_large_is_split_down_to_single_records(make: Make) -
     stored: list[bytes | None] = []
     while not waiting.queues["t", 0].starts_anew:
         (part,) = take_all(waiting)
-        values = [value for _, value, _, _ in part.records]
-        assert part.sequence == int(values[0] or b""), "each keeps the number that it had"
-        if len(values) > 1 or values == [b"3"]:
+        values = values_of(part)
+        assert part.sequence == number_of(values[0]), "each keeps the number that it had"
+        if len(values) > 1 or number_of(values[0]) == 3:
             waiting.came_back(part, too_large, 0.0)
         else:
-            part.base_offset = 10 + part.sequence
             stored += values
-            waiting.stored(part)
-    assert stored == [b"0", b"1", b"2"]
+            waiting.stored(part, 10 + part.sequence)
+    assert list(map(number_of, stored)) == [0, 1, 2]
     assert batch.ack(1).offset == 11
     assert not batch.future.done()
     (last,) = take_all(waiting)
     waiting.came_back(last, error("OUT_OF_ORDER_SEQUENCE_NUMBER"), 0.0)
     assert take_all(waiting) == [last]
     assert (last.identity, last.sequence) == ((7, 1), 0)
-    last.base_offset = 13
-    waiting.stored(last)
+    waiting.stored(last, 13)
     assert outcome(batch) is too_large
     assert [batch.failure(at) for at in range(5)] == [None, None, None, too_large, None]
     assert batch.ack(4).offset == 13
@@ -458,8 +397,8 @@ def test_what_cannot_go_at_all_fails_at_once_or_waits(make: Make) -> None:
 
 def test_failed_deliveries_that_nobody_looked_at_are_kept(make: Make) -> None:
     waiting = make(batch_bytes=10_000)
-    batch, first = waiting.add("t", 0, (None, b"1", (), 0), 90)
-    _, second = waiting.add("t", 0, (None, b"2", (), 0), 90)
+    batch, first = waiting.add("t", 0, None, b"1", (), 0)
+    _, second = waiting.add("t", 0, None, b"2", (), 0)
     batch.deliveries = [Delivery(batch, first), Delivery(batch, second)]
     batch.deliveries[0].seen = True
     waiting.failed(waiting.queues["t", 0], error("TOPIC_AUTHORIZATION_FAILED"), 0.0)
@@ -468,152 +407,73 @@ def test_failed_deliveries_that_nobody_looked_at_are_kept(make: Make) -> None:
     assert waiting.unseen_failures() == []
 
 
-# --- Schedules ---
+def test_failures_that_somebody_looked_at_are_not_kept(make: Make) -> None:
+    waiting = make(batch_bytes=100)
+    for at in range(5_000):
+        (batch,) = add(waiting, 1)
+        batch.deliveries = [Delivery(batch, 0)]
+        batch.deliveries[0].seen = at % 100 != 0
+        waiting.failed(waiting.queues["t", 0], error("TOPIC_AUTHORIZATION_FAILED"), 0.0)
+        assert len(waiting.unseen) <= 1_000
+    assert len(waiting.unseen_failures()) == 50
 
 
-@dataclass
-class Leader:
-    """A partition's leader as far as producers see it: epochs, numbers, and five remembered."""
-
-    most_records: int = 100
-    stored: list[bytes | None] = field(default_factory=list)
-    states: dict[int, tuple[int, list[range]]] = field(default_factory=dict)
-
-    def append(self, sent: Sent) -> str:
-        if sent.identity == NO_IDENTITY:
-            return self.store(sent)
-        producer_id, epoch = sent.identity
-        seen, known = self.states.get(producer_id, (epoch, []))
-        numbers = range(sent.sequence, sent.sequence + len(sent.values))
-        if epoch < seen:
-            return "INVALID_PRODUCER_EPOCH"
-        if epoch > seen:
-            known = [range(0)]
-        if numbers in known[-5:]:
-            return "DUPLICATE_SEQUENCE_NUMBER"
-        if known and numbers.start != known[-1].stop:
-            return "OUT_OF_ORDER_SEQUENCE_NUMBER"
-        self.states[producer_id] = epoch, [*known, numbers]
-        return self.store(sent)
-
-    def store(self, sent: Sent) -> str:
-        self.stored += sent.values
-        return "NONE"
+# --- What an acknowledgement says ---
 
 
-class Sent(NamedTuple):
-    """The bytes of a batch, which the network may hold while the producer numbers it anew."""
-
-    identity: Identity
-    sequence: int
-    values: list[bytes | None]
+def timestamps(batch: Batch) -> list[int]:
+    return [batch.ack(at).timestamp for at in range(batch.count)]
 
 
-def bytes_of(batch: Batch) -> Sent:
-    return Sent(batch.identity, batch.sequence, [value for _, value, _, _ in batch.records])
+def given_at(waiting: Accumulator, *at_ms: int) -> Batch:
+    for timestamp in at_ms:
+        batch, _ = waiting.add("t", 0, None, b"v", (), timestamp)
+    return batch
 
 
-FAULTS = ["fine"] * 6 + ["not enough", "too late", "too large"]
-FAULTS += ["lost before", "lost behind", "held"]
-
-
-@given(seed=st.integers(0, 2**32), fault_rate=st.floats(0, 1), idempotent=st.booleans())
-def test_what_is_acknowledged_is_stored_once_and_in_order(
-    seed: int, fault_rate: float, idempotent: bool
+@pytest.mark.parametrize("told_before", [None, -1, 99])
+def test_the_time_of_a_batch_that_the_broker_had_already(
+    make: Make, told_before: int | None
 ) -> None:
-    chance = random.Random(seed)
-    loop = asyncio.new_event_loop()
-    try:
-        play(accumulator(loop, idempotent=idempotent), chance, fault_rate, idempotent)
-    finally:
-        loop.close()
+    """To a duplicate it answers the largest timestamp of the batch, also with create time."""
+    waiting = make(batch_bytes=10_000)
+    if told_before is not None:
+        given_at(waiting, 1)
+        (before,) = take_all(waiting)
+        waiting.stored(before, 0, told_before)
+    batch = given_at(waiting, 10, 30, 20)
+    take_all(waiting)
+    waiting.came_back(batch, LOST, 0.0)
+    assert take_all(waiting, 10.0) == [batch]
+    waiting.stored(batch, 5, 30)
+    assert timestamps(batch) == ([30, 30, 30] if told_before == 99 else [10, 30, 20])
 
 
-def play(waiting: Accumulator, chance: random.Random, fault_rate: float, idempotent: bool) -> None:
-    leader = Leader(most_records=chance.choice([1, 2, 100]))
-    sent: list[Batch] = []  # what the leader has not seen yet, in the order of the connection
-    answers: list[tuple[Batch, KprotoError | None]] = []
-    batches: dict[Batch, list[bytes | None]] = {}  # with the values of their records
-    now = 0.0
-    to_come = 40
-    next_id = 8
-    held: list[Sent] = []  # copies of what the producer takes for lost, which the network holds
-    while to_come or waiting.busy or held:
-        now += chance.random() / 5
-        SHOWN.now = now
-        if to_come and chance.random() < 0.7:
-            record = (None, b"%d" % (40 - to_come), (), 0)
-            batch, _ = waiting.add("t", 0, record, chance.choice([20, 40, 90]))
-            batches.setdefault(batch, []).append(record[1])
-            to_come -= 1
-        waiting.expire(now)
-        found = plan(waiting, now, in_flight=len(sent) + len(answers))
-        if found.wants_identity:
-            waiting.identity = Identity(next_id, 0)
-            next_id += 1
-        for queues in found.requests.values():
-            sent += [waiting.take(queue, 0) for queue in queues]
-        if sent and chance.random() < 0.8:
-            answers += answer(leader, sent, held if idempotent else None, chance, fault_rate)
-        if held and chance.random() < 0.1:
-            arrived = held.pop(0)
-            if len(arrived.values) <= leader.most_records:
-                leader.append(arrived)
-        while answers and chance.random() < 0.6:
-            batch, refused = answers.pop(chance.randrange(len(answers)) if not sent else 0)
-            if refused is None:
-                waiting.stored(batch)
-            else:
-                waiting.came_back(batch, refused, now)
-    check(leader, batches, once=idempotent)
+def test_the_time_of_a_batch_that_was_stored_at_its_second_attempt(make: Make) -> None:
+    waiting = make(batch_bytes=10_000)
+    batch = given_at(waiting, 10, 30, 20)
+    take_all(waiting)
+    waiting.came_back(batch, LOST, 0.0)
+    take_all(waiting, 10.0)
+    waiting.stored(batch, 5, 77)
+    assert timestamps(batch) == [77, 77, 77], "no timestamp of its own: the log has append time"
 
 
-def answer(
-    leader: Leader,
-    sent: list[Batch],
-    held: list[Sent] | None,
-    chance: random.Random,
-    fault_rate: float,
-) -> list[tuple[Batch, KprotoError | None]]:
-    """What becomes of the oldest request; a lost connection takes all behind it along."""
-    fault = chance.choice(FAULTS) if chance.random() < fault_rate else "fine"
-    if fault == "held" and held is not None:
-        held += map(bytes_of, sent)
-    if fault == "held" or fault.startswith("lost"):
-        lost = list(sent)
-        if fault == "lost behind":
-            for batch in lost[: chance.randint(1, len(lost))]:
-                if len(batch.records) <= leader.most_records:
-                    leader.append(bytes_of(batch))
-        sent.clear()
-        return [(batch, LOST) for batch in lost]
-    batch = sent.pop(0)
-    if len(batch.records) > leader.most_records:
-        return [(batch, error("MESSAGE_TOO_LARGE"))]
-    refusals = {
-        "not enough": "NOT_ENOUGH_REPLICAS",
-        "too large": "MESSAGE_TOO_LARGE",
-    }
-    if fault in refusals:
-        return [(batch, error(refusals[fault]))]
-    name = leader.append(bytes_of(batch))
-    if name in ("OUT_OF_ORDER_SEQUENCE_NUMBER", "INVALID_PRODUCER_EPOCH"):
-        return [(batch, error(name))]
-    if fault == "too late" and name == "NONE":
-        return [(batch, error("NOT_ENOUGH_REPLICAS_AFTER_APPEND"))]
-    return [(batch, None)]
-
-
-def check(leader: Leader, batches: dict[Batch, list[bytes | None]], *, once: bool) -> None:
-    values = [value for held in batches.values() for value in held]
-    acknowledged = [
-        value
-        for batch, held in batches.items()
-        for at, value in enumerate(held)
-        if batch.failure(at) is None
-    ]
-    first_stored = list(dict.fromkeys(leader.stored))
-    assert [v for v in first_stored if v in acknowledged] == acknowledged
-    assert first_stored == [v for v in values if v in first_stored], "in the order given"
-    if once:
-        assert len(leader.stored) == len(first_stored), "nothing twice"
+def test_what_was_split_keeps_no_bytes_once_it_is_settled(make: Make) -> None:
+    waiting = make(batch_bytes=10_000)
+    (batch,) = set(add(waiting, 8))
+    take_all(waiting)
+    waiting.came_back(batch, error("MESSAGE_TOO_LARGE"), 0.0)
+    parts: list[Batch] = []
+    while not batch.future.done():
+        (part,) = take_all(waiting)
+        parts.append(part)
+        if part.count > 1:
+            waiting.came_back(part, error("MESSAGE_TOO_LARGE"), 0.0)
+            assert part.content.parts == [], "its own parts have them"
+        else:
+            waiting.stored(part, part.sequence)
+    assert [batch.ack(at).offset for at in range(8)] == list(range(8))
+    assert batch.content.parts == []
+    for part in parts:
+        assert (part.content.parts, part.data, part.parent) == ([], None, None)

@@ -10,6 +10,7 @@ from kproto.client.producer.acks import Acks
 from kproto.client.producer.batch import Ack, Batch
 from kproto.client.producer.errors import DeliveryError
 from kproto.client.producer.producer_record import ProducerRecord
+from kproto.records import GrowingBatch
 from kproto.wire.errors import KprotoError
 
 
@@ -17,10 +18,10 @@ from kproto.wire.errors import KprotoError
 async def batches() -> list[Batch]:
     """Three batches of two partitions, with two, three and one records."""
     loop = asyncio.get_running_loop()
-    made = [Batch("t", partition, loop.create_future()) for partition in (0, 1, 0)]
+    made = [Batch("t", at, loop.create_future(), GrowingBatch()) for at in (0, 1, 0)]
     for batch, count in zip(made, (2, 3, 1), strict=True):
         for at in range(count):
-            batch.records.append((b"k%d" % at, b"v%d" % at, (), 1000 + at))
+            batch.content.append(b"k%d" % at, b"v%d" % at, (), 1000 + at, 1000)
     return made
 
 

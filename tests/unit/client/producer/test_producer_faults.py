@@ -239,7 +239,7 @@ async def test_an_unforeseen_fault_ends_no_send_in_silence(
         asyncio.get_running_loop().set_exception_handler(
             lambda loop, context: faults.append(context)
         )
-        monkeypatch.setattr(sender_module, "encode_batch", broken)
+        monkeypatch.setattr(sender_module, "produce_request", broken)
         async with client.producer() as producer:
             with pytest.raises(DeliveryError):
                 await producer.send("t", b"kept")

@@ -17,6 +17,7 @@ from kproto.client.retry import Remedy, remedy_of_code
 from kproto.messages import ProduceResponse
 from kproto.messages.produce_response import PartitionProduceResponse, TopicProduceResponse
 from kproto.protocol.error_codes import ERRORS, code_of
+from kproto.records import GrowingBatch
 from kproto.wire.uuid import ZERO_UUID, Uuid
 
 ID = Uuid(bytes(15) + b"\x01")
@@ -70,7 +71,7 @@ async def test_what_it_refused() -> None:
 
 
 def batch(topic: str, partition: int, data: bytes = b"batch") -> Batch:
-    made = Batch(topic, partition, asyncio.get_running_loop().create_future())
+    made = Batch(topic, partition, asyncio.get_running_loop().create_future(), GrowingBatch())
     made.data = data
     return made
 

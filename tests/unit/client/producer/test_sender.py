@@ -369,7 +369,7 @@ async def test_what_is_stored_keeps_no_bytes() -> None:
             )
         assert [ack.timestamp for ack in acks] == list(range(5))
         (batch,) = acks.batches()
-        assert (batch.data, batch.records) == (None, [])
+        assert (batch.data, batch.content.parts) == (None, [])
 
 
 async def test_a_close_that_is_cancelled_twice_leaves_nobody_waiting() -> None:

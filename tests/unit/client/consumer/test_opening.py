@@ -1,0 +1,422 @@
+"""Batches are opened when their turn comes: lists in parts, values, raw batches, faults in them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from kproto import Client, Consumer, CorruptBatchError, FetchedBatch, FetchedValues
+from kproto.broker import Broker
+from kproto.client.consumer.waiting import _LIST_RECORDS
+from kproto.messages.fetch_response import AbortedTransaction
+from kproto.records import LegacyBatch, encode_batch, encode_message_set
+from kproto.wire.errors import MissingCodecError
+from tests.unit.client.scripted_broker import ScriptedBroker, quick
+from tests.unit.client.scripted_log import ABORT, COMMIT, ScriptedLog, batch, marker
+from tests.unit.records.batches import batch_bytes, record_bytes
+
+QUICK = quick(topic_timeout_ms=100, delivery_timeout_ms=500)
+
+
+@asynccontextmanager
+async def cluster(**topics: int) -> AsyncIterator[tuple[ScriptedLog, Client]]:
+    async with ScriptedBroker(topics) as broker, Client(broker.bootstrap, QUICK) as client:
+        yield ScriptedLog(broker), client
+
+
+def numbers(first: int, behind: int) -> list[Any]:
+    return [b"%d" % number for number in range(first, behind)]
+
+
+def iteration(consumer: Consumer, kind: str) -> Any:
+    kinds: dict[str, Callable[[], Any]] = {
+        "records": lambda: aiter(consumer),
+        "batches": consumer.batches,
+        "values": consumer.values,
+        "raw": consumer.raw_batches,
+    }
+    return kinds[kind]()
+
+
+def values_of(fetched: Any) -> list[bytes | None]:
+    """The values of what any iteration gives."""
+    if isinstance(fetched, FetchedValues):
+        return fetched.values
+    if isinstance(fetched, FetchedBatch):
+        return fetched.batch.values()
+    records = getattr(fetched, "records", None) or [fetched]
+    return [record.value for record in records]
+
+
+async def all_values(consumer: Consumer, kind: str) -> list[bytes | None]:
+    return [value async for fetched in iteration(consumer, kind) for value in values_of(fetched)]
+
+
+KINDS = ["records", "batches", "values", "raw"]
+OPENING = ["records", "batches", "values"]
+
+
+# --- Lists ---
+
+
+async def test_a_large_batch_is_handed_out_in_parts_and_small_ones_together() -> None:
+    async with cluster(t=1) as (log, client):
+        log.append(batch(0, numbers(0, 1200)))
+        for at in range(1200, 2300):
+            log.append(batch(at, numbers(at, at + 1)))
+        async with client.consumer("t", stop_at_end=True) as consumer:
+            sizes = []
+            seen = 0
+            async for fetched in consumer.batches():
+                sizes.append(len(fetched.records))
+                assert [record.offset for record in fetched.records] == [
+                    *range(seen, seen + len(fetched.records))
+                ]
+                seen += len(fetched.records)
+                assert consumer.positions == {("t", 0): seen}
+            assert seen == 2300
+            assert max(sizes) == _LIST_RECORDS
+            assert len(sizes) <= 6
+            assert len(log.fetches) == 1
+
+
+async def test_an_empty_batch_between_others() -> None:
+    async with cluster(t=1) as (log, client):
+        log.append(batch(0, [b"a"]))
+        log.append(batch_bytes(b"", record_count=0, base_offset=1, last_offset_delta=8))
+        log.append(batch(10, [b"b"]))
+        for kind in KINDS:
+            consumer = client.consumer("t", stop_at_end=True)
+            assert await all_values(consumer, kind) == [b"a", b"b"]
+            assert consumer.positions == {("t", 0): 11}
+
+
+# --- Values ---
+
+
+async def test_values_say_whose_they_are_and_what_is_behind_them() -> None:
+    async with cluster(t=1) as (log, client):
+        log.append(encode_batch([(b"k", None, (), 1), (None, b"a", [("h", b"")], 2)]))
+        log.append(batch(9, numbers(0, 700)))
+        async with client.consumer("t", stop_at_end=True) as consumer:
+            values = consumer.values()
+            first = await anext(values)
+            assert first == ("t", 0, [None, b"a"], 2, 709)
+            assert consumer.positions == {("t", 0): 9}, "where the next batch begins"
+            assert await anext(values) == FetchedValues("t", 0, numbers(0, 700), 709, 709)
+            with pytest.raises(StopAsyncIteration):
+                await anext(values)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_only_what_may_be_seen_is_handed_out(kind: str) -> None:
+    """Control batches and aborted transactions, by what is decided in order on their headers."""
+
+    def mine(base_offset: int, value: bytes, producer_id: int) -> bytes:
+        return batch(
+            base_offset, [value], producer_id=producer_id, producer_epoch=0, is_transactional=True
+        )
+
+    async with cluster(t=1) as (log, client):
+        log.append(mine(0, b"aborted", 4))
+        log.append(mine(1, b"committed", 5))
+        log.append(mine(2, b"aborted too", 4))
+        log.append(marker(3, ABORT, 4))
+        log.append(mine(4, b"second try", 4))
+        log.append(marker(5, COMMIT, 5))
+        log.append(marker(6, COMMIT, 4))
+        log.aborted = [AbortedTransaction(producer_id=4, first_offset=0)]
+        consumer = client.consumer("t", stop_at_end=True, read_committed=True)
+        assert await all_values(consumer, kind) == [b"committed", b"second try"]
+        assert consumer.positions == {("t", 0): 7}
+        consumer = client.consumer("t", stop_at_end=True)
+        assert len(await all_values(consumer, kind)) == 4
+
+
+@pytest.mark.parametrize("size", [5, 1000])
+@pytest.mark.parametrize("kind", OPENING)
+async def test_from_inside_a_batch_to_inside_another(kind: str, size: int) -> None:
+    async with cluster(t=1) as (log, client):
+        log.append(batch(0, numbers(0, size)))
+        log.append(batch(size, numbers(size, size + 2)))
+        async with client.consumer("t", stop_at_end=True, start={("t", 0): 3}) as consumer:
+            log.batches["t", 0][1] = batch(size, numbers(size, size + 700))
+            log.following["t", 0][1] = size + 700
+            assert await all_values(consumer, kind) == numbers(3, size + 2)
+            assert consumer.positions == {("t", 0): size + 2}
+
+
+# --- Raw batches ---
+
+
+async def test_raw_batches_are_whole_and_as_they_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first has records before what was asked for, the last some behind the end."""
+    import sys
+
+    async with cluster(t=1) as (log, client):
+        log.append(batch(0, numbers(0, 4), compression="snappy"))
+        log.append(batch(4, numbers(4, 6)))
+        async with client.consumer("t", stop_at_end=True, start={("t", 0): 2}) as consumer:
+            log.batches["t", 0][1] = batch(4, numbers(4, 9))
+            monkeypatch.setitem(sys.modules, "cramjam", None)  # it is not opened
+            raw = consumer.raw_batches()
+            first, second = [fetched async for fetched in raw]
+            assert [first.batch.raw, second.batch.raw] == log.batches["t", 0]
+            assert first[:2] == ("t", 0)
+            assert first.high_watermark == 6
+            assert [record.offset for record in second.batch.records()] == [4, 5, 6, 7, 8]
+            assert consumer.positions == {("t", 0): 6}
+            with pytest.raises(MissingCodecError):
+                first.batch.records()
+
+
+async def test_a_raw_batch_whose_checksum_is_wrong_is_told_behind_the_good_ones() -> None:
+    async with cluster(t=1) as (log, client):
+        log.append(batch(0, [b"a"]))
+        log.append(batch(1, [b"b"]))
+        log.damage(67, b"\xff")
+        raw = client.consumer("t").raw_batches()
+        assert (await anext(raw)).batch.values() == [b"a"]
+        for _ in range(2):
+            with pytest.raises(CorruptBatchError, match="CRC"):
+                await anext(raw)
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+async def test_a_message_set(magic: int) -> None:
+    """Raw, it is its entries; a wrapper tells the offset of its last message alone."""
+    written: list[Any] = [(b"k", b"%d" % number, (), 5) for number in range(4)]
+    async with cluster(t=1) as (log, client):
+        plain = encode_message_set(written[:1], magic=magic)
+        wrapper = encode_message_set(written[1:], magic=magic, base_offset=1, compression="gzip")
+        log.batches["t", 0] = [plain + wrapper]
+        log.following["t", 0] = [4]
+        for kind in OPENING:
+            consumer = client.consumer("t", stop_at_end=True, start={("t", 0): 0})
+            assert await all_values(consumer, kind) == numbers(0, 4)
+        async with client.consumer("t", stop_at_end=True) as consumer:
+            raw = consumer.raw_batches()
+            first = (await anext(raw)).batch
+            assert isinstance(first, LegacyBatch)
+            assert (first.magic, first.record_count, first.base_offset) == (magic, 1, 0)
+            assert consumer.positions == {("t", 0): 1}
+            second = (await anext(raw)).batch
+            assert (second.record_count, second.base_offset) == (-1, 3)
+            assert second.values() == numbers(1, 4)
+
+
+# --- One kind after another ---
+
+
+@pytest.mark.parametrize("then", KINDS)
+@pytest.mark.parametrize("read", [1, 2, 499, 500, 501, 999, 1000, 1001, 1002])
+async def test_another_kind_goes_on_where_records_stopped(then: str, read: int) -> None:
+    async with cluster(t=1) as (log, client):
+        log.append(batch(0, numbers(0, 1000)))
+        log.append(batch(1000, numbers(1000, 1002)))
+        log.append(batch(1002, numbers(1002, 1003)))
+        async with client.consumer("t", stop_at_end=True) as consumer:
+            records = aiter(consumer)
+            found = [(await anext(records)).value for _ in range(read)]
+            assert consumer.positions == {("t", 0): read}
+            rest = await all_values(consumer, then)
+            if then == "raw":  # whole again is what was read in part
+                whole = max(begin for begin in (0, 1000, 1002) if begin <= read)
+                assert rest == numbers(whole, 1003)
+            else:
+                assert found + rest == numbers(0, 1003)
+            assert consumer.positions == {("t", 0): 1003}
+
+
+@pytest.mark.parametrize("then", KINDS)
+@pytest.mark.parametrize("first", ["batches", "values", "raw"])
+async def test_another_kind_goes_on_where_lists_stopped(first: str, then: str) -> None:
+    async with cluster(t=1) as (log, client):
+        log.append(batch(0, numbers(0, 1000)))
+        log.append(batch(1000, numbers(1000, 2000)))
+        async with client.consumer("t", stop_at_end=True) as consumer:
+            found = values_of(await anext(iteration(consumer, first)))
+            position = len(found)
+            assert position == (500 if first == "batches" else 1000)
+            assert consumer.positions == {("t", 0): position}
+            rest = await all_values(consumer, then)
+            if then == "raw" and first == "batches":
+                assert rest == numbers(0, 2000)
+            else:
+                assert found + rest == numbers(0, 2000)
+
+
+async def test_kinds_in_turns() -> None:
+    async with cluster(t=1) as (log, client):
+        for at in range(0, 60, 3):
+            log.append(batch(at, numbers(at, at + 3)))
+        async with client.consumer("t", stop_at_end=True, max_bytes=400) as consumer:
+            found: list[bytes | None] = []
+            turn = 0
+            while True:
+                kind = OPENING[turn % 3]
+                turn += 1
+                part = await anext(iteration(consumer, kind), None)
+                if part is None:
+                    break
+                found += values_of(part)
+                assert consumer.positions == {("t", 0): len(found)}
+            assert found == numbers(0, 60)
+
+
+# --- Faults ---
+
+
+def unreadable(base_offset: int, good: int) -> bytes:
+    """A batch with the right checksum whose last record is none, behind `good` ones."""
+    records = [
+        record_bytes(offset_delta=_varint(at), value=_value(base_offset + at)) for at in range(good)
+    ]
+    payload = b"".join([*records, record_bytes(key=b"\x03", offset_delta=_varint(good))])
+    return batch_bytes(
+        payload, record_count=good + 1, last_offset_delta=good, base_offset=base_offset
+    )
+
+
+def _varint(number: int) -> bytes:
+    from kproto.records.varints import encode_varint
+
+    return encode_varint(number)
+
+
+def _value(number: int) -> bytes:
+    value = b"%d" % number
+    return _varint(len(value)) + value
+
+
+async def until_fault(consumer: Consumer, kind: str) -> list[bytes | None]:
+    """What comes before the error of an unreadable record."""
+    found: list[bytes | None] = []
+
+    async def take() -> None:
+        async for fetched in iteration(consumer, kind):
+            found.extend(values_of(fetched))
+
+    with pytest.raises(CorruptBatchError, match=r"record \d+, key: negative length -2") as told:
+        await take()
+    assert any("while reading t[0] of Kafka" in note for note in told.value.__notes__)
+    assert len(told.value.__notes__) == 1
+    return found
+
+
+@pytest.mark.parametrize("kind", OPENING)
+@pytest.mark.parametrize("max_bytes", [200, 1_000_000])
+async def test_records_that_cannot_be_read_are_told_behind_the_good_ones(
+    kind: str, max_bytes: int
+) -> None:
+    """Again and again, as long as they stand there; nothing is lost or doubled once they do not."""
+    async with cluster(t=1) as (log, client):
+        for at in range(0, 12, 3):
+            log.append(batch(at, numbers(at, at + 3)))
+        log.batches["t", 0][2] = unreadable(6, good=2)
+        async with client.consumer("t", stop_at_end=True, max_bytes=max_bytes) as consumer:
+            assert await until_fault(consumer, kind) == numbers(0, 6)
+            for _ in range(2):
+                assert consumer.positions == {("t", 0): 6}
+                assert await until_fault(consumer, kind) == []
+            log.batches["t", 0][2] = batch(6, numbers(6, 9))
+            assert await all_values(consumer, kind) == numbers(6, 12)
+
+
+@pytest.mark.parametrize("kind", ["records", "batches"])
+async def test_a_fault_far_inside_a_large_batch(kind: str) -> None:
+    """What was handed out of the batch stays; it goes on behind that."""
+    async with cluster(t=1) as (log, client):
+        log.append(batch(0, [b"0"]))
+        log.append(batch(1, numbers(1, 1300)))
+        log.append(batch(1300, [b"1300"]))
+        log.batches["t", 0][1] = unreadable(1, good=1298)
+        async with client.consumer("t", stop_at_end=True) as consumer:
+            found = await until_fault(consumer, kind)
+            assert found == numbers(0, len(found))
+            assert len(found) > 1000
+            assert consumer.positions == {("t", 0): len(found)}
+            assert await until_fault(consumer, kind) == []
+            assert consumer.positions == {("t", 0): len(found)}
+            log.batches["t", 0][1] = batch(1, numbers(1, 1300))
+            assert found + await all_values(consumer, kind) == numbers(0, 1301)
+
+
+@pytest.mark.parametrize("kind", OPENING)
+async def test_a_fault_in_one_partition_loses_nothing_of_another(kind: str) -> None:
+    async with cluster(t=2) as (log, client):
+        log.append(batch(0, numbers(0, 3)))
+        log.append(unreadable(3, good=1))
+        log.append(batch(5, [b"behind"]))
+        for at in range(0, 4, 2):
+            log.append(batch(at, [b"a%d" % at, b"a%d" % (at + 1)]), partition=1)
+        async with client.consumer("t", max_wait_ms=5) as consumer:
+            found: list[bytes | None] = []
+            for _ in range(3):
+                found += await until_fault(consumer, kind)
+                assert consumer.positions["t", 0] == 3
+            log.append(batch(4, [b"more"]), partition=1)
+            log.batches["t", 0][1] = batch(3, numbers(3, 5))
+            async for fetched in iteration(consumer, kind):
+                found += values_of(fetched)
+                if consumer.positions == {("t", 0): 6, ("t", 1): 5}:
+                    break
+            mine = [value for value in found if value is not None and value[:1] != b"a"]
+            assert [value for value in mine if value != b"more"] == [*numbers(0, 5), b"behind"]
+            assert sorted(value for value in found if value is not None and value[:1] == b"a") == [
+                b"a0",
+                b"a1",
+                b"a2",
+                b"a3",
+            ]
+            assert found.count(b"more") == 1
+
+
+async def test_raw_batches_pass_over_what_cannot_be_opened() -> None:
+    async with cluster(t=1) as (log, client):
+        log.append(batch(0, [b"a"]))
+        log.append(unreadable(1, good=0))
+        log.append(batch(2, [b"b"]))
+        async with client.consumer("t", stop_at_end=True) as consumer:
+            assert await until_fault(consumer, "records") == [b"a"]
+            offsets = [fetched.batch.base_offset async for fetched in consumer.raw_batches()]
+            assert offsets == [1, 2]
+
+
+async def test_who_reads_past_a_missing_codec_by_raw_batches(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import sys
+
+    async with cluster(t=1) as (log, client):
+        log.append(batch(0, [b"a"]))
+        log.append(batch(1, [b"b"], compression="snappy"))
+        async with client.consumer("t", stop_at_end=True) as consumer:
+            with monkeypatch.context() as without:
+                without.setitem(sys.modules, "cramjam", None)
+                records = aiter(consumer)
+                assert (await anext(records)).value == b"a"
+                for _ in range(2):
+                    with pytest.raises(MissingCodecError) as told:
+                        await anext(records)
+                    assert told.value.__notes__ == ["while reading t[0] of Kafka"]
+                    assert consumer.positions == {("t", 0): 1}
+            assert (await anext(records)).value == b"b"
+
+
+# --- An embedded broker ---
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+async def test_every_kind_reads_what_was_produced(kind: str, compression: Any) -> None:
+    async with Broker() as broker, Client(broker.bootstrap) as client:
+        await client.create_topics("t")
+        async with client.producer(compression=compression, batch_bytes=5_000) as producer:
+            await producer.send_many("t", numbers(0, 3000))
+        consumer = client.consumer("t", stop_at_end=True, max_bytes=20_000)
+        assert await all_values(consumer, kind) == numbers(0, 3000)
+        assert consumer.positions == {("t", 0): 3000}

@@ -1,0 +1,88 @@
+"""An accumulator without a broker: records for it, what it sends next, and a clock to turn."""
+
+from __future__ import annotations
+
+import asyncio
+
+from kproto.client import ClientSettings
+from kproto.client.producer.accumulator import Accumulator, Plan
+from kproto.client.producer.batch import Batch, Identity
+from kproto.protocol.error_codes import code_of, error_of_code
+from kproto.wire.errors import BrokerConnectionError, KprotoError
+
+SETTINGS = ClientSettings(
+    retry_backoff_ms=100, retry_backoff_max_ms=1_000, delivery_timeout_ms=10_000
+)
+
+LOST = BrokerConnectionError("the connection was lost")
+
+
+class Shown:
+    """What the clock shows when a batch is opened, in seconds."""
+
+    now = 0.0
+
+
+SHOWN = Shown()
+
+
+def accumulator(
+    loop: asyncio.AbstractEventLoop,
+    *,
+    batch_bytes: int = 200,
+    linger_ms: int = 0,
+    max_in_flight: int = 5,
+    idempotent: bool = True,
+) -> Accumulator:
+    made = Accumulator(
+        SETTINGS,
+        batch_bytes=batch_bytes,
+        linger_ms=linger_ms,
+        max_in_flight=max_in_flight,
+        idempotent=idempotent,
+        monotonic=lambda: SHOWN.now,
+        new_future=loop.create_future,
+    )
+    if idempotent:
+        made.identity = Identity(7, 0)
+    return made
+
+
+def add(to: Accumulator, count: int = 1, partition: int = 0, now: float = 0.0) -> list[Batch]:
+    """Records of which two do not fit into one batch."""
+    SHOWN.now = now
+    return [to.add("t", partition, None, sized(at, 70), (), 0)[0] for at in range(count)]
+
+
+def sized(number: int, size: int) -> bytes:
+    """A value that begins with `number`, of that many bytes."""
+    return b"%d " % number + b"." * (size - 1 - len(b"%d" % number))
+
+
+def number_of(value: bytes | None) -> int:
+    """What `sized` made a value of."""
+    return int((value or b"").split(b" ")[0])
+
+
+def values_of(batch: Batch) -> list[bytes | None]:
+    return [record.value for record in batch.content.records()]
+
+
+def plan(of: Accumulator, now: float = 0.0, in_flight: int = 0) -> Plan:
+    return of.plan(now, lambda topic, partition, since: 0, lambda node: in_flight)
+
+
+def take_all(of: Accumulator, now: float = 0.0) -> list[Batch]:
+    """What goes out at once, in its order."""
+    taken: list[Batch] = []
+    while queues := plan(of, now).requests.get(0):
+        taken += [of.take(queue, 0) for queue in queues]
+    return taken
+
+
+def error(name: str) -> KprotoError:
+    return error_of_code(code_of(name), "")
+
+
+def outcome(batch: Batch) -> KprotoError | None:
+    return batch.future.result()

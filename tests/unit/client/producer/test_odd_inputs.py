@@ -1,0 +1,168 @@
+"""What callers give that is no plain list of bytes: nothing of it is lost, and errors say why."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kproto import Client, DeliveryError, EncodeError, ProducerRecord
+from kproto.messages import MetadataRequest, ProduceRequest
+from tests.unit.client.scripted_broker import ScriptedBroker, Stored, produced, quick
+
+QUICK = quick(topic_timeout_ms=100, delivery_timeout_ms=300)
+
+
+class OneShot:
+    """A collection by its methods, as progress bars are, that can be gone through once."""
+
+    def __init__(self, count: int) -> None:
+        self.left = iter([b"%d" % at for at in range(count)])
+        self.count = count
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self.left
+
+    def __contains__(self, value: object) -> bool:
+        raise AssertionError("nobody asks")
+
+
+async def test_a_collection_that_can_be_gone_through_once_is_given_back_whole() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        stored = Stored(broker)
+
+        def answer(asked: Any) -> Any:
+            return stored.answer(asked) if len(stored.batches) < 3 else produced(asked, 29)
+
+        broker.answers[ProduceRequest] = answer
+        async with client.producer(batch_bytes=200, buffer_bytes=400) as producer:
+            values = OneShot(200)
+            with pytest.raises(DeliveryError) as told:
+                await producer.send_many("t", values)
+        failed = [record.value for record in told.value.records]
+        assert stored.values() + failed == [b"%d" % at for at in range(200)]
+        assert list(values.left) == []
+
+
+async def test_a_collection_without_end_is_given_back_as_far_as_it_says() -> None:
+    class Endless(OneShot):
+        def __iter__(self) -> Iterator[bytes]:
+            while True:
+                yield b"v"
+
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        broker.answers[ProduceRequest] = lambda asked: produced(asked, 29)
+        async with client.producer(batch_bytes=200, buffer_bytes=400) as producer:
+            with pytest.raises(DeliveryError) as told:
+                await producer.send_many("t", Endless(50))
+        assert 50 <= len(told.value.records) <= 150
+
+
+async def test_headers_by_an_iterator_outlive_the_search_for_their_partition() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        stored = Stored(broker)
+        async with client.producer() as producer:
+            await producer.send("t", b"first")
+            broker.topics["t"] = 2
+            headers: Any = ((name, b"1") for name in "ab")
+            await producer.send("t", b"second", headers=headers, partition=1)
+        (record,) = stored.batches[-1][2].records()
+        assert record.headers == [("a", b"1"), ("b", b"1")]
+
+
+async def test_who_did_not_have_his_turn_is_told_so_and_not_of_the_room() -> None:
+    def blocking() -> Iterator[bytes]:
+        yield b"1"
+        time.sleep(0.02)
+        yield b"2"  # a pass ends here, and the other call stands in the line
+        time.sleep(0.5)
+        yield b"3"
+
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        Stored(broker)
+        async with client.producer() as producer:
+            await producer.send("t", b"warm")
+            many = asyncio.create_task(producer.send_many("t", blocking()))
+            behind = asyncio.create_task(producer.send("t", b"behind"))
+            with pytest.raises(DeliveryError, match="a call before it had not given all"):
+                await behind
+            await asyncio.wait([many])
+            many.exception()
+
+
+@pytest.mark.parametrize("wrong", [True, 0.0, "0", b"0"])
+async def test_a_partition_that_is_no_number(wrong: Any) -> None:
+    async with ScriptedBroker({"t": 2}) as broker, Client(broker.bootstrap, QUICK) as client:
+        async with client.producer() as producer:
+            with pytest.raises(EncodeError, match="is no whole number"):
+                await producer.send("t", b"v", partition=wrong)
+            with pytest.raises(EncodeError, match=r"element 0.*is no whole number"):
+                await producer.send_many("t", [ProducerRecord(b"v", partition=wrong)])
+        assert broker.count(ProduceRequest) == 0
+
+
+async def test_one_record_is_no_list_of_records() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        async with client.producer() as producer:
+            record: Any = ProducerRecord(b"v", b"k")
+            with pytest.raises(EncodeError, match="values is one record"):
+                await producer.send_many("t", record)
+        assert broker.count(MetadataRequest) <= 1
+
+
+async def test_what_expired_while_a_connection_was_waited_for_is_not_sent_empty() -> None:
+    """Two partitions of one broker: the time of one is over before there is a connection."""
+    async with ScriptedBroker({"t": 2}) as broker, Client(broker.bootstrap, QUICK) as client:
+        stored = Stored(broker)
+        async with client.producer() as producer:
+            await producer.send("t", b"warm", partition=0)
+            release = asyncio.Event()
+            connect = client._view._pool._connect
+
+            async def slow(address: Any) -> Any:
+                await release.wait()
+                return await connect(address)
+
+            client._view._pool._connect = slow  # type: ignore[method-assign]
+            broker.hang_up()
+            await broker.until(lambda: not broker.writers)
+            await asyncio.sleep(0)
+            first = asyncio.create_task(producer.send("t", b"first", partition=0))
+            await asyncio.sleep(0.2)
+            second = asyncio.create_task(producer.send("t", b"second", partition=1))
+            with pytest.raises(DeliveryError):
+                await first
+            release.set()
+            await asyncio.wait([second])
+            second.exception()
+        assert None not in stored.values(0) + stored.values(1)
+        assert all(batch.record_count for *_, batch in stored.batches)
+
+
+async def test_a_header_pair_by_an_iterator_is_a_pair() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        stored = Stored(broker)
+        async with client.producer() as producer:
+            pair: Any = iter(("a", b"1"))
+            await producer.send("t", b"v", headers=[pair])
+            with pytest.raises(EncodeError, match="pairs of str and bytes"):
+                await producer.send("t", b"v", headers=[pair])
+        (record,) = stored.batches[0][2].records()
+        assert record.headers == [("a", b"1")]
+
+
+async def test_large_failures_that_were_looked_at_are_let_go() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        broker.answers[ProduceRequest] = lambda asked: produced(asked, 29)
+        async with client.producer() as producer:
+            for _ in range(100):
+                delivery = await producer.enqueue("t", bytes(10_000))
+                with pytest.raises(DeliveryError):
+                    await delivery
+                assert len(producer._accumulator.unseen) <= 17
