@@ -27,6 +27,7 @@ from ..values.types import base64_bytes
 
 __all__ = [
     "JSON_NULL",
+    "USUAL_TYPE",
     "Data",
     "JsonNull",
     "JsonText",
@@ -63,30 +64,33 @@ class JsonText:
     """A JSON value as the text it was written in; whoever makes one has checked the text.
 
     Either `text` is the value alone, or `document` is an event in the JSON format that has the
-    value as its member `data`; then the value is looked for when it is first asked for.
+    value as its member `data`; then the value is looked for when it is first asked for, unless
+    `start` says where it begins.
     """
 
-    __slots__ = ("_document", "_text")
+    __slots__ = ("_document", "_start", "_text")
 
-    def __init__(self, text: str = "", *, document: str | None = None) -> None:
+    def __init__(self, text: str = "", document: str | None = None, start: int = -1) -> None:
         self._text = text
         self._document = document
+        self._start = start
 
     @property
     def text(self) -> str:
         """The value's text, without blanks around it."""
         document = self._document
         if document is not None:
-            start = _data_start(document)
+            start = self._start if self._start >= 0 else _data_start(document)
             self._text = document[start : value_end(document, start)]
             self._document = None
         return self._text
 
     def parse(self) -> Any:
         """The value; a new object each time."""
-        if self._document is None:
+        document = self._document
+        if document is None:
             return parse_json(self._text)
-        return raw_decode(self._document, _data_start(self._document))[0]
+        return raw_decode(document, self._start if self._start >= 0 else _data_start(document))[0]
 
     def __reduce__(self) -> tuple[object, ...]:
         return JsonText, (self.text,)
@@ -121,7 +125,7 @@ def _data_start(document: str) -> int:
 Data = bytes | str | JsonText | None
 
 #: Most events have it; it is not parsed each time.
-_USUAL_TYPE: Final = "application/json"
+USUAL_TYPE: Final = "application/json"
 
 _DATA_CLAUSES = ('JSON format 3.1.1 "Payload Serialization"',)
 _READ_CLAUSES = ('JSON format 3.1.2 "Payload Deserialization"',)
@@ -295,7 +299,7 @@ def describe(data: Data) -> str:
 
 def declares_json(content_type: str) -> bool:
     """True when the media type is `*/json` or `*/*+json` (JSON format 3.1.1)."""
-    if content_type == _USUAL_TYPE:
+    if content_type == USUAL_TYPE:
         return True
     media_type = parse_media_type(content_type)
     return media_type is not None and media_type.declares_json
@@ -328,7 +332,7 @@ def _decode_json(data: bytes, content_type: str | None) -> str:
 
 def _charset(content_type: str | None) -> str:
     """The Python codec for a datacontenttype's charset; UTF-8 when it names none."""
-    if content_type is None or content_type == _USUAL_TYPE:
+    if content_type is None or content_type == USUAL_TYPE:
         return "utf-8"
     media_type = parse_media_type(content_type)
     charset = None if media_type is None else media_type.charset

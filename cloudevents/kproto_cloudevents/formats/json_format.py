@@ -17,6 +17,7 @@ from typing import Any, Final
 from ..errors import CloudEventError, quoted
 from ..event.cloud_event import CloudEvent, no_event_error
 from ..event.data import (
+    USUAL_TYPE,
     Data,
     JsonText,
     TextOrBase64,
@@ -42,6 +43,7 @@ from ..values.types import INTEGER_MAX, MAP, AttributeValue, JsonMap, canonical,
 from ..versions.plans import checked_attributes
 from ..versions.rules import SpecVersion
 from ..versions.tables import V1_0, VERSION_ATTRIBUTES, named_version, version_attribute
+from .json_shapes import learn_shape, shaped_members
 
 __all__ = [
     "from_json",
@@ -68,8 +70,30 @@ def from_json(document: bytes | str) -> CloudEvent:
     UnknownVersionError for a specversion that has no table.
     """
     text = _text(document)
-    pairs = _whole(text)
-    return _event(pairs, text, document if isinstance(document, bytes) else document.encode())
+    document = document.encode() if isinstance(document, str) else bytes(document)
+    event = _event_of_known_shape(text, document)
+    if event is None:
+        event = _event(_whole(text), text, document)
+        learn_shape(text, event._attributes, event._version)
+    return event
+
+
+def _event_of_known_shape(text: str, document: bytes) -> CloudEvent | None:
+    """The event of a document whose shape is known; None for any other, and for what is wrong."""
+    found = shaped_members(text, _closely_checked)
+    if found is None:
+        return None
+    version, held, value, start = found
+    data: Data = None
+    if start >= 0:
+        if held.get(version.content_type) == USUAL_TYPE and version.data_encoding is None:
+            data = JsonText("", text, start)  # as below, at a third of the price
+        else:
+            try:
+                data = _held_data(value, None, text, None, held, version, start)
+            except CloudEventError:
+                return None
+    return CloudEvent._decoded(version, held, data, document, None)
 
 
 def from_json_beside(document: bytes, content_type: str | None) -> CloudEvent:
@@ -314,10 +338,12 @@ def _held_data(
     data_text: str | None,
     attributes: dict[str, Any],
     version: SpecVersion,
+    start: int = -1,
 ) -> Data:
     """The data of the event whose document is `text`, from the one of two members that is there.
 
-    `data_text` is the text of the member `data` where it has been looked for.
+    `data_text` is the text of the member `data` where it has been looked for, and `start` is where
+    its value begins, if that is known.
     """
     if base64 is not None:
         if data is not _ABSENT:
@@ -331,14 +357,14 @@ def _held_data(
         return from_base64(data, where="data")
     content_type = attributes.get(version.content_type)
     if content_type is None or declares_json(content_type):
-        return JsonText(document=text) if data_text is None else JsonText(data_text)
+        return JsonText("", text, start) if data_text is None else JsonText(data_text)
     if isinstance(data, str):
         if version.marks_binary or declares_text(content_type):
             return data
         return TextOrBase64(data)
     if not version.marks_binary:
         # Before 0.3 data is of any type, whatever its content type.
-        return JsonText(document=text) if data_text is None else JsonText(data_text)
+        return JsonText("", text, start) if data_text is None else JsonText(data_text)
     advice = "; an event without data has no such member" if data is None else ""
     raise CloudEventError(
         f"{_kind(data)} where the datacontenttype {quoted(content_type)} wants a string{advice}",

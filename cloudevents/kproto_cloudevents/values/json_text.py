@@ -17,6 +17,7 @@ from typing import Any, Final, NoReturn
 from ..errors import CloudEventError
 
 __all__ = [
+    "BLANKS",
     "COMPARING_DECODER",
     "JSON_DECODER",
     "PAIRS_DECODER",
@@ -31,6 +32,9 @@ __all__ = [
     "skip_blanks",
     "value_end",
 ]
+
+#: What may stand between the parts of a JSON text.
+BLANKS: Final = " \t\n\r"
 
 _RFC: Final = ("RFC 8259",)
 _DEPTH: Final = ("RFC 8259, 9",)
@@ -163,7 +167,7 @@ def value_end(text: str, start: int) -> int:
 
 def skip_blanks(text: str, position: int) -> int:
     """The first position from `position` on that is no JSON blank."""
-    while position < len(text) and text[position] in " \t\n\r":
+    while position < len(text) and text[position] in BLANKS:
         position += 1
     return position
 

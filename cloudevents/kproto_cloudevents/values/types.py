@@ -403,10 +403,12 @@ _TIMESTAMP = re.compile(
     "[Tt](?P<hour>[01][0-9]|2[0-3]):(?P<minute>[0-5][0-9]):(?P<second>[0-5][0-9]|60)"
     rf"(?:\.(?P<fraction>[0-9]+))?{_OFFSET}"
 )
-#: Times that need no look at a calendar: days up to 28, no leap second. No groups: twice as fast.
+#: Times that need no look at a calendar: days up to 28, no leap second. No groups, which makes it
+#: twice as fast, no counts, and nothing that is tried shorter.
 _PLAIN_TIMESTAMP = re.compile(
-    "[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])[Tt](?:[01][0-9]|2[0-3]):[0-5][0-9]:"
-    r"[0-5][0-9](?:\.[0-9]+)?(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
+    "[0-9][0-9][0-9][0-9]-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])"
+    "[Tt](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
+    r"(?:\.[0-9]++)?+(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
 )
 _MONTH_LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 

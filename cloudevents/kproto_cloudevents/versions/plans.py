@@ -42,12 +42,12 @@ def checked_attributes(
     checks: Iterable[Check]
     if plan is None:
         # One by one, so that what is wrong first is told first.
-        checks = (version.checked_spec(name, name, clauses).quick_check for name in names)
+        checks = (version.checked_spec(name, name, clauses).check_of(name) for name in names)
     else:
         checks = plan
     unset = False
     # As many of one as of the other; `strict` would cost a tenth.
-    for name, value, (found_right, quick) in zip(names, given.values(), checks):  # noqa: B905
+    for value, (name, found_right, quick) in zip(given.values(), checks):  # noqa: B905
         if type(value) is str and (value in found_right or (value and quick(value))):
             continue
         if value is None:
@@ -76,5 +76,5 @@ def _learn(names: tuple[str, ...], version: SpecVersion) -> None:
         spec = version.known_spec(name)
         if spec is None:
             return
-        plan.append(spec.quick_check)
+        plan.append(spec.check_of(name))
     version.plans[names] = tuple(plan)

@@ -20,8 +20,9 @@ __all__ = ["AttributeSpec", "Check", "Fault", "SpecVersion", "of_type"]
 
 #: What is wrong with a value, and the section of the specification that says so.
 Fault = tuple[str, str]
-#: How the usual text is found right at once: `found_right` and `quick` of an `AttributeSpec`.
-Check = tuple[set[str], Callable[[str], object]]
+#: How the usual text is found right at once: the name of the attribute, and `found_right` and
+#: `quick` of its `AttributeSpec`.
+Check = tuple[str, set[str], Callable[[str], object]]
 
 #: Names longer than this are advised against (CloudEvents 1.0 "Naming Conventions").
 ADVISED_NAME_LENGTH: Final = 20
@@ -49,7 +50,6 @@ class AttributeSpec:
         "found_right",
         "name",
         "quick",
-        "quick_check",
         "repeats",
         "required",
         "type",
@@ -72,7 +72,10 @@ class AttributeSpec:
         self.repeats = repeats
         self.quick = quick or kind.quick
         self.found_right: set[str] = set()
-        self.quick_check: Check = (self.found_right, self.quick)
+
+    def check_of(self, name: str) -> Check:
+        """The quick check of an attribute that is called `name`."""
+        return name, self.found_right, self.quick
 
 
 class SpecVersion:
