@@ -1,133 +1,215 @@
 """Produce and consume against a real broker: our client beside its peers, in the same run.
 
-    python -m tools.bench.client [--records 200000] [--repeat 3] [--bootstrap host:port]
+    python -m tools.bench.client [--records 1000000] [--repeat 3] [--rows TEXT] [--clients NAMES]
 
-One partition, 100-byte values, 8-byte keys; the same with six CloudEvents headers; and one
-acknowledged send at a time. The clients take turns, each measurement in a process of its own, and
-the median of the turns counts. Ratios carry from machine to machine, absolute rates do not.
+One broker, topics of one partition, 100-byte values. Each measurement is a process of its own, and
+begins behind start-up: behind the first acknowledgement, or the first twentieth of what is read;
+start-up has rows of its own. Beside each figure stands the CPU time of the client's process, all
+its threads, for each record. The clients take turns, every other turn from the last to the first;
+the medians of the turns count, and of the ratios within a turn. Ratios carry from machine to
+machine, absolute rates do not.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import os
-import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+from tools.bench.clients.results import Results, lines_of_tables
+from tools.bench.clients.rows import CLIENTS, FEW, ROWS, SHARES, Row, clients_of, records_of
+from tools.bench.clients.task import Measured, Task
+from tools.bench.clients.topics import delete_topic, fill_topic, make_topic
 from tools.kafka import KafkaNode
 from tools.setup.peers import peers_python
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-WORKER: Final = ROOT / "tools" / "bench" / "client_worker.py"
-CLIENTS: Final = ("kproto", "aiokafka", "kafka_python", "confluent_kafka")
 BROKER: Final = "4.4.0"
 
-#: Row -> (what is done, with headers).
-ROWS: Final = {
-    "produce": ("produce", False),
-    "produce, six headers": ("produce", True),
-    "consume": ("consume", False),
-    "consume, six headers": ("consume", True),
-    "one send at a time": ("send", False),
-}
-#: Sends one by one are slow, so fewer will do.
-SENDS: Final = 2_000
+#: What a broker that has just started is given and read before anything is measured.
+WARMING: Final = 200_000
+
+#: More than a few fetches.
+LEAST_RECORDS: Final = 50_000
+
+WORKER_TIMEOUT_S: Final = 300
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="tools.bench.client", description=__doc__)
-    parser.add_argument("--records", type=int, default=200_000)
-    parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--bootstrap", help="a broker that runs; default: one of our own")
-    options = parser.parse_args(arguments)
+    options = parsed(arguments)
+    rows = [row for row in ROWS if options.rows in row.name]
     with ExitStack() as stack:
         bootstrap = options.bootstrap or stack.enter_context(KafkaNode(BROKER)).bootstrap
-        rates = measure(bootstrap, options.records, options.repeat)
-    print_table(rates)
-    return 0
+        byte_code = Path(stack.enter_context(TemporaryDirectory(prefix="kproto-bench-")))
+        bench = Bench(bootstrap, options.records, options.clients, byte_code)
+        stack.callback(bench.delete_filled)
+        bench.warm()
+        for turn in range(options.repeat):
+            for row in rows:
+                bench.measure(row, turn)
+    sys.stderr.write("\n")
+    print("\n".join(lines_of_tables(rows, options.clients, bench.results)))
+    for told in (*bench.skipped, *bench.faults):
+        print(told, file=sys.stderr)
+    return 1 if bench.faults else 0
 
 
-def measure(bootstrap: str, records: int, repeat: int) -> dict[str, dict[str, list[float]]]:
-    """Rates a second, by row and client."""
-    stamp = int(time.time())
-    rates: dict[str, dict[str, list[float]]] = {
-        row: {client: [] for client in CLIENTS} for row in ROWS
-    }
-    total = len(ROWS) * len(CLIENTS) * repeat
-    done = 0
-    for turn in range(repeat):
-        for row, (work, headers) in ROWS.items():
-            for client in CLIENTS:
-                filled = f"bench-{stamp}-{turn}-kproto-{headers}"
-                topic = filled if work == "consume" else f"bench-{stamp}-{turn}-{client}-{headers}"
-                create_topic(bootstrap, topic)
-                task = {
-                    "client": client,
-                    "work": work,
-                    "bootstrap": bootstrap,
-                    "topic": topic,
-                    "count": SENDS if work == "send" else records,
-                    "headers": headers,
-                }
-                rates[row][client].append(run_worker(task))
-                done += 1
-                print(f"\r{done}/{total} {row}, {client}".ljust(60), end="", file=sys.stderr)
-    print(file=sys.stderr)
-    return rates
-
-
-def run_worker(task: dict[str, Any]) -> float:
-    python = sys.executable if task["client"] == "kproto" else str(peers_python())
-    finished = subprocess.run(
-        [python, str(WORKER), json.dumps(task)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
+def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.bench.client",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    if finished.returncode:
-        raise SystemExit(f"{task['client']} could not {task['work']}:\n{finished.stderr}")
-    return float(json.loads(finished.stdout)["rate"])
+    parser.add_argument(
+        "--records",
+        type=int,
+        default=1_000_000,
+        help="of a turn, for each client; aiokafka gets half, kafka-python a tenth",
+    )
+    parser.add_argument("--repeat", type=int, default=3, help="turns")
+    parser.add_argument(
+        "--rows", default="", metavar="TEXT", help="only rows with this in their name"
+    )
+    parser.add_argument(
+        "--clients", default=",".join(CLIENTS), metavar="NAMES", help="kproto and some of its peers"
+    )
+    parser.add_argument("--bootstrap", help="a broker that runs; default: one of our own")
+    options = parser.parse_args(arguments)
+    wanted = options.clients.split(",")
+    options.clients = [name for name in CLIENTS if name in wanted]
+    if "kproto" not in wanted or len(options.clients) < len(wanted):
+        parser.error(f"--clients: kproto and some of {', '.join(CLIENTS[1:])}, joined by commas")
+    if not any(options.rows in row.name for row in ROWS):
+        names = "\n  ".join(row.name for row in ROWS)
+        parser.error(f"no row has {options.rows!r} in its name; there are\n  {names}")
+    if options.records < LEAST_RECORDS or options.repeat < 1:
+        parser.error(f"--records is {LEAST_RECORDS} at least, --repeat 1")
+    return options
 
 
-def create_topic(bootstrap: str, topic: str) -> None:
-    import asyncio
+class Bench:
+    """Runs rows against one broker, and keeps what was measured."""
 
-    import kproto
+    def __init__(
+        self, bootstrap: str, records: int, clients: Sequence[str], byte_code: Path
+    ) -> None:
+        self.results = Results()
+        self.skipped: dict[str, None] = {}  # each once, in order
+        self.faults: list[str] = []
+        self._bootstrap = bootstrap
+        self._records = records
+        self._clients = clients
+        self._byte_code = byte_code
+        self._stamp = int(time.time())
+        self._filled: dict[bool, str] = {}  # with headers or without -> the topic
 
-    async def create() -> None:
-        async with kproto.Client(bootstrap) as client:
-            try:
-                await client.create_topics(kproto.NewTopic(topic, 1, 1))
-            except kproto.BrokerResponseError as error:
-                if error.name != "TOPIC_ALREADY_EXISTS":
-                    raise
+    def warm(self) -> None:
+        """Let the broker compile what it does, and the clients their byte code, before a clock."""
+        with self._topic("warm", partitions=1) as topic:
+            asyncio.run(fill_topic(self._bootstrap, topic, WARMING, headers=False))
+            for client in self._clients:
+                self._tell(f"warming, {client}")
+                records = WARMING // SHARES.get(client, 1)
+                for work in ("batches", "start, produce"):
+                    self._run(Task(client, work, self._bootstrap, topic, records))
 
-    asyncio.run(create())
+    def measure(self, row: Row, turn: int) -> None:
+        """One turn of a row."""
+        clients = clients_of(row, self._clients)
+        for number in range(row.times):
+            for client in reversed(clients) if (turn + number) % 2 else clients:
+                self._tell(f"turn {turn + 1}, {row.name}, {client}")
+                self._measure(row, client)
+            self.results.end_turn(row.name)
 
+    def _measure(self, row: Row, client: str) -> None:
+        with self._topic_for(row, client) as topic:
+            count = records_of(row, client, self._records)
+            task = Task(
+                client, row.works[client], self._bootstrap, topic, count, row.keyed, row.headers
+            )
+            result = self._run(task)
+        if "fault" in result:
+            self.faults.append(f"{row.name}: {client} could not do it:\n{result['fault']}")
+        elif "skipped" in result:
+            told = f"{row.name}: SKIPPED, {result['skipped']}"
+            self.skipped[told] = None
+            self._tell(told + "\n")
+        else:
+            self.results.versions[client] = result["version"]
+            self.results.add(row.name, client, Measured(result["seconds"], result["cpu"]))
 
-def print_table(rates: dict[str, dict[str, list[float]]]) -> None:
-    """Thousand records a second, and what ours is to each peer's."""
-    print("| median, thousand/s (ratio of kproto's to it) | " + " | ".join(CLIENTS) + " |")
-    print("|---|" + "---|" * len(CLIENTS))
-    for row, by_client in rates.items():
-        ours = statistics.median(by_client["kproto"])
-        cells = []
-        for client in CLIENTS:
-            theirs = statistics.median(by_client[client])
-            ratio = "" if client == "kproto" else f" ({ours / theirs:.2f})"
-            cells.append(f"{theirs / 1000:.1f}{ratio}")
-        print(f"| {row} | " + " | ".join(cells) + " |")
+    @contextmanager
+    def _topic_for(self, row: Row, client: str) -> Iterator[str]:
+        """The topic that a row reads, filled once for all turns and clients, or one of its own."""
+        if row.reads:
+            yield self._filled_topic(headers=row.headers)
+            return
+        with self._topic(f"own-{client}", row.partitions) as topic:
+            if row.few:
+                asyncio.run(fill_topic(self._bootstrap, topic, FEW, headers=False))
+            yield topic
+
+    def _filled_topic(self, *, headers: bool) -> str:
+        if headers not in self._filled:
+            topic = f"bench-{self._stamp}-{'headers' if headers else 'keys'}"
+            self._tell(f"filling {topic}")
+            asyncio.run(make_topic(self._bootstrap, topic, 1))
+            self._filled[headers] = topic
+            asyncio.run(fill_topic(self._bootstrap, topic, self._records, headers=headers))
+        return self._filled[headers]
+
+    def delete_filled(self) -> None:
+        for topic in self._filled.values():
+            asyncio.run(delete_topic(self._bootstrap, topic))
+
+    @contextmanager
+    def _topic(self, name: str, partitions: int) -> Iterator[str]:
+        """A topic that is deleted behind its use, as many of them would fill the disk."""
+        topic = f"bench-{self._stamp}-{name}-{time.monotonic_ns()}"
+        asyncio.run(make_topic(self._bootstrap, topic, partitions))
+        try:
+            yield topic
+        finally:
+            asyncio.run(delete_topic(self._bootstrap, topic))
+
+    def _run(self, task: Task) -> dict[str, Any]:
+        """What a worker printed, or {"fault": its errors}. Its byte code is cached."""
+        python = sys.executable if task.client == "kproto" else str(peers_python())
+        environment = os.environ | {
+            "PYTHONPATH": str(ROOT),
+            "PYTHONPYCACHEPREFIX": str(self._byte_code),
+        }
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        try:
+            finished = subprocess.run(
+                [python, "-m", "tools.bench.clients.worker", json.dumps(task._asdict())],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=WORKER_TIMEOUT_S,
+                check=False,
+                cwd=ROOT,
+                env=environment,
+            )
+        except subprocess.TimeoutExpired as late:
+            return {"fault": str(late)}
+        if finished.returncode:
+            return {"fault": finished.stderr}
+        told: dict[str, Any] = json.loads(finished.stdout)
+        return told
+
+    def _tell(self, text: str) -> None:
+        print(f"\r{text:<100}", end="", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

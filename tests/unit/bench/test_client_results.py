@@ -1,0 +1,82 @@
+"""The tables of the client's bench: medians, ratios within a turn, and what was not measured."""
+
+from __future__ import annotations
+
+import pytest
+
+from tools.bench.clients.results import Results, lines_of_tables
+from tools.bench.clients.rows import CLIENTS, ROWS, Row, Shown, clients_of, records_of
+from tools.bench.clients.task import Measured
+
+PRODUCE = Row("produce", Shown.RATE, {"kproto": "produce", "confluent_kafka": "produce"})
+SEND = Row("send", Shown.MICROSECONDS, {"kproto": "send", "confluent_kafka": "send"})
+
+
+def results_of(row: Row, *turns: dict[str, Measured]) -> Results:
+    results = Results()
+    for turn in turns:
+        for client, measured in turn.items():
+            results.add(row.name, client, measured)
+        results.end_turn(row.name)
+    return results
+
+
+def test_a_ratio_is_the_median_of_those_within_a_turn() -> None:
+    """The machine may be half as fast in one turn: what a turn compares was measured in it."""
+    results = results_of(
+        PRODUCE,
+        {"kproto": Measured(2, 2), "confluent_kafka": Measured(1, 4)},
+        {"kproto": Measured(40, 40), "confluent_kafka": Measured(20, 80)},
+        {"kproto": Measured(9, 9), "confluent_kafka": Measured(3, 9)},
+    )
+    assert results.ratio("produce", "confluent_kafka") == Measured(2, 0.5)
+    assert results.middle("produce", "kproto") == Measured(9, 9)
+
+
+def test_a_turn_in_which_one_failed_gives_no_ratio() -> None:
+    results = results_of(
+        PRODUCE,
+        {"kproto": Measured(1, 1)},
+        {"confluent_kafka": Measured(1, 1)},
+        {"kproto": Measured(3, 3), "confluent_kafka": Measured(1, 1)},
+    )
+    assert results.ratio("produce", "confluent_kafka") == Measured(3, 3)
+    assert results.ratio("produce", "aiokafka") is None
+
+
+def test_rates_and_times_have_tables_of_their_own() -> None:
+    results = results_of(
+        PRODUCE, {"kproto": Measured(8e-6, 6e-6), "confluent_kafka": Measured(4e-6, 3e-6)}
+    )
+    results.add("send", "kproto", Measured(600e-6, 300e-6))
+    results.add("send", "confluent_kafka", Measured(300e-6, 100e-6))
+    results.versions["confluent_kafka"] = "2.16.1"
+    lines = lines_of_tables([SEND, PRODUCE], ["kproto", "confluent_kafka", "aiokafka"], results)
+    assert lines[0].startswith("| thousand records/s")
+    assert "| kproto | confluent-kafka 2.16.1 | aiokafka | CPU ÷ confluent-kafka's" in lines[0]
+    assert lines[1] == "|---|---|---|---|---|"
+    assert lines[2] == "| produce | 125.0, 6.00 µs | 250.0, 3.00 µs (0.50) |  | 2.00 |"
+    assert lines[3] == ""
+    assert lines[6] == "| send | 600.0 µs, 300.0 µs | 300.0 µs, 100.0 µs (2.00) |  | 3.00 |"
+
+
+def test_the_ratio_of_cpu_time_says_how_far_the_turns_were_apart() -> None:
+    results = results_of(
+        PRODUCE,
+        {"kproto": Measured(1, 3), "confluent_kafka": Measured(1, 2)},
+        {"kproto": Measured(1, 5), "confluent_kafka": Measured(1, 4)},
+    )
+    lines = lines_of_tables([PRODUCE], ["kproto", "confluent_kafka"], results)
+    assert lines[-1].endswith("| 1.38 (1.25–1.50) |")
+
+
+def test_what_was_not_measured_is_told() -> None:
+    results = results_of(PRODUCE, {"confluent_kafka": Measured(4e-6, 3e-6)})
+    lines = lines_of_tables([PRODUCE], ["kproto", "confluent_kafka"], results)
+    assert lines[-1] == "| produce | not measured | 250.0, 3.00 µs |  |"
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_every_row_has_kproto_and_a_peer_to_compare(row: Row) -> None:
+    assert clients_of(row, CLIENTS)[:2] == ["kproto", "confluent_kafka"]
+    assert all(records_of(row, client, 1_000_000) >= 1 for client in row.works)

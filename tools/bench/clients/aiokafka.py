@@ -1,0 +1,179 @@
+"""The works of the bench by aiokafka, with idempotence."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+
+from .task import (
+    BATCH_BYTES,
+    CHUNK,
+    ROUNDS,
+    SENDS_TO_WARM,
+    VALUE,
+    Measured,
+    Meter,
+    Reading,
+    Task,
+    Works,
+    chunks,
+    keys,
+    middle_of_rounds,
+    middle_of_sends,
+    records_of_chunk,
+    warm_records,
+)
+
+
+@asynccontextmanager
+async def producer_of(task: Task, **settings: object) -> AsyncIterator[Any]:
+    producer = AIOKafkaProducer(
+        bootstrap_servers=task.bootstrap, acks="all", enable_idempotence=True, **settings
+    )
+    await producer.start()
+    try:
+        yield producer
+    finally:
+        await producer.stop()
+
+
+@asynccontextmanager
+async def consumer_of(task: Task) -> AsyncIterator[Any]:
+    consumer = AIOKafkaConsumer(
+        task.topic, bootstrap_servers=task.bootstrap, auto_offset_reset="earliest"
+    )
+    await consumer.start()
+    try:
+        yield consumer
+    finally:
+        await consumer.stop()
+
+
+async def produce(task: Task) -> Measured:
+    """`send` for each, and a `gather` for each chunk."""
+    records = records_of_chunk(task)
+    sizes = chunks(task.records)
+    async with producer_of(task, max_batch_size=BATCH_BYTES, linger_ms=5) as producer:
+        await producer.send_and_wait(task.topic, b"warm")
+        acknowledged = 0
+        meter = Meter()
+        for size in sizes:
+            futures = [
+                await producer.send(task.topic, VALUE, key=key, headers=headers)
+                for key, headers in (records if size == CHUNK else records[:size])
+            ]
+            acknowledged += len(await asyncio.gather(*futures))
+        measured = meter.stop(task.records)
+        assert acknowledged == task.records
+        return measured
+
+
+async def batches(task: Task) -> Measured:
+    async with consumer_of(task) as consumer:
+        reading = Reading(task.records)
+        while True:
+            came = 0
+            for messages in (await consumer.getmany(timeout_ms=1000)).values():
+                for message in messages:
+                    _ = message.key
+                    _ = message.value
+                came += len(messages)
+            if reading.is_done(came):
+                return reading.measured
+
+
+async def by_record(task: Task) -> Measured:
+    async with consumer_of(task) as consumer:
+        warm = warm_records(task.records)
+        for _ in range(warm):
+            await anext(consumer)
+        left = task.records - warm
+        seen = 0
+        meter = Meter()
+        async for message in consumer:
+            _ = message.key
+            _ = message.value
+            seen += 1
+            if seen == left:
+                break
+        return meter.stop(left)
+
+
+async def by_record_headers(task: Task) -> Measured:
+    async with consumer_of(task) as consumer:
+        warm = warm_records(task.records)
+        for _ in range(warm):
+            await anext(consumer)
+        left = task.records - warm
+        seen = headers = 0
+        meter = Meter()
+        async for message in consumer:
+            _ = message.key
+            _ = message.value
+            headers += len(message.headers)
+            seen += 1
+            if seen == left:
+                break
+        measured = meter.stop(left)
+        assert headers == 6 * left
+        return measured
+
+
+async def send(task: Task) -> Measured:
+    """One after the other."""
+    async with producer_of(task) as producer:
+        for _ in range(SENDS_TO_WARM):
+            await producer.send_and_wait(task.topic, VALUE)
+        times = []
+        meter = Meter()
+        for _ in range(task.records):
+            start = time.perf_counter()
+            await producer.send_and_wait(task.topic, VALUE)
+            times.append(time.perf_counter() - start)
+        return middle_of_sends(times, meter.stop(task.records))
+
+
+async def concurrent(task: Task) -> Measured:
+    """All in one gather, round after round."""
+    made = keys(task.records)
+    rounds = []
+    async with producer_of(task) as producer:
+        for _ in range(1 + ROUNDS):
+            meter = Meter()
+            acks = await asyncio.gather(
+                *(producer.send_and_wait(task.topic, VALUE, key=key) for key in made)
+            )
+            rounds.append(meter.stop(task.records))
+            assert len(acks) == task.records
+    return middle_of_rounds(rounds[1:])
+
+
+async def start_consumer(task: Task) -> Measured:
+    meter = Meter()
+    async with consumer_of(task) as consumer:
+        await anext(consumer)
+        return meter.stop(1)
+
+
+async def start_producer(task: Task) -> Measured:
+    meter = Meter()
+    async with producer_of(task) as producer:
+        await producer.send_and_wait(task.topic, VALUE)
+        return meter.stop(1)
+
+
+WORKS: Final[Works] = {
+    "produce": produce,
+    "batches": batches,
+    "by record": by_record,
+    "by record, headers": by_record_headers,
+    "send": send,
+    "concurrent": concurrent,
+    "start, consume": start_consumer,
+    "start, produce": start_producer,
+}

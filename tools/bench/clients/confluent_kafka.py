@@ -1,0 +1,228 @@
+"""The works of the bench by confluent-kafka: librdkafka, with idempotence.
+
+Lists of `consume` are its fastest way to read, so every row that reads uses them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from .task import (
+    BATCH_BYTES,
+    CHUNK,
+    ROUNDS,
+    SENDS_TO_WARM,
+    VALUE,
+    Measured,
+    Meter,
+    Reading,
+    Task,
+    Works,
+    chunks,
+    keys,
+    middle_of_rounds,
+    middle_of_sends,
+    records_of_chunk,
+    warm_records,
+)
+
+
+class Deliveries:
+    """Counts records that were acknowledged."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, error: object, message: object) -> None:
+        assert error is None, error
+        self.count += 1
+
+
+def producer_of(task: Task, **settings: object) -> Any:
+    held = {"bootstrap.servers": task.bootstrap, "acks": "all", "enable.idempotence": True}
+    return Producer(held | settings)
+
+
+def for_throughput(task: Task) -> Any:
+    """A producer that takes all records without making the caller wait, and is warm."""
+    producer = producer_of(
+        task,
+        **{
+            "batch.size": BATCH_BYTES,
+            "linger.ms": 5,
+            "queue.buffering.max.messages": task.records + 1,
+        },
+    )
+    producer.produce(task.topic, b"warm")
+    assert producer.flush() == 0
+    return producer
+
+
+def produce(task: Task) -> Measured:
+    """`produce` and `poll(0)` for each, and one `flush`."""
+    records = records_of_chunk(task)
+    sizes = chunks(task.records)
+    delivered = Deliveries()
+    producer = for_throughput(task)
+    meter = Meter()
+    for size in sizes:
+        for key, headers in records if size == CHUNK else records[:size]:
+            producer.produce(task.topic, VALUE, key, headers=headers, on_delivery=delivered)
+            producer.poll(0)
+    producer.flush()
+    measured = meter.stop(task.records)
+    assert delivered.count == task.records
+    return measured
+
+
+def produce_batch(task: Task) -> Measured:
+    """`produce_batch`, a list a call; it takes no headers."""
+    made = [
+        {"value": VALUE} if key is None else {"value": VALUE, "key": key}
+        for key, _ in records_of_chunk(task)
+    ]
+    lists = [made if size == CHUNK else made[:size] for size in chunks(task.records)]
+    delivered = Deliveries()
+    producer = for_throughput(task)
+    meter = Meter()
+    for each in lists:
+        assert producer.produce_batch(task.topic, each, on_delivery=delivered) == len(each)
+        producer.poll(0)
+    producer.flush()
+    measured = meter.stop(task.records)
+    assert delivered.count == task.records
+    return measured
+
+
+def consumer_of(task: Task) -> Any:
+    settings = {
+        "bootstrap.servers": task.bootstrap,
+        "group.id": "bench",
+        # By default it fetches nothing for a second once 100,000 messages wait, which one that
+        # reads as fast as this has read in a tenth of that.
+        "fetch.queue.backoff.ms": 10,
+    }
+    consumer = Consumer(settings)
+    consumer.assign([TopicPartition(task.topic, 0, 0)])
+    return consumer
+
+
+def consume(task: Task, read: Callable[[list[Any]], None]) -> Measured:
+    consumer = consumer_of(task)
+    reading = Reading(task.records)
+    is_done = False
+    while not is_done:
+        messages = consumer.consume(1000, 1.0)
+        read(messages)
+        is_done = reading.is_done(len(messages))
+    consumer.close()
+    return reading.measured
+
+
+def batches(task: Task) -> Measured:
+    def read(messages: list[Any]) -> None:
+        for message in messages:
+            assert message.error() is None, message.error()
+            message.key()
+            message.value()
+
+    return consume(task, read)
+
+
+def by_record_headers(task: Task) -> Measured:
+    headers = 0
+
+    def read(messages: list[Any]) -> None:
+        nonlocal headers
+        for message in messages:
+            assert message.error() is None, message.error()
+            message.key()
+            message.value()
+            headers += len(message.headers())
+
+    measured = consume(task, read)
+    assert headers >= 6 * (task.records - warm_records(task.records))
+    return measured
+
+
+def values(task: Task) -> Measured:
+    def read(messages: list[Any]) -> None:
+        for message in messages:
+            assert message.error() is None, message.error()
+            message.value()
+
+    return consume(task, read)
+
+
+def send(task: Task) -> Measured:
+    """One after the other: `produce` and `flush`."""
+    producer = producer_of(task, **{"linger.ms": 0})
+    delivered = Deliveries()
+    for _ in range(SENDS_TO_WARM):
+        producer.produce(task.topic, VALUE, on_delivery=delivered)
+        producer.flush()
+    times = []
+    meter = Meter()
+    for _ in range(task.records):
+        start = time.perf_counter()
+        producer.produce(task.topic, VALUE, on_delivery=delivered)
+        producer.flush()
+        times.append(time.perf_counter() - start)
+    measured = middle_of_sends(times, meter.stop(task.records))
+    assert delivered.count == SENDS_TO_WARM + task.records
+    return measured
+
+
+def concurrent(task: Task) -> Measured:
+    """All handed over, then one `flush`, round after round."""
+    made = keys(task.records)
+    producer = producer_of(task)
+    rounds = []
+    for _ in range(1 + ROUNDS):
+        delivered = Deliveries()
+        meter = Meter()
+        for key in made:
+            producer.produce(task.topic, VALUE, key, on_delivery=delivered)
+        producer.flush()
+        rounds.append(meter.stop(task.records))
+        assert delivered.count == task.records
+    return middle_of_rounds(rounds[1:])
+
+
+def start_consumer(task: Task) -> Measured:
+    meter = Meter()
+    consumer = consumer_of(task)
+    messages = consumer.consume(1, 30.0)
+    measured = meter.stop(1)
+    assert [message.error() for message in messages] == [None]
+    consumer.close()
+    return measured
+
+
+def start_producer(task: Task) -> Measured:
+    delivered = Deliveries()
+    meter = Meter()
+    producer = producer_of(task, **{"linger.ms": 0})
+    producer.produce(task.topic, VALUE, on_delivery=delivered)
+    producer.flush()
+    measured = meter.stop(1)
+    assert delivered.count == 1
+    return measured
+
+
+WORKS: Final[Works] = {
+    "produce": produce,
+    "produce_batch": produce_batch,
+    "batches": batches,
+    "by record": batches,
+    "by record, headers": by_record_headers,
+    "values": values,
+    "send": send,
+    "concurrent": concurrent,
+    "start, consume": start_consumer,
+    "start, produce": start_producer,
+}

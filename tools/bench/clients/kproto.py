@@ -1,0 +1,190 @@
+"""The works of the bench by kproto, with the settings it has from the start."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any, Final
+
+from kproto import Client, Consumer, ProducerRecord
+
+from .task import (
+    BATCH_BYTES,
+    CHUNK,
+    ROUNDS,
+    SENDS_TO_WARM,
+    VALUE,
+    Measured,
+    Meter,
+    Reading,
+    SkippedError,
+    Task,
+    Works,
+    chunks,
+    keys,
+    middle_of_rounds,
+    middle_of_sends,
+    records_of_chunk,
+    warm_records,
+)
+
+
+async def produce(task: Task) -> Measured:
+    """`send_many`, a list a call."""
+    values: list[bytes | ProducerRecord | None] = [VALUE] * CHUNK
+    if task.keyed or task.headers:
+        values = [
+            ProducerRecord(VALUE, key, headers or ()) for key, headers in records_of_chunk(task)
+        ]
+    lists = [values if size == CHUNK else values[:size] for size in chunks(task.records)]
+    async with (
+        Client(task.bootstrap) as client,
+        client.producer(batch_bytes=BATCH_BYTES) as producer,
+    ):
+        await producer.send(task.topic, b"warm")
+        acknowledged = 0
+        meter = Meter()
+        for each in lists:
+            acknowledged += len(await producer.send_many(task.topic, each))
+        measured = meter.stop(task.records)
+        assert acknowledged == task.records
+        return measured
+
+
+async def batches(task: Task) -> Measured:
+    async with Client(task.bootstrap) as client:
+        reading = Reading(task.records)
+        async for fetched in client.consumer(task.topic).batches():
+            for record in fetched.records:
+                _ = record.key
+                _ = record.value
+            if reading.is_done(len(fetched.records)):
+                break
+        return reading.measured
+
+
+async def by_record(task: Task) -> Measured:
+    async with Client(task.bootstrap) as client:
+        records = aiter(client.consumer(task.topic))
+        warm = warm_records(task.records)
+        for _ in range(warm):
+            await anext(records)
+        left = task.records - warm
+        seen = 0
+        meter = Meter()
+        async for record in records:
+            _ = record.key
+            _ = record.value
+            seen += 1
+            if seen == left:
+                break
+        return meter.stop(left)
+
+
+async def by_record_headers(task: Task) -> Measured:
+    async with Client(task.bootstrap) as client:
+        records = aiter(client.consumer(task.topic))
+        warm = warm_records(task.records)
+        for _ in range(warm):
+            await anext(records)
+        left = task.records - warm
+        seen = headers = 0
+        meter = Meter()
+        async for record in records:
+            _ = record.key
+            _ = record.value
+            headers += len(record.headers)
+            seen += 1
+            if seen == left:
+                break
+        measured = meter.stop(left)
+        assert headers == 6 * left
+        return measured
+
+
+async def values(task: Task) -> Measured:
+    """Lists of values, without records."""
+    async with Client(task.bootstrap) as client:
+        reading = Reading(task.records)
+        async for fetched in iteration(client.consumer(task.topic), "values"):
+            for value in fetched.values:
+                _ = value
+            if reading.is_done(len(fetched.values)):
+                break
+        return reading.measured
+
+
+async def raw(task: Task) -> Measured:
+    """Batches as the broker stores them."""
+    async with Client(task.bootstrap) as client:
+        reading = Reading(task.records)
+        async for fetched in iteration(client.consumer(task.topic), "raw_batches"):
+            _ = fetched.batch.raw
+            if reading.is_done(fetched.batch.record_count):
+                break
+        return reading.measured
+
+
+def iteration(consumer: Consumer, name: str) -> Any:
+    """What a method of that name returns, which is not in every version; raises SkippedError."""
+    method = getattr(consumer, name, None)
+    if method is None:
+        raise SkippedError(f"Consumer has no {name}()")
+    return method()
+
+
+async def send(task: Task) -> Measured:
+    """One after the other."""
+    async with Client(task.bootstrap) as client, client.producer() as producer:
+        for _ in range(SENDS_TO_WARM):
+            await producer.send(task.topic, VALUE)
+        times = []
+        meter = Meter()
+        for _ in range(task.records):
+            start = time.perf_counter()
+            await producer.send(task.topic, VALUE)
+            times.append(time.perf_counter() - start)
+        return middle_of_sends(times, meter.stop(task.records))
+
+
+async def concurrent(task: Task) -> Measured:
+    """All in one gather, round after round."""
+    made = keys(task.records)
+    rounds = []
+    async with Client(task.bootstrap) as client, client.producer() as producer:
+        for _ in range(1 + ROUNDS):
+            meter = Meter()
+            acks = await asyncio.gather(
+                *(producer.send(task.topic, VALUE, key=key) for key in made)
+            )
+            rounds.append(meter.stop(task.records))
+            assert len(acks) == task.records
+    return middle_of_rounds(rounds[1:])
+
+
+async def start_consumer(task: Task) -> Measured:
+    meter = Meter()
+    async with Client(task.bootstrap) as client:
+        await anext(aiter(client.consumer(task.topic)))
+        return meter.stop(1)
+
+
+async def start_producer(task: Task) -> Measured:
+    meter = Meter()
+    async with Client(task.bootstrap) as client, client.producer() as producer:
+        await producer.send(task.topic, VALUE)
+        return meter.stop(1)
+
+
+WORKS: Final[Works] = {
+    "produce": produce,
+    "batches": batches,
+    "by record": by_record,
+    "by record, headers": by_record_headers,
+    "values": values,
+    "raw": raw,
+    "send": send,
+    "concurrent": concurrent,
+    "start, consume": start_consumer,
+    "start, produce": start_producer,
+}

@@ -1,0 +1,133 @@
+"""What was measured, turn by turn, and the tables of it. Starts nothing and reads no clock."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Final
+
+from .rows import Row, Shown
+from .task import Measured
+
+#: The peer whose CPU time is what ours is to come down to.
+CPU_BASE: Final = "confluent_kafka"
+
+
+class Results:
+    """By row a list of turns, each a `Measured` by client; and the clients' versions."""
+
+    def __init__(self) -> None:
+        self.versions: dict[str, str] = {}
+        self._turns: dict[str, list[dict[str, Measured]]] = defaultdict(lambda: [{}])
+
+    def add(self, row: str, client: str, measured: Measured) -> None:
+        """Take what `client` measured in the turn of `row` that goes on."""
+        self._turns[row][-1][client] = measured
+
+    def end_turn(self, row: str) -> None:
+        """What comes next belongs to another turn of `row`."""
+        self._turns[row].append({})
+
+    def middle(self, row: str, client: str) -> Measured | None:
+        """The medians of `client` over the turns; None where it has none."""
+        found = [turn[client] for turn in self._turns[row] if client in turn]
+        if not found:
+            return None
+        return Measured(
+            statistics.median(each.seconds for each in found),
+            statistics.median(each.cpu for each in found),
+        )
+
+    def ratio(self, row: str, peer: str) -> Measured | None:
+        """kproto's times by those of `peer`: the median of the ratios within a turn."""
+        ratios = self.ratios(row, peer)
+        if not ratios:
+            return None
+        return Measured(
+            statistics.median(each.seconds for each in ratios),
+            statistics.median(each.cpu for each in ratios),
+        )
+
+    def ratios(self, row: str, peer: str) -> list[Measured]:
+        """kproto's times by those of `peer`, turn by turn."""
+        pairs = [
+            (turn["kproto"], turn[peer])
+            for turn in self._turns[row]
+            if "kproto" in turn and peer in turn
+        ]
+        return [
+            Measured(ours.seconds / theirs.seconds, ours.cpu / theirs.cpu) for ours, theirs in pairs
+        ]
+
+
+def lines_of_tables(rows: Sequence[Row], clients: Sequence[str], results: Results) -> list[str]:
+    """Two tables in Markdown: rates, then times; a blank line between them."""
+    tables = [
+        table_lines(title, held, clients, results)
+        for title, held in (
+            (
+                "thousand records/s, CPU µs a record (rate ÷ peer's)",
+                [row for row in rows if row.shown is Shown.RATE],
+            ),
+            (
+                "time, CPU time (time ÷ peer's)",
+                [row for row in rows if row.shown is not Shown.RATE],
+            ),
+        )
+        if held
+    ]
+    return [
+        line for number, table in enumerate(tables) for line in ([""] if number else []) + table
+    ]
+
+
+def table_lines(
+    title: str, rows: Sequence[Row], clients: Sequence[str], results: Results
+) -> list[str]:
+    heads = [title, *(head_of(client, results) for client in clients)]
+    if CPU_BASE in clients:
+        heads.append(f"CPU ÷ {CPU_BASE.replace('_', '-')}'s (from–to)")
+    lines = [line_of(heads), "|---" * len(heads) + "|"]
+    for row in rows:
+        cells = [row.name, *(cell_of(row, client, results) for client in clients)]
+        if CPU_BASE in clients:
+            cells.append(cpu_cell_of(row, results))
+        lines.append(line_of(cells))
+    return lines
+
+
+def line_of(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def head_of(client: str, results: Results) -> str:
+    name = client.replace("_", "-")
+    return name if client == "kproto" else f"{name} {results.versions.get(client, '')}".rstrip()
+
+
+def cpu_cell_of(row: Row, results: Results) -> str:
+    """The ratio of CPU times, and between what it was in the turns."""
+    ratios = sorted(each.cpu for each in results.ratios(row.name, CPU_BASE))
+    if not ratios:
+        return ""
+    between = f" ({ratios[0]:.2f}–{ratios[-1]:.2f})" if len(ratios) > 1 else ""
+    return f"{statistics.median(ratios):.2f}{between}"
+
+
+def cell_of(row: Row, client: str, results: Results) -> str:
+    """What a client reached and its CPU time, with the ratio of ours to it behind a peer's."""
+    if client not in row.works:
+        return ""
+    middle = results.middle(row.name, client)
+    if middle is None:
+        return "not measured"
+    ratio = None if client == "kproto" else results.ratio(row.name, client)
+    if row.shown is Shown.RATE:
+        rate = 1 / middle.seconds / 1000
+        beside = "" if ratio is None else f" ({1 / ratio.seconds:.2f})"
+        return f"{rate:,.1f}, {middle.cpu * 1e6:.2f} µs{beside}"
+    scale = 1e6 if row.shown is Shown.MICROSECONDS else 1e3
+    beside = "" if ratio is None else f" ({ratio.seconds:.2f})"
+    unit = row.shown.value
+    return f"{middle.seconds * scale:,.1f} {unit}, {middle.cpu * scale:,.1f} {unit}{beside}"

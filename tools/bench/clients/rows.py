@@ -1,0 +1,137 @@
+"""What the table of the client shows: its rows as data, and who does what in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Final, NamedTuple
+
+#: In the order in which they run in the first turn; in the second the last begins.
+CLIENTS: Final = ("kproto", "confluent_kafka", "aiokafka", "kafka_python")
+
+#: Who is slow gets one in so many of the records that the user asked for.
+SHARES: Final = {"aiokafka": 2, "kafka_python": 10}
+
+#: Records of a topic that is there to be started on.
+FEW: Final = 10
+
+SENDS: Final = 2_000
+CONCURRENT: Final = 10_000
+STARTS: Final = 7
+
+
+class Shown(Enum):
+    """A rate in thousand/s, where more is better; or a time, where less is."""
+
+    RATE = "thousand/s"
+    MICROSECONDS = "µs"
+    MILLISECONDS = "ms"
+
+
+class Row(NamedTuple):
+    """One row. `works` names by client what it does; who is not there has nothing to compare.
+
+    `reads`: of the topic that is filled once. `few`: its topic has few records to begin with.
+    `records` None is what the user asked for. `times`: how often a turn measures it.
+    """
+
+    name: str
+    shown: Shown
+    works: Mapping[str, str]
+    records: int | None = None
+    times: int = 1
+    keyed: bool = False
+    headers: bool = False
+    reads: bool = False
+    few: bool = False
+    partitions: int = 1
+
+
+def _all(work: str, **others: str) -> dict[str, str]:
+    return dict.fromkeys(CLIENTS, work) | others
+
+
+def _of(**works: str) -> dict[str, str]:
+    return works
+
+
+ROWS: Final = (
+    Row("send_many, plain values", Shown.RATE, _all("produce")),
+    Row("send_many, records with key", Shown.RATE, _all("produce"), keyed=True),
+    Row(
+        "send_many, records with key and six headers",
+        Shown.RATE,
+        _all("produce"),
+        keyed=True,
+        headers=True,
+    ),
+    Row(
+        "send_many, plain values; confluent-kafka by produce_batch",
+        Shown.RATE,
+        _of(kproto="produce", confluent_kafka="produce_batch"),
+    ),
+    Row(
+        "send_many, records with key; confluent-kafka by produce_batch",
+        Shown.RATE,
+        _of(kproto="produce", confluent_kafka="produce_batch"),
+        keyed=True,
+    ),
+    Row("consume by batches(), key and value", Shown.RATE, _all("batches"), reads=True),
+    Row("consume by record, key and value", Shown.RATE, _all("by record"), reads=True),
+    Row(
+        "consume by record, key, value and six headers",
+        Shown.RATE,
+        _all("by record, headers"),
+        headers=True,
+        reads=True,
+    ),
+    Row(
+        "consume by values(), lists of values",
+        Shown.RATE,
+        _of(kproto="values", confluent_kafka="values"),
+        reads=True,
+    ),
+    Row(
+        "consume by raw_batches(); confluent-kafka: values",
+        Shown.RATE,
+        _of(kproto="raw", confluent_kafka="values"),
+        reads=True,
+    ),
+    Row(
+        "10,000 concurrent sends with key, 12 partitions",
+        Shown.RATE,
+        _of(kproto="concurrent", confluent_kafka="concurrent", aiokafka="concurrent"),
+        records=CONCURRENT,
+        keyed=True,
+        partitions=12,
+    ),
+    Row("one acknowledged send at a time, p50", Shown.MICROSECONDS, _all("send"), records=SENDS),
+    Row(
+        "start to the first record consumed",
+        Shown.MILLISECONDS,
+        _all("start, consume"),
+        records=1,
+        times=STARTS,
+        few=True,
+    ),
+    Row(
+        "start to the first record acknowledged",
+        Shown.MILLISECONDS,
+        _all("start, produce"),
+        records=1,
+        times=STARTS,
+        few=True,
+    ),
+)
+
+
+def clients_of(row: Row, wanted: Sequence[str]) -> list[str]:
+    """Who of those wanted takes part."""
+    return [client for client in wanted if client in row.works]
+
+
+def records_of(row: Row, client: str, records: int) -> int:
+    """How many records `client` sends or reads, where the user asked for `records`."""
+    if row.records is not None:
+        return row.records
+    return records // SHARES.get(client, 1)

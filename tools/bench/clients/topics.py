@@ -1,0 +1,36 @@
+"""Topics of the bench: made, filled by kproto, deleted."""
+
+from __future__ import annotations
+
+import kproto
+
+from .task import BATCH_BYTES, CHUNK, VALUE, chunks, header_sets, keys
+
+
+async def make_topic(bootstrap: str, topic: str, partitions: int) -> None:
+    """Make a topic, and wait until its partitions are led."""
+    async with kproto.Client(bootstrap) as client:
+        await client.create_topics(kproto.NewTopic(topic, partitions, 1))
+        for partition in range(partitions):
+            await client.leader(topic, partition)
+
+
+async def delete_topic(bootstrap: str, topic: str) -> None:
+    async with kproto.Client(bootstrap) as client:
+        await client.delete_topics(topic)
+
+
+async def fill_topic(bootstrap: str, topic: str, count: int, *, headers: bool) -> None:
+    """Put exactly `count` records with a key into partition 0, with six headers each or none."""
+    made = keys(CHUNK)
+    sets = header_sets() if headers else [[]]
+    records = [
+        kproto.ProducerRecord(VALUE, key, sets[index % len(sets)], partition=0)
+        for index, key in enumerate(made)
+    ]
+    async with (
+        kproto.Client(bootstrap) as client,
+        client.producer(batch_bytes=BATCH_BYTES) as producer,
+    ):
+        for size in chunks(count):
+            await producer.send_many(topic, records[:size])

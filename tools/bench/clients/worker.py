@@ -1,0 +1,42 @@
+"""One work of one client, in a process of its own; prints a line of JSON.
+
+    python -m tools.bench.clients.worker '{"client": "kproto", "work": "produce", …}'
+
+The line is a `Measured`, with the client's version; or {"skipped": why}. Runs under our interpreter
+and under that of the peers, and imports no client but the one that is asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+import sys
+from importlib.metadata import PackageNotFoundError, version
+
+from .task import Measured, SkippedError, Task, Works
+
+
+def main() -> None:
+    task = Task(**json.loads(sys.argv[1]))
+    works: Works = importlib.import_module(f"{__package__}.{task.client}").WORKS
+    try:
+        result = works[task.work](task)
+        if asyncio.iscoroutine(result):
+            result = asyncio.run(result)
+    except SkippedError as why:
+        print(json.dumps({"skipped": str(why)}))
+        return
+    assert isinstance(result, Measured)
+    print(json.dumps(result._asdict() | {"version": version_of(task.client)}))
+
+
+def version_of(client: str) -> str:
+    try:
+        return version(client.replace("_", "-"))
+    except PackageNotFoundError:
+        return ""
+
+
+if __name__ == "__main__":
+    main()
