@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections import deque
+from collections.abc import Sequence
 from typing import Final, NamedTuple, NoReturn, TypeVar
 
 from ..messages.base import Message, Request, Response
@@ -160,18 +161,43 @@ class ClientConnection:
         define the response; then nothing is expected.
         """
         cls = type(request)
+        answer = self._answer(cls, version)
+        body = request.encode(version)
+        expected = answer if expects_response(request, version) else None
+        correlation_id = self._next_correlation_id
+        return correlation_id, self._frame(cls, version, expected, (body,))
+
+    def send_encoded(self, cls: type[Request[R]], version: int, body: Sequence[bytes]) -> bytes:
+        """The frame of a request that is answered, and whose `body` was encoded elsewhere.
+
+        Raises what `send` raises, but for what is wrong with the body.
+        """
+        return self._frame(cls, version, self._answer(cls, version), body)
+
+    def _answer(self, cls: type[Request[R]], version: int) -> type[Response] | None:
+        """What answers a request. Raises ConfigurationError where that cannot be read."""
         answer = response_of(cls)
         if answer is None or version not in answer.VALID_VERSIONS:
             _refuse_unanswerable(cls, answer, version)
-        body = request.encode(version)
+        return answer
+
+    def _frame(
+        self,
+        cls: type[Request[R]],
+        version: int,
+        answer: type[Response] | None,
+        body: Sequence[bytes],
+    ) -> bytes:
+        """The frame of a request, under the next correlation id; `answer` is expected, if any."""
         correlation_id = self._next_correlation_id
         before, behind = self._heads.get((cls, version)) or self._head(cls, version)
+        data = frame(before, _CORRELATION_ID.pack(correlation_id), behind, *body)
         self._next_correlation_id = (
             0 if correlation_id == _LAST_CORRELATION_ID else (correlation_id + 1)
         )
-        if expects_response(request, version):
+        if answer is not None:
             self.pending.expect(PendingRequest(cls.API_KEY, version, correlation_id, answer))
-        return correlation_id, frame(before, _CORRELATION_ID.pack(correlation_id), behind, body)
+        return data
 
     def _head(self, cls: type[Message], version: int) -> tuple[bytes, bytes]:
         """What stands around the correlation id. Raises EncodeError on a client id too long."""

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias, TypeVar, cast
 
 from ...clock import SYSTEM_CLOCK, Clock, Timer
@@ -39,6 +38,7 @@ from ...wire.errors import (
     UnsupportedVersionError,
 )
 from ..settings import Address, ClientSettings
+from .slots import Slots
 
 __all__ = ["BrokerConnection"]
 
@@ -54,9 +54,12 @@ _NEVER: Final = float("inf")
 
 
 class _Exchange:
-    """A request that waits for its response until `ends_at`, in seconds; then it had `limit_ms`."""
+    """A request that waits for its response until `ends_at`, in seconds; then it had `limit_ms`.
 
-    __slots__ = ("ends_at", "limit_ms", "request", "tell", "version")
+    `holds_slot` until it is told, where nobody waits who would give the slot back.
+    """
+
+    __slots__ = ("ends_at", "holds_slot", "limit_ms", "request", "tell", "version")
 
     def __init__(
         self,
@@ -65,12 +68,14 @@ class _Exchange:
         tell: Tell,
         ends_at: float = _NEVER,
         limit_ms: int = 0,
+        holds_slot: bool = False,
     ) -> None:
         self.request = request
         self.version = version
         self.tell = tell
         self.ends_at = ends_at
         self.limit_ms = limit_ms
+        self.holds_slot = holds_slot
 
 
 class BrokerConnection(asyncio.BufferedProtocol):
@@ -91,7 +96,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self._watched_until = _NEVER  # when the watchdog looks
         self._outgoing: list[bytes] = []
         self._flush_is_due = False
-        self._free = asyncio.Semaphore(settings.max_in_flight)
+        self._slots = Slots(settings.max_in_flight)
         self._writable = asyncio.Event()
         self._writable.set()
         self._kept_waiting = 0  # requests that wait until it is writable
@@ -217,38 +222,63 @@ class BrokerConnection(asyncio.BufferedProtocol):
         """
         used = self.version_for(request) if version is None else version
         limit_ms = self.settings.request_timeout_ms if timeout_ms is None else timeout_ms
-        async with self._free:
+        async with self._slots:
             ends_at = self.clock.monotonic() + limit_ms / 1000
             await self._until_writable(type(request), used, limit_ms, "was not answered")
             return cast(R, await self._exchange(request, used, ends_at, limit_ms))
 
-    def post(
-        self, request: Request[R], *, version: int, timeout_ms: int | None = None, tell: Tell
-    ) -> bool:
+    def post(self, request: Request[R], *, version: int, tell: Tell) -> bool:
         """Write `request` now, and `tell` later what came of it: the response, or an error.
 
         False, and nothing done, where there is something to wait for: other requests, or a broker
         that does not read. Then `request` waits. Raises what it raises before it has written.
         """
-        if self._free.locked() or not self._writable.is_set() or self._kept_waiting:
+        self._refuse_unanswered(request, version)
+        if not self._can_post():
             return False
-        if self._transport is None:
+        try:
+            _, data = self._protocol.send(request, version)
+        except BaseException:
+            self._slots.give_back()
+            raise
+        self._post(type(request), version, data, tell)
+        return True
+
+    def post_encoded(
+        self, request: type[Request[R]], body: Sequence[bytes], *, version: int, tell: Tell
+    ) -> bool:
+        """`post` of a request that is answered, and is encoded already: `body` joined."""
+        if not self._can_post():
+            return False
+        try:
+            data = self._protocol.send_encoded(request, version, body)
+        except BaseException:
+            self._slots.give_back()
+            raise
+        self._post(request, version, data, tell)
+        return True
+
+    def _can_post(self) -> bool:
+        """Take a slot, if nothing has to be waited for. Raises what ended the connection."""
+        if self._kept_waiting or not self._writable.is_set() or self._transport is None:
             return False
         self._raise_if_failed()
-        limit_ms = self.settings.request_timeout_ms if timeout_ms is None else timeout_ms
+        return self._slots.take_at_once()
 
-        def answered(outcome: Response | KprotoError) -> None:
-            self._free.release()
-            tell(outcome)
-
-        ends_at = self.clock.monotonic() + limit_ms / 1000
-        data = self._begin(request, _Exchange(type(request), version, answered, ends_at, limit_ms))
-        # One that is not locked is taken at once: the call ends where it would wait first.
-        with suppress(StopIteration):
-            self._free.acquire().send(None)
+    def _post(self, request: type[Message], version: int, data: bytes, tell: Tell) -> None:
+        """Write a frame; what follows costs no time on the way."""
         self._outgoing.append(data)
         self._flush()
-        return True
+        limit_ms = self.settings.request_timeout_ms
+        ends_at = self.clock.monotonic() + limit_ms / 1000
+        self._waiting.append(_Exchange(request, version, tell, ends_at, limit_ms, holds_slot=True))
+        if ends_at < self._watched_until:
+            self._watch_until(ends_at)
+
+    def _tell(self, exchange: _Exchange, outcome: Response | KprotoError) -> None:
+        if exchange.holds_slot:
+            self._slots.give_back()
+        exchange.tell(outcome)
 
     async def send_only(self, request: Request[R], *, version: int | None = None) -> None:
         """Send a request that no broker answers (Produce with acks=0).
@@ -315,16 +345,19 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
     def _begin(self, request: Request[R], exchange: _Exchange) -> bytes:
         """Expect the response to a request; returns its frame, which goes out next."""
-        if not expects_response(request, exchange.version):
-            raise ConfigurationError(
-                f"no broker answers this {type(request).__name__} v{exchange.version}: it has "
-                "acks=0, or asks for nothing; `BrokerConnection.send_only` does not wait"
-            )
+        self._refuse_unanswered(request, exchange.version)
         _, data = self._protocol.send(request, exchange.version)
         self._waiting.append(exchange)
         if exchange.ends_at < self._watched_until:
             self._watch_until(exchange.ends_at)
         return data
+
+    def _refuse_unanswered(self, request: Request[R], version: int) -> None:
+        if not expects_response(request, version):
+            raise ConfigurationError(
+                f"no broker answers this {type(request).__name__} v{version}: it has "
+                "acks=0, or asks for nothing; `BrokerConnection.send_only` does not wait"
+            )
 
     def _watch_until(self, moment: float) -> None:
         """Look at `moment` whether a request has had its time."""
@@ -356,7 +389,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
             return
         self._waiting.remove(late)
         error = self._silent(late.request, late.version, "was not answered", late.limit_ms)
-        late.tell(error)
+        self._tell(late, error)
         self._fail(error)
 
     def _write(self, data: bytes) -> None:
@@ -389,7 +422,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         elif not self._lost.done():
             self._lost.set_result(None)
         while self._waiting:
-            self._waiting.popleft().tell(_fresh(self._error, self.address))
+            self._tell(self._waiting.popleft(), _fresh(self._error, self.address))
 
     async def close(self) -> None:
         """Close the connection and wait until it is; requests still waiting get an error."""
@@ -435,7 +468,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
             assert message is not None, "what could be asked can be read"
             outcome = message
         if answered is not None:
-            answered.tell(outcome)
+            self._tell(answered, outcome)
 
     def eof_received(self) -> bool:
         return False

@@ -8,11 +8,14 @@ from typing import Final
 from ...messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from ...messages.produce_response import PartitionProduceResponse, ProduceResponse
 from ...protocol.error_codes import code_of, error_of_code
-from ...wire.errors import BrokerResponseError
+from ...wire.errors import BrokerResponseError, EncodeError
+from ...wire.faults import WireFault
 from ...wire.uuid import ZERO_UUID, Uuid
+from ...wire.writing import write_bytes, write_compact_bytes
 from .batch import Batch
 
 __all__ = [
+    "SingleProduce",
     "highest_produce_version",
     "produce_error",
     "produce_request",
@@ -37,16 +40,60 @@ def produce_request(
     for batch in batches:
         data = PartitionProduceData(index=batch.partition, records=batch.data)
         topics.setdefault(batch.topic, []).append(data)
-    return ProduceRequest(
-        acks=ACKS_ALL,
-        timeout_ms=timeout_ms,
-        topic_data=[
-            TopicProduceData(
-                name=name, topic_id=ids.get(name, ZERO_UUID), partition_data=partitions
-            )
-            for name, partitions in topics.items()
-        ],
-    )
+    topic_data = [
+        TopicProduceData(name=name, topic_id=ids.get(name, ZERO_UUID), partition_data=partitions)
+        for name, partitions in topics.items()
+    ]
+    return _produce_request(topic_data, timeout_ms)
+
+
+def _produce_request(topic_data: list[TopicProduceData], timeout_ms: int) -> ProduceRequest:
+    return ProduceRequest(acks=ACKS_ALL, timeout_ms=timeout_ms, topic_data=topic_data)
+
+
+class SingleProduce:
+    """The request that appends one batch, encoded but for the batch, in one version.
+
+    What stands before the batch and behind it is the same for every batch of a partition, as long
+    as the id of its topic is. `ids` has that id by the topic's name.
+    """
+
+    __slots__ = ("_before", "_behind", "_write", "ids", "topic_id", "version")
+
+    def __init__(
+        self, topic: str, partition: int, topic_id: Uuid, timeout_ms: int, version: int
+    ) -> None:
+        def encoded(records: bytes | None) -> bytes:
+            data = PartitionProduceData(index=partition, records=records)
+            return _produce_request(
+                [TopicProduceData(name=topic, topic_id=topic_id, partition_data=[data])], timeout_ms
+            ).encode(version)
+
+        self.version = version
+        self.topic_id = topic_id
+        self.ids = {topic: topic_id}
+        is_flexible = version in ProduceRequest.FLEXIBLE_VERSIONS
+        self._write = write_compact_bytes if is_flexible else write_bytes
+        # They begin to differ where the length of the records begins.
+        empty = encoded(b"")
+        both = enumerate(zip(empty, encoded(None), strict=True))
+        at = next(at for at, (one, other) in both if one != other)
+        self._before = empty[:at]
+        length: list[bytes] = []
+        self._write(length.append, b"")
+        self._behind = empty[at + len(b"".join(length)) :]
+
+    def pieces(self, records: bytes) -> list[bytes]:
+        """The request for a batch; joined, they are its bytes. Raises EncodeError."""
+        pieces = [self._before]
+        try:
+            self._write(pieces.append, records)
+        except WireFault:
+            raise EncodeError(
+                f"a batch of {len(records)} bytes is too large for a Produce"
+            ) from None
+        pieces.append(self._behind)
+        return pieces
 
 
 def highest_produce_version(ids: Iterable[Uuid]) -> int:

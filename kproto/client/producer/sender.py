@@ -28,6 +28,7 @@ from .accumulator import Accumulator, PartitionQueue
 from .batch import Batch, Identity
 from .producer_record import CompressionName
 from .requests import (
+    SingleProduce,
     highest_produce_version,
     produce_error,
     produce_request,
@@ -53,6 +54,9 @@ class Sender:
         self._view = view
         self._accumulator = accumulator
         self._compression = compression
+        # The broker gives up first, and says so.
+        self._timeout_ms = view.settings.request_timeout_ms * 3 // 4
+        self._singles: dict[TopicPartition, SingleProduce] = {}
         self._is_due = False
         self._timer: Timer | None = None
         self._timer_at = _NEVER
@@ -237,12 +241,34 @@ class Sender:
     def _post(
         self, connection: BrokerConnection, node: int, left: dict[TopicPartition, Batch]
     ) -> bool:
+        if len(left) == 1:
+            (batch,) = left.values()
+            single = self._single(connection, batch)
+            assert batch.data is not None, "it was built"
+            return connection.post_encoded(
+                ProduceRequest,
+                single.pieces(batch.data),
+                version=single.version,
+                tell=lambda outcome: self._told(node, left, connection, single.ids, outcome),
+            )
         request, ids, version = self._request(connection, left)
         return connection.post(
             request,
             version=version,
             tell=lambda outcome: self._told(node, left, connection, ids, outcome),
         )
+
+    def _single(self, connection: BrokerConnection, batch: Batch) -> SingleProduce:
+        """The request for one batch, as it was encoded for the one before it."""
+        place = batch.topic, batch.partition
+        info = self._view.cluster.topics.get(batch.topic)
+        topic_id = ZERO_UUID if info is None else info.topic_id
+        version = connection.version_of(ProduceRequest, highest_produce_version((topic_id,)))
+        known = self._singles.get(place)
+        if known is None or known.topic_id is not topic_id or known.version != version:
+            known = SingleProduce(*place, topic_id, self._timeout_ms, version)
+            self._singles[place] = known
+        return known
 
     def _told(
         self,
@@ -296,9 +322,7 @@ class Sender:
         topics = self._view.cluster.topics
         ids = {name: topics[name].topic_id if name in topics else ZERO_UUID for name, _ in left}
         version = connection.version_of(ProduceRequest, highest_produce_version(ids.values()))
-        # The broker gives up first, and says so.
-        timeout_ms = self._view.settings.request_timeout_ms * 3 // 4
-        return produce_request(list(left.values()), ids, timeout_ms), ids, version
+        return produce_request(list(left.values()), ids, self._timeout_ms), ids, version
 
     def _take(
         self,

@@ -29,11 +29,13 @@ VERSION = 12
 
 @asynccontextmanager
 async def connected(
-    broker: ScriptedBroker, *, clock: ManualClock | None = None, max_in_flight: int = 16
+    broker: ScriptedBroker, *, clock: ManualClock | None = None, **settings: int
 ) -> AsyncIterator[BrokerConnection]:
     address = Address("127.0.0.1", broker.port)
     connection = await BrokerConnection.open(
-        address, ClientSettings(max_in_flight=max_in_flight), clock or ManualClock()
+        address,
+        ClientSettings(**{"max_in_flight": 16} | settings),  # type: ignore[arg-type]  # numbers
+        clock or ManualClock(),
     )
     try:
         yield connection
@@ -150,25 +152,26 @@ async def test_who_is_told_may_post_again() -> None:
 
 async def test_a_silent_broker_is_given_up_when_the_first_has_had_its_time() -> None:
     clock = ManualClock()
-    async with ScriptedBroker() as broker, connected(broker, clock=clock) as connection:
+    async with (
+        ScriptedBroker() as broker,
+        connected(broker, clock=clock, request_timeout_ms=5_000) as connection,
+    ):
         broker.answers[MetadataRequest] = silent
-        told: dict[int, Any] = {}
-        for number, timeout_ms in enumerate((5_000, 3_000, 9_000)):
-            assert connection.post(
-                named(number),
-                version=VERSION,
-                timeout_ms=timeout_ms,
-                tell=lambda outcome, number=number: told.setdefault(number, outcome),  # type: ignore[misc]
-            )
+        told: list[Any] = []
+        assert connection.post(named(0), version=VERSION, tell=told.append)
+        first = asyncio.create_task(connection.request(named(1), timeout_ms=3_000))
+        await broker.until(lambda: broker.count(MetadataRequest) == 2)
+        assert connection.post(named(2), version=VERSION, tell=told.append)
         await clock.advance(2_900)
-        assert (told, connection.usable) == ({}, True)
+        assert (told, first.done(), connection.usable) == ([], False, True)
         await clock.advance(200)
         assert not connection.usable
-        assert isinstance(told[1], RequestTimeoutError)
-        assert "MetadataRequest v12 was not answered in 3000 ms" in str(told[1])
-        for number in (0, 2):
-            assert isinstance(told[number], BrokerConnectionError)
-            assert "because another request timed out" in str(told[number])
+        with pytest.raises(RequestTimeoutError, match=r"MetadataRequest v13 .* in 3000 ms"):
+            await first
+        assert len(told) == 2
+        for outcome in told:
+            assert isinstance(outcome, BrokerConnectionError)
+            assert "because another request timed out" in str(outcome)
 
 
 async def test_time_runs_for_what_is_not_answered_alone() -> None:
@@ -209,10 +212,13 @@ async def test_what_came_while_the_loop_stood_still_is_read_before_it_is_given_u
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = ManualClock()
-    async with ScriptedBroker() as broker, connected(broker, clock=clock) as connection:
+    async with (
+        ScriptedBroker() as broker,
+        connected(broker, clock=clock, request_timeout_ms=1_000) as connection,
+    ):
         broker.answers[MetadataRequest] = silent
         told: list[Any] = []
-        assert connection.post(named(1), version=VERSION, timeout_ms=1_000, tell=told.append)
+        assert connection.post(named(1), version=VERSION, tell=told.append)
         correlation_id = connection._protocol.pending._waiting[0].correlation_id
         late = clock.monotonic() + 5
         monkeypatch.setattr(clock, "monotonic", lambda: late)

@@ -226,8 +226,9 @@ async def test_an_unknown_topic() -> None:
         assert list(values) == [b"1", b"2"], "nothing was taken of it"
 
 
+@pytest.mark.parametrize(("name", "partitions"), [("SingleProduce", 1), ("produce_request", 2)])
 async def test_an_unforeseen_fault_ends_no_send_in_silence(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, name: str, partitions: int
 ) -> None:
     """A bug, that is: it must show as one, and nobody may wait for ever."""
     faults: list[dict[str, Any]] = []
@@ -235,14 +236,17 @@ async def test_an_unforeseen_fault_ends_no_send_in_silence(
     def broken(*args: Any, **kwargs: Any) -> bytes:
         raise ZeroDivisionError("a bug")
 
-    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+    topics = {"t": partitions}
+    async with ScriptedBroker(topics) as broker, Client(broker.bootstrap, QUICK) as client:
         asyncio.get_running_loop().set_exception_handler(
             lambda loop, context: faults.append(context)
         )
-        monkeypatch.setattr(sender_module, "produce_request", broken)
+        monkeypatch.setattr(sender_module, name, broken)
         async with client.producer() as producer:
-            with pytest.raises(DeliveryError):
-                await producer.send("t", b"kept")
+            records = [ProducerRecord(b"kept", partition=at) for at in range(partitions)]
+            with pytest.raises(DeliveryError) as told:
+                await producer.send_many("t", records)
+            assert [each.partition for each in told.value.records] == list(range(partitions))
         gc.collect()
     assert [type(fault["exception"]) for fault in faults] == [ZeroDivisionError]
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kproto.client.producer.batch import Batch
 from kproto.client.producer.requests import (
+    SingleProduce,
     highest_produce_version,
     produce_error,
     produce_request,
     produced_partitions,
 )
 from kproto.client.retry import Remedy, remedy_of_code
-from kproto.messages import ProduceResponse
+from kproto.messages import ProduceRequest, ProduceResponse
 from kproto.messages.produce_response import PartitionProduceResponse, TopicProduceResponse
 from kproto.protocol.error_codes import ERRORS, code_of
 from kproto.records import GrowingBatch
@@ -104,3 +107,32 @@ def test_the_partitions_of_an_answer_by_name_or_id() -> None:
     found = produced_partitions(answer, {"t": ID, "u": ZERO_UUID})
     assert list(found) == [("t", 1), ("u", 2)]
     assert produced_partitions(ProduceResponse(), {"t": ID}) == {}
+
+
+@pytest.mark.parametrize("version", ProduceRequest.VALID_VERSIONS)
+@pytest.mark.parametrize("size", [0, 1, 126, 127, 128, 16_382, 16_383, 16_384, 100_000])
+async def test_a_single_request_is_what_the_message_says(version: int, size: int) -> None:
+    batch = Batch("topic é", 7, asyncio.get_running_loop().create_future(), GrowingBatch())
+    batch.data = bytes(size)
+    request = produce_request([batch], {"topic é": ID}, 1234)
+    single = SingleProduce("topic é", 7, ID, 1234, version)
+    for _ in range(2):
+        assert b"".join(single.pieces(batch.data)) == request.encode(version)
+
+
+@given(
+    topic=st.text(min_size=1, max_size=249),
+    partition=st.integers(0, 0x7FFFFFFF),
+    topic_id=st.binary(min_size=16, max_size=16),
+    records=st.binary(max_size=300),
+    version=st.sampled_from(list(ProduceRequest.VALID_VERSIONS)),
+)
+def test_a_single_request_of_any_topic(
+    topic: str, partition: int, topic_id: bytes, records: bytes, version: int
+) -> None:
+    single = SingleProduce(topic, partition, Uuid(topic_id), 5, version)
+    message = ProduceRequest.decode(b"".join(single.pieces(records)), version)
+    ((asked,),) = (each.partition_data for each in message.topic_data)
+    assert (asked.index, asked.records, message.timeout_ms) == (partition, records, 5)
+    (named,) = message.topic_data
+    assert (named.name, named.topic_id) in ((topic, ZERO_UUID), ("", topic_id))
