@@ -69,6 +69,10 @@ _LONG_AGO: Final = float("-inf")
 #: What a fetch can say, in bytes and in ms.
 _MOST: Final = 0x7FFFFFFF
 
+#: Who reads without waiting for anything else lets the event loop turn so often, in seconds: what
+#: comes meanwhile is read from the socket, and the broker sends on. Other tasks have their turn.
+_GIVE_WAY_S: Final = 0.001
+
 _REMADE: Final = code_of("UNKNOWN_TOPIC_ID")
 
 
@@ -115,6 +119,7 @@ class Consumer:
         self._timer: asyncio.Task[None] | None = None
         self._fault: KprotoError | None = None  # told behind the records that came before it
         self._told_at = _NEVER  # by then, in seconds of the clock
+        self._gives_way_at = _LONG_AGO
         self._refreshes = Attempts(view.settings)
         self._names = list(dict.fromkeys(map(topic_of, self._wanted)))
         self._known: dict[str, TopicInfo] = {}  # whole topics as they were looked at last
@@ -245,6 +250,13 @@ class Consumer:
     async def _next(self, take: Callable[[], T | None]) -> T | None:
         """What `take` gives; None at the end. Cancelled, it leaves what is under way."""
         await self._begin()
+        now = self._view.clock.monotonic()
+        if now >= self._gives_way_at:
+            self._gives_way_at = now + _GIVE_WAY_S
+            if self._fetches:
+                await asyncio.sleep(0)
+                if self._closed:
+                    return None
         while True:
             fetched = self._taken(take)
             if fetched is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -13,6 +14,7 @@ from kproto.broker import Broker
 from kproto.client.consumer.waiting import _LIST_RECORDS
 from kproto.messages.fetch_response import AbortedTransaction
 from kproto.records import LegacyBatch, encode_batch, encode_message_set
+from kproto.testing.clock import ManualClock
 from kproto.wire.errors import MissingCodecError
 from tests.unit.client.scripted_broker import ScriptedBroker, quick
 from tests.unit.client.scripted_log import ABORT, COMMIT, ScriptedLog, batch, marker
@@ -420,3 +422,60 @@ async def test_every_kind_reads_what_was_produced(kind: str, compression: Any) -
         consumer = client.consumer("t", stop_at_end=True, max_bytes=20_000)
         assert await all_values(consumer, kind) == numbers(0, 3000)
         assert consumer.positions == {("t", 0): 3000}
+
+
+# --- Turns ---
+
+
+class RunningClock(ManualClock):
+    """Each look at it takes a millisecond."""
+
+    def monotonic(self) -> float:
+        self._elapsed += 0.001
+        return self._elapsed
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("clock", [ManualClock, RunningClock])
+async def test_who_does_nothing_but_read_lets_others_have_their_turns(
+    clock: type[ManualClock], kind: str
+) -> None:
+    async with (
+        ScriptedBroker({"t": 1}) as broker,
+        Client(broker.bootstrap, QUICK, clock=clock()) as client,
+    ):
+        log = ScriptedLog(broker)
+        for at in range(20):  # each a list of its own
+            log.append(batch(501 * at, numbers(501 * at, 501 * at + 501)))
+        turns = 0
+
+        async def other() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        async with client.consumer("t", max_wait_ms=0) as consumer:
+            values = iteration(consumer, kind)
+            seen = len(values_of(await anext(values)))
+            task = asyncio.create_task(other())
+            while seen < 20 * 501 // 2:
+                seen += len(values_of(await anext(values)))
+            task.cancel()
+        assert turns == 0 if clock is ManualClock else turns >= 9
+
+
+async def test_a_consumer_that_is_closed_while_it_gives_way_is_at_its_end() -> None:
+    async with (
+        ScriptedBroker({"t": 1}) as broker,
+        Client(broker.bootstrap, QUICK, clock=RunningClock()) as client,
+    ):
+        log = ScriptedLog(broker)
+        for at in range(4):
+            log.append(batch(501 * at, numbers(501 * at, 501 * at + 501)))
+        consumer = client.consumer("t", max_wait_ms=0)
+        lists = consumer.batches()
+        await anext(lists)
+        closing = asyncio.create_task(consumer.close())
+        assert [fetched async for fetched in lists] == []
+        await closing
