@@ -17,6 +17,7 @@ from ..varints import VARINTS, int64, read_varint, read_varlong, zigzag
 from . import layouts
 from .batch_header import MIN_RECORD_BYTES
 from .layouts import KEY_IS_NULL, NO_LAYOUT, RECORDS, VALUE_IS_NULL
+from .runs import LEAST_RUN, is_run, read_run, runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +51,7 @@ class RecordReader:
         "_log_append_time",
         "_origin",
         "_pos",
+        "_runs_left",
         "_seen",
         "_start",
         "_timestamp",
@@ -87,6 +89,7 @@ class RecordReader:
         self._seen = _FIRST_DELTA
         self._timestamp = base_timestamp
         self._tries = layouts.tries(count) if count > 1 else 0
+        self._runs_left = runs(count)
         #: How many records are left.
         self.left = count
         #: Whether offsets may lie before that of the batch.
@@ -113,7 +116,9 @@ class RecordReader:
         seen = self._seen
         # The layout before, and its length as it stands in the bytes; none while that is empty.
         last = b""
-        size, unpack, key_length, value_length, empty, nulls = NO_LAYOUT
+        layout = NO_LAYOUT
+        size, unpack, key_length, value_length, empty, nulls, _, _ = layout
+        runs_left = self._runs_left
         records: list[Record] = []
         wanted = min(self.left, most)
         pos = self._pos
@@ -128,16 +133,42 @@ class RecordReader:
                     find = RECORDS.of_sizes(len(seen), len(varints[index]))
                     last = b""
                 fresh = list(map(Record.__new__, repeat(Record, left)))
-                for record in fresh:
+                others = iter(fresh)
+                for record in others:
                     if find is not None:
+                        if runs_left and last:
+                            first = index
+                            if is_run(data, pos, size, last):
+                                unread, index, seen, timestamp = read_run(
+                                    record,
+                                    others,
+                                    data,
+                                    pos,
+                                    self._limit,
+                                    layout,
+                                    varints,
+                                    index,
+                                    base_offset,
+                                    base_timestamp,
+                                    seen,
+                                    timestamp,
+                                    origin,
+                                )
+                                pos += (index - first) * size
+                                if unread is None:
+                                    continue
+                                record = unread
+                            if index - first < LEAST_RUN:
+                                runs_left -= 1
                         length = data[pos : pos + 2]
                         if length != last:
-                            layout = find(length)
-                            if layout is None:
+                            found = find(length)
+                            if found is None:
                                 last = b""
                             else:
                                 last = length
-                                size, unpack, key_length, value_length, empty, nulls = layout
+                                layout = found
+                                size, unpack, key_length, value_length, empty, nulls, _, _ = layout
                         if last:
                             delta, at, key_is, record.key, value_is, record.value, headers = unpack(
                                 data, pos
@@ -276,6 +307,7 @@ class RecordReader:
         if self.left:
             self._index = index
             self._tries = tries
+            self._runs_left = runs_left
             self._seen = seen
             self._timestamp = timestamp
         if wraps:

@@ -32,15 +32,16 @@ __all__ = [
 
 #: Of a record: its size, with the varint of its length; what takes it apart; the lengths of key and
 #: value as they stand there; its header block, if that is empty; which of key (not for values) and
-#: value are null.
+#: value are null; its length as it stands there; the format that takes apart many in a row.
 #: It is taken apart to: timestamp delta, offset delta, length of the key, key (not for values),
-#: length of the value, value, header block (for values: its first byte).
+#: length of the value, value, header block (for values: its first byte). In a row its length comes
+#: before these.
 Layout: TypeAlias = (
-    "tuple[int, Callable[[bytes, int], tuple[bytes, ...]], bytes, bytes, bytes, int]"
+    "tuple[int, Callable[[bytes, int], tuple[bytes, ...]], bytes, bytes, bytes, int, bytes, str]"
 )
 
 #: Of no record.
-NO_LAYOUT: Final[Layout] = (0, Struct("").unpack_from, b"", b"", b"", 0)
+NO_LAYOUT: Final[Layout] = (0, Struct("").unpack_from, b"", b"", b"", 0, b"", "")
 
 KEY_IS_NULL: Final = 1
 VALUE_IS_NULL: Final = 2
@@ -111,17 +112,20 @@ class Layouts:
         key_part = f"{key_size}s" if self._with_keys else f"{key_size}x"
         header_size = end - headers_at
         header_part = f"{header_size}s" if self._with_keys else f"1s{header_size - 1}x"
-        parts = (
-            f"{after_length + 1 - pos}x{time_size}s{offset_size}s{len(key_length)}s{key_part}"
+        behind = (
+            f"x{time_size}s{offset_size}s{len(key_length)}s{key_part}"
             f"{len(value_length)}s{value_size}s{header_part}"
         )
+        length_size = after_length - pos
         layouts[data[pos : pos + 2]] = (
             end - pos,
-            Struct(parts).unpack_from,
+            Struct(f"{length_size}x{behind}").unpack_from,
             key_length,
             value_length,
             _EMPTY if header_size == 1 else b"",
             KEY_IS_NULL * (self._with_keys and key == _NULL) | VALUE_IS_NULL * (value == _NULL),
+            data[pos:after_length],
+            f"{length_size}s{behind}",
         )
         self._learnt += 1
         return layouts.get

@@ -14,6 +14,7 @@ from ..varints import VARINTS, read_varint, read_varlong
 from . import layouts
 from .decoding import check_count, explain
 from .layouts import NO_LAYOUT, VALUES
+from .runs import LEAST_RUN, is_run, read_values, runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +40,9 @@ def decode_values(
     seen = b"\x00"  # the timestamp delta before
     # The layout before, and its length as it stands in the bytes; none while that is empty.
     last = b""
-    size, unpack, key_length, value_length, empty, nulls = NO_LAYOUT
+    layout = NO_LAYOUT
+    size, unpack, key_length, value_length, empty, nulls, _, _ = layout
+    runs_left = runs(count)
     values: list[bytes | None] = []
     append = values.append
     value: bytes | None
@@ -51,16 +54,29 @@ def decode_values(
                 left = min(left, layouts.same_sizes(index))
                 find = VALUES.of_sizes(len(seen), len(varints[index]))
                 last = b""
-            for _ in repeat(None, left):
+            others = repeat(None, left)
+            for _ in others:
                 if find is not None:
+                    if runs_left and last:
+                        first = index
+                        if is_run(data, pos, size, last):
+                            is_unread, index, seen = read_values(
+                                append, others, data, pos, limit, layout, varints, index, seen
+                            )
+                            pos += (index - first) * size
+                            if not is_unread:
+                                continue
+                        if index - first < LEAST_RUN:
+                            runs_left -= 1
                     length = data[pos : pos + 2]
                     if length != last:
-                        layout = find(length)
-                        if layout is None:
+                        found = find(length)
+                        if found is None:
                             last = b""
                         else:
                             last = length
-                            size, unpack, key_length, value_length, empty, nulls = layout
+                            layout = found
+                            size, unpack, key_length, value_length, empty, nulls, _, _ = layout
                     if last:
                         delta, at, key_is, value_is, value, headers = unpack(data, pos)
                         if (

@@ -151,6 +151,69 @@ def test_records_in_parts_are_those_of_the_whole(
     assert outcome(in_parts) == outcome(whole)
 
 
+LIKE = [
+    record_bytes(offset_delta=encode_varint(at), key=sized(b"kk"), value=sized(b"vv"))
+    for at in range(64)
+]
+#: What may stand in a run of these, each as long as they are.
+OTHERS = {
+    "a longer key": (b"kkk", b"v", b"\x00"),
+    "a shorter key": (b"k", b"vvv", b"\x00"),
+    "no key": (None, b"vvvv", b"\x00"),
+    "no value": (b"kkkk", None, b"\x00"),
+    "an empty value": (b"kkkk", b"", b"\x00"),
+    "a header": (b"", b"", b"\x02\x02a\x02b"),
+    "no room for a header": (b"", b"v", b"\x02\x02a\x01"),
+    "a header block of zeros": (b"k", b"vv", b"\x00\x00"),
+}
+
+
+def check_like(payload: bytes) -> None:
+    """Records, values, and records in parts are what they are one by one."""
+    count = len(LIKE)
+    expected = outcome(lambda: one_by_one(payload, count))
+    batch = RecordBatch(batch_bytes(payload, record_count=count, last_offset_delta=1 << 20))
+    for _ in range(2):
+        found = outcome(lambda: [fields(record) for record in batch.records()])
+        assert found[0] == expected[0]
+        if found[0] == "read":
+            assert found == expected
+            assert batch.values() == [value for _, _, _, value, _ in expected[1]]
+            reader = batch.reader()
+            parts = [reader.read(part) for part in (3, 30, 17, 64)]
+            assert [fields(record) for part in parts for record in part] == expected[1]
+        else:
+            assert outcome(batch.values) == found
+
+
+@pytest.mark.parametrize("at", [0, 1, 2, 16, 17, 18, 40, 62, 63])
+@pytest.mark.parametrize("kind", OTHERS)
+def test_another_record_of_the_same_size_ends_a_run(at: int, kind: str) -> None:
+    key, value, block = OTHERS[kind]
+    other = record_bytes(
+        offset_delta=encode_varint(at), key=sized(key), value=sized(value), header_block=block
+    )
+    check_like(b"".join([*LIKE[:at], other, *LIKE[at + 1 :]]))
+
+
+@pytest.mark.parametrize("at", [1, 17, 40, 63])
+def test_any_byte_of_a_record_in_a_run_may_be_another(at: int) -> None:
+    size = len(LIKE[at])
+    for place in range(size):
+        for byte in {0, 1, 2, 0x7F, 0x80, 0x81, 0xFF, LIKE[at][place] ^ 1, LIKE[at][place] + 2}:
+            other = bytearray(LIKE[at])
+            other[place] = byte
+            check_like(b"".join([*LIKE[:at], other, *LIKE[at + 1 :]]))
+
+
+@pytest.mark.parametrize("cut", [1, 5, 10, 11])
+def test_a_run_that_ends_too_early_or_too_late(cut: int) -> None:
+    payload = b"".join(LIKE)
+    check_like(payload[:-cut])
+    check_like(payload + payload[:cut])
+    check_like(payload + LIKE[-1])
+
+
 @given(new_records)
 def test_values_of_any_records(records: list[Any]) -> None:
     many = records * (1 + 40 // len(records))
