@@ -110,7 +110,7 @@ class CloudEvent:
         if attributes is None:
             given = named
         elif attributes.__class__ is dict:
-            given = {**attributes, **named} if named else {**attributes}
+            given = {**attributes, **named} if named else attributes.copy()
         else:
             given = _given({}, attributes, named)
         label = given.get(_CURRENT_ATTRIBUTE)

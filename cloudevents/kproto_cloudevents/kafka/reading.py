@@ -63,7 +63,7 @@ def from_kafka(
             raise TypeError
         held = () if headers is None else tuple(headers)
         table = dict(held)
-        if len(table) != len(held) or profile.any_case_headers:
+        if len(table) != len(held) or (profile is not DEFAULT and profile.any_case_headers):
             table = by_name(held, profile)
         content_type = table.get(CONTENT_TYPE)
         if value is None and content_type is None and not has_event_header(table):
