@@ -57,16 +57,11 @@ class HandingOut:
         fetched = self._take_rest()
         if fetched is not None:
             return fetched
-        while self.ready:
-            waiting = self.ready[0]
-            found = waiting.take_records()
-            if not waiting:
-                self.ready.popleft()
-            if found is not None:
-                fetched, self._opened = found
-                self._source = waiting
-                return fetched
-        return None
+        taken = self._first_of(Waiting.take_records)
+        if taken is None:
+            return None
+        (fetched, self._opened), self._source = taken
+        return fetched
 
     def take_values(self) -> FetchedValues | None:
         """The values of what is left of a list that is handed out by record, or the next list."""
@@ -80,25 +75,24 @@ class HandingOut:
                 records[-1].offset + 1,
                 left.high_watermark,
             )
-        while self.ready:
-            waiting = self.ready[0]
-            fetched = waiting.take_values()
-            if not waiting:
-                self.ready.popleft()
-            if fetched is not None:
-                return fetched
-        return None
+        taken = self._first_of(Waiting.take_values)
+        return None if taken is None else taken[0]
 
     def take_batch(self) -> FetchedBatch | None:
         """The next batch; whole again one of which records have been handed out, but not all."""
         self.put_back_rest()
+        taken = self._first_of(Waiting.take_batch)
+        return None if taken is None else taken[0]
+
+    def _first_of(self, take: Callable[[Waiting], T | None]) -> tuple[T, Waiting] | None:
+        """What `take` gives first, and of which; what has no more is taken out."""
         while self.ready:
             waiting = self.ready[0]
-            fetched = waiting.take_batch()
+            found = take(waiting)
             if not waiting:
                 self.ready.popleft()
-            if fetched is not None:
-                return fetched
+            if found is not None:
+                return found, waiting
         return None
 
     def put_back_rest(self) -> None:
@@ -164,8 +158,15 @@ class _Iteration(AsyncIterator[T]):
         return self
 
     @abstractmethod
+    def _take(self) -> T | None:
+        """What comes next of what has come; None where all is handed out."""
+
     async def __anext__(self) -> T:
         """The next one. Cancelled, it takes nothing, and may be asked again."""
+        fetched = await self._source._next_fetched(self._reader, self._take)
+        if fetched is None:
+            raise StopAsyncIteration
+        return fetched
 
     async def aclose(self) -> None:
         """Give up the fetches under way; another iteration goes on where this one was."""
@@ -184,11 +185,11 @@ class RecordIteration(_Iteration[Record]):
         # Mostly this is all: what a call of its own would cost is much beside it.
         for record in self._handing_out.rest:
             return record
-        take = self._handing_out.take_records
-        fetched = await self._source._next_fetched(self._reader, take)
-        if fetched is None:
-            raise StopAsyncIteration
-        return self._handing_out.begin(fetched)
+        return await super().__anext__()
+
+    def _take(self) -> Record | None:
+        fetched = self._handing_out.take_records()
+        return None if fetched is None else self._handing_out.begin(fetched)
 
 
 class BatchIteration(_Iteration[FetchedRecords]):
@@ -196,12 +197,8 @@ class BatchIteration(_Iteration[FetchedRecords]):
 
     __slots__ = ()
 
-    async def __anext__(self) -> FetchedRecords:
-        take = self._handing_out.take_records
-        fetched = await self._source._next_fetched(self._reader, take)
-        if fetched is None:
-            raise StopAsyncIteration
-        return fetched
+    def _take(self) -> FetchedRecords | None:
+        return self._handing_out.take_records()
 
 
 class ValueIteration(_Iteration[FetchedValues]):
@@ -209,12 +206,8 @@ class ValueIteration(_Iteration[FetchedValues]):
 
     __slots__ = ()
 
-    async def __anext__(self) -> FetchedValues:
-        take = self._handing_out.take_values
-        fetched = await self._source._next_fetched(self._reader, take)
-        if fetched is None:
-            raise StopAsyncIteration
-        return fetched
+    def _take(self) -> FetchedValues | None:
+        return self._handing_out.take_values()
 
 
 class RawBatchIteration(_Iteration[FetchedBatch]):
@@ -222,9 +215,5 @@ class RawBatchIteration(_Iteration[FetchedBatch]):
 
     __slots__ = ()
 
-    async def __anext__(self) -> FetchedBatch:
-        take = self._handing_out.take_batch
-        fetched = await self._source._next_fetched(self._reader, take)
-        if fetched is None:
-            raise StopAsyncIteration
-        return fetched
+    def _take(self) -> FetchedBatch | None:
+        return self._handing_out.take_batch()

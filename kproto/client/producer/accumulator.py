@@ -270,9 +270,9 @@ class Accumulator:
         batch = self.open_batch(topic, partition)
         if batch is not None:
             content = batch.content
-            before = content.size_in_bytes
-            if content.append(key, value, headers, timestamp, self.batch_bytes):
-                self.buffered += content.size_in_bytes - before
+            added = content.append(key, value, headers, timestamp, self.batch_bytes)
+            if added:
+                self.buffered += added
                 return batch, content.count - 1
             batch.due = _LONG_AGO  # it is full
             self._turn(topic)
@@ -363,13 +363,13 @@ class Accumulator:
 
     def _first_deadline(self, queue: PartitionQueue) -> float:
         """When the oldest batch of a queue that is not settled has had its time."""
-        created = _NEVER
+        deadline = _NEVER
         for batch in (*queue.under_way, *queue.returned):
-            if batch.created < created and not batch.future.done():
-                created = batch.created
+            if not batch.future.done():
+                deadline = min(deadline, self.deadline_of(batch))
         if queue.waiting:
-            created = min(created, queue.waiting[0].created)
-        return created + self._limit_s
+            deadline = min(deadline, self.deadline_of(queue.waiting[0]))
+        return deadline
 
     # And come back
 
@@ -435,7 +435,7 @@ class Accumulator:
             if self._first_deadline(queue) > now:
                 continue
             for batch in (*queue.under_way, *queue.returned, *queue.waiting):
-                if batch.created + self._limit_s > now or batch.future.done():
+                if self.deadline_of(batch) > now or batch.future.done():
                     continue
                 if batch not in queue.under_way:  # else it is dropped when it comes back
                     (queue.returned if batch in queue.returned else queue.waiting).remove(batch)

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from ...protocol.error_codes import code_of
 from ...records import GrowingBatch, Record
+from ...records.new_record import MAX_INT32
 from ...wire.errors import BrokerResponseError, KprotoError
 from .errors import DeliveryError
 from .producer_record import ProducerRecord
@@ -22,9 +23,6 @@ __all__ = [
     "Identity",
     "identity_behind",
 ]
-
-#: No bound for the parts of a batch: a batch takes 2 GiB at the most, and so do they.
-_NO_BOUND: Final = 0x7FFFFFFF
 
 #: Behind the largest sequence number comes 0 (KIP-98).
 LAST_SEQUENCE: Final = 0x7FFFFFFF
@@ -74,7 +72,9 @@ class Batch:
     """Its records are `content`, each encoded when it was given.
 
     `future` is done when the batch is acknowledged, then with None, or has failed for good, then
-    with the error that ended the attempts; `waiters` are done with it. `created` and `due` (when it
+    with the error that ended the attempts. Who waits for one record has a future of his own among
+    the `waiters`, done with it: he may be cancelled, and the others of the batch go on. Of records
+    that nobody may be waiting for, `deliveries` keep the outcome. `created` and `due` (when it
     need not wait for more records) are in seconds of the client's clock. `data` is the batch as it
     goes out: the same bytes through every attempt, with `identity` and `sequence` in them as long
     as it `is_numbered`: the broker may know it by them. `turn` counts the batches of a partition as
@@ -172,7 +172,7 @@ class Batch:
             content = GrowingBatch()
             for record in some:
                 content.append(
-                    record.key, record.value, record.headers, record.timestamp, _NO_BOUND
+                    record.key, record.value, record.headers, record.timestamp, MAX_INT32
                 )
             part = Batch(self.topic, self.partition, new_future(), content, self.created, self.due)
             part.parent = self

@@ -23,7 +23,7 @@ from ..new_record import (
 from ..varints import VARINTS, encode_varint
 from . import batch_header
 from .record_batch import check_batch
-from .record_encoding import encode_head, encode_record
+from .record_encoding import NO_TIMESTAMP_YET, encode_head, encode_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -51,7 +51,6 @@ _SETTINGS: Final = (
 _OPTIONAL: Final = frozenset({"log_append_time", "max_timestamp", "last_offset_delta"})
 
 _NO_RECORD: Final = object()
-_NO_TIMESTAMP_YET: Final = float("nan")  # unequal to whatever a caller may give
 
 
 def encode_batch(
@@ -302,7 +301,7 @@ class BatchBuilder:
         base = self._fixed_base
         self._base_timestamp = any_magic.NO_TIMESTAMP if base is None else base
         self._max_timestamp = any_magic.NO_TIMESTAMP
-        self._timestamp = _NO_TIMESTAMP_YET
+        self._timestamp = NO_TIMESTAMP_YET
         self._head = b""
         self.size_in_bytes = batch_header.HEADER_BYTES
 

@@ -8,14 +8,15 @@ sends: offsets without gaps, create time.
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from .. import any_magic
 from ..codecs.compression import codec_for_name
+from ..record import NO_HEADERS
 from ..varints import VARINTS, encode_varint
 from . import batch_header
 from .record_batch import RecordBatch
-from .record_encoding import encode_head, encode_record
+from .record_encoding import NO_TIMESTAMP_YET, NULL, encode_head, encode_record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,11 +25,6 @@ if TYPE_CHECKING:
     from ..record import Header, Record
 
 __all__ = ["GrowingBatch"]
-
-_TABLE_SIZE: Final = len(VARINTS)
-_NO_TIMESTAMP_YET: Final = float("nan")  # unequal to whatever a caller may give
-_NULL: Final = encode_varint(-1)
-_NO_HEADERS: Final = b"\x00"
 
 
 class GrowingBatch:
@@ -54,7 +50,7 @@ class GrowingBatch:
         self.count = 0
         self.size_in_bytes = batch_header.HEADER_BYTES
         self.head = b""
-        self.timestamp: object = _NO_TIMESTAMP_YET
+        self.timestamp: object = NO_TIMESTAMP_YET
         # Timestamps repeat: from which record on which one holds.
         self._stamped_from: list[int] = []
         self._stamps: list[int] = []
@@ -63,7 +59,7 @@ class GrowingBatch:
         """Let records have `timestamp` from here on, in ms. Raises ValueError."""
         stamps, stamped_from = self._stamps, self._stamped_from
         delta = timestamp - stamps[0] if self.count else 0
-        if 0 < delta < _TABLE_SIZE:
+        if 0 < delta < len(VARINTS):
             head = b"\x00" + VARINTS[delta]
         else:
             head = encode_head(timestamp, delta)
@@ -97,7 +93,7 @@ class GrowingBatch:
                 body = encode_record(self.head, VARINTS[count], key, value, headers)
             elif key is None:
                 length = VARINTS[len(value)]
-                body = b"".join((self.head, VARINTS[count], _NULL, length, value, _NO_HEADERS))
+                body = b"".join((self.head, VARINTS[count], NULL, length, value, NO_HEADERS))
             elif type(key) is bytes:
                 body = b"".join(
                     (
@@ -107,7 +103,7 @@ class GrowingBatch:
                         key,
                         VARINTS[len(value)],
                         value,
-                        _NO_HEADERS,
+                        NO_HEADERS,
                     )
                 )
             else:

@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING, Final
 from ...wire.buffers import octets_of_record
 from .. import any_magic
 from ..new_record import MAX_INT64
+from ..record import NO_HEADERS
 from ..varints import VARINTS, encode_varint
 
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["encode_head", "encode_record"]
+__all__ = ["NO_TIMESTAMP_YET", "NULL", "encode_head", "encode_record"]
 
-_NULL: Final = encode_varint(-1)
-_NO_HEADERS: Final = b"\x00"
+#: The length of a null key or value.
+NULL: Final = encode_varint(-1)
+#: What stands for a timestamp before there is one; unequal to whatever a caller may give.
+NO_TIMESTAMP_YET: Final = float("nan")
 
 # Header names of one topic are few. Kept for each: what stands before a value of 0, 1, 2 … bytes,
 # that is the name's length, the name, the value's length.
@@ -41,7 +44,7 @@ def encode_record(head: bytes, offset_delta: bytes, key: Any, value: Any, header
     """One record without the length in front of it; `head` is attributes and timestamp delta."""
     if key is None:
         key = b""
-        key_length = _NULL
+        key_length = NULL
     else:
         if type(key) is not bytes:
             key = octets_of_record(key)
@@ -51,7 +54,7 @@ def encode_record(head: bytes, offset_delta: bytes, key: Any, value: Any, header
             key_length = encode_varint(len(key))
     if value is None:
         value = b""
-        value_length = _NULL
+        value_length = NULL
     else:
         if type(value) is not bytes:
             value = octets_of_record(value)
@@ -60,7 +63,7 @@ def encode_record(head: bytes, offset_delta: bytes, key: Any, value: Any, header
         except IndexError:
             value_length = encode_varint(len(value))
     if not headers:
-        return b"".join((head, offset_delta, key_length, key, value_length, value, _NO_HEADERS))
+        return b"".join((head, offset_delta, key_length, key, value_length, value, NO_HEADERS))
     count = encode_varint(len(headers)) if len(headers) > 63 else VARINTS[len(headers)]
     parts = [head, offset_delta, key_length, key, value_length, value, count]
     for name, content in headers:
@@ -75,7 +78,7 @@ def encode_record(head: bytes, offset_delta: bytes, key: Any, value: Any, header
             content = octets_of_record(content)
         parts.append(_encode_header_name(name))
         if content is None:
-            parts.append(_NULL)
+            parts.append(NULL)
         else:
             parts.append(encode_varint(len(content)))
             parts.append(content)
