@@ -236,7 +236,7 @@ def _encoder_made_once() -> Callable[[Any, int], Iterable[str]]:
     Where it cannot be had, a function that always gives up.
     """
     try:
-        made: Callable[[Any, int], Iterable[str]] = json.encoder.c_make_encoder(  # type: ignore[attr-defined]
+        made: Callable[[Any, int], Iterable[str]] = json.encoder.c_make_encoder(  # type: ignore[attr-defined]  # private
             _being_written, _ENCODER.default, encode_basestring, None, ":", ",", False, False, False
         )
     except (AttributeError, TypeError):

@@ -18,7 +18,7 @@ from .acks import Acks
 from .batch import Batch
 from .producer_record import Headers, ProducerRecord
 
-__all__ = ["Hands", "Stop", "WayIn", "take"]
+__all__ = ["Stop", "Timing", "WayIn", "take"]
 
 #: How old the time of day may be that a record gets, in seconds: timestamps are in ms.
 _TICK_S: Final = 0.001
@@ -41,7 +41,7 @@ class WayIn(NamedTuple):
     choose: Callable[[bytes | None], int]
 
 
-class Hands(NamedTuple):
+class Timing(NamedTuple):
     """The time of day in ms, and the time in seconds by which a pass `ends_at`.
 
     They are looked at once for `every` records: once for each of an iterator that takes its time.
@@ -58,7 +58,7 @@ def take(
     way_in: WayIn,
     accumulator: Accumulator,
     buffer_bytes: int,
-    hands: Hands,
+    timing: Timing,
     acks: Acks,
 ) -> Any:
     """Put records into open batches and note in `acks` where they stand; returns why it ended.
@@ -68,7 +68,7 @@ def take(
     """
     topic, limit = way_in.info.name, accumulator.batch_bytes
     choose, partitions = way_in.choose, way_in.info.partitions
-    now_ms, monotonic, ends_at, every = hands
+    now_ms, monotonic, ends_at, every = timing
     keyless = choose(None)
     is_one = len(partitions) == 1
     index = len(acks)
@@ -78,14 +78,14 @@ def take(
     value: bytes | None
     headers: Headers
     is_late = False
-    now = unlooked = 0
+    now = until_look = 0
     fresh_until = 0.0
     try:
         for given in values:
-            if unlooked:
-                unlooked -= 1
+            if until_look:
+                until_look -= 1
             else:
-                unlooked = every - 1
+                until_look = every - 1
                 moment = monotonic()
                 is_late = moment >= ends_at
                 if moment >= fresh_until:

@@ -22,7 +22,7 @@ from .acks import Acks
 from .batch import Ack, Batch, Delivery
 from .errors import DeliveryError
 from .lines import Lines, Place
-from .one_pass import Hands, Stop, WayIn, take
+from .one_pass import Stop, Timing, WayIn, take
 from .partitioner import chooser
 from .producer_record import (
     CompressionName,
@@ -408,8 +408,10 @@ class Producer:
                 place = self._lines.enter(topic)
                 way_in = await _or_given_back(self._admitted(place), topic, left)
             while True:
-                hands = Hands(self._now_ms, monotonic, gives_way_at, every)
-                met: Any = take(to_come, way_in, self._accumulator, self._buffer_bytes, hands, acks)
+                timing = Timing(self._now_ms, monotonic, gives_way_at, every)
+                met: Any = take(
+                    to_come, way_in, self._accumulator, self._buffer_bytes, timing, acks
+                )
                 if met is Stop.END:
                     return
                 if not isinstance(met, Stop):

@@ -14,7 +14,7 @@ from kproto.client import ClientSettings
 from kproto.client.cluster.metadata import PartitionInfo, TopicInfo
 from kproto.client.producer.accumulator import Accumulator
 from kproto.client.producer.acks import Acks
-from kproto.client.producer.one_pass import Hands, Stop, WayIn, take
+from kproto.client.producer.one_pass import Stop, Timing, WayIn, take
 from kproto.client.producer.partitioner import chooser
 from kproto.client.producer.producer_record import ProducerRecord
 from kproto.wire.uuid import ZERO_UUID
@@ -58,8 +58,8 @@ class Side:
     def take(
         self, values: Any, *, ends_at: float = 1.0, every: int = 1, buffer_bytes: int = 1 << 20
     ) -> Any:
-        hands = Hands(lambda: NOW_MS + round(self.now * 1000), self.monotonic, ends_at, every)
-        return take(iter(values), self.way_in, self.accumulator, buffer_bytes, hands, self.acks)
+        timing = Timing(lambda: NOW_MS + round(self.now * 1000), self.monotonic, ends_at, every)
+        return take(iter(values), self.way_in, self.accumulator, buffer_bytes, timing, self.acks)
 
     def add(self, given: bytes | ProducerRecord | None) -> None:
         """The careful way, for what it needs no care for."""
