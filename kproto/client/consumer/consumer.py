@@ -118,6 +118,7 @@ class Consumer:
         self._fault: KprotoError | None = None  # told behind the records that came before it
         self._told_at = _NEVER  # by then, in seconds of the clock
         self._gives_way_at = _LONG_AGO
+        self._has_turned = True  # the loop, since that was set
         self._refreshes = Attempts(view.settings)
         self._names = list(dict.fromkeys(map(topic_of, self._wanted)))
         self._known: dict[str, TopicInfo] = {}  # whole topics as they were looked at last
@@ -240,18 +241,20 @@ class Consumer:
         if self._beginning is not None:
             self._beginning.cancel()
             tasks.append(self._beginning)
-        return tasks
+        return [task for task in tasks if not task.done()]
 
     async def _next(self, take: Callable[[], T | None]) -> T | None:
         """What `take` gives; None at the end. Cancelled, it leaves what is under way."""
         await self._begin()
         now = self._view.clock.monotonic()
         if now >= self._gives_way_at:
-            self._gives_way_at = now + _GIVE_WAY_S
-            if self._under_way.fetches:
+            if not self._has_turned and self._under_way.fetches:
                 await asyncio.sleep(0)
                 if self._closed:
                     return None
+            self._gives_way_at = now + _GIVE_WAY_S
+            self._has_turned = False
+            asyncio.get_running_loop().call_soon(self._turned)
         while True:
             fetched = self._taken(take)
             if fetched is not None:
@@ -262,6 +265,9 @@ class Consumer:
             if self._closed or all(state.is_at_end for state in self._partitions.values()):
                 return None
             await self._turn()
+
+    def _turned(self) -> None:
+        self._has_turned = True
 
     def _is_held_back(self) -> bool:
         """Whether a fault is still to wait for what is under way.
@@ -298,7 +304,8 @@ class Consumer:
                 self._beginning = asyncio.create_task(self._find_partitions())
                 self._beginning.add_done_callback(see)
             task = self._beginning
-            await asyncio.wait([task])
+            if not task.done():
+                await asyncio.wait([task])
             self._beginning = None
             if not task.cancelled():
                 task.result()

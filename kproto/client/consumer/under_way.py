@@ -35,9 +35,16 @@ class UnderWay:
             self._looking[name] = _started(finding)
 
     async def first(self, timer: Coroutine[Any, Any, None] | None) -> None:
-        """Wait until something is done, or until `timer` is. Cancelled, it leaves the others."""
+        """Wait until something is done, or until `timer` is. Cancelled, it leaves the others.
+
+        What is done already is not waited for: who is cancelled at his first wait goes on, too.
+        """
         waited: list[asyncio.Task[None]] = [task for task, _ in self.fetches.values()]
         waited += self._looking.values()
+        if any(task.done() for task in waited):
+            if timer is not None:
+                timer.close()
+            return
         if timer is not None:
             self._timer = asyncio.create_task(timer)
             waited.append(self._timer)
