@@ -54,7 +54,8 @@ def page(
 
     `releases`, oldest first: for each, the lowest and highest version of each API key.
     `glossary`: the sentences under `fields`, `messages`, `structs` and `overrides`, by name.
-    `kips`: rows with `message`, `version`, `kips` (numbers), `title`, `change` and `source`.
+    `kips`: a row for a version of an API, with `api`, `version`, `change`, and `kips`: a list of
+    mappings with `number`, and `title` and `address` where they are known.
     """
     style = _file("style.css")
     script = "(() => {\n" + '"use strict";\n' + "".join(map(_file, SCRIPTS)) + "})();\n"

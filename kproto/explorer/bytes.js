@@ -169,12 +169,14 @@ class BytesView {
       [part.fault.offset, Math.max(part.fault.offset, ...part.trees.map((tree) => tree.end))]));
     this.owner = new Int32Array(this.data.length).fill(-1);
     for (const part of parts) for (const tree of part.trees) this.index(tree, part.message);
+    this.aboutPane = el("div", { class: "lit-about", "aria-hidden": "true" }, "Point at a byte or a field.");
     this.treePane = this.tree(parts);
-    this.hexPane = this.hex();
+    this.hexPane = el("div", { class: "left" }, this.hex(), this.aboutPane);
   }
 
   /** Give every node a number, each byte the innermost node that holds it; find secrets. */
   index(node, message) {
+    node.message = message || node.message;
     node.id = this.nodes.push(node) - 1;
     if (node.at !== null && node.at !== undefined) this.owner.fill(node.id, node.at, node.end);
     const isSecret = message && SECRETS.has(`${message.name}.${node.name}`) && node.value instanceof Object;
@@ -249,6 +251,18 @@ class BytesView {
     light(this.shown, false);
     this.shown = id;
     light(id, true);
+    if (this.nodes[id]) this.aboutPane.replaceChildren(...this.about(this.nodes[id]));
+  }
+
+  /** Where a node stands, what its type is, and what the glossary says of it. */
+  about(node) {
+    const path = [];
+    for (let one = node; one; one = one.parent) path.unshift(one.name);
+    const placed = node.at !== null && node.at !== undefined;
+    const kind = node.type ? typeText(node.type, node.name.startsWith("[") ? null : node.spec) : node.kind;
+    const size = placed ? `, ${plural(node.end - node.at, "byte")} from byte ${node.at} on` : "";
+    const words = node.of && node.spec && node.message ? meaning(node.message.name, node.of, node.name) : "";
+    return [el("b", null, path.join(".").replaceAll(".[", "[")), el("span", null, `${kind}${size}`), words && el("span", null, words)].filter(Boolean);
   }
 
   tree(parts) {

@@ -48,7 +48,7 @@ function diffView([name, olderText, newerText]) {
         flexible[0] === flexible[1] ? "" : flexible[1] ? "The newer one is flexible: lengths are varints, and each struct ends with tagged fields."
           : "The newer one is not flexible."),
       versionList({ low: Math.min(older, newer) + 1, high: Math.max(older, newer) }).flatMap((version) => kipRows(name, version)
-        .map((row) => el("p", { class: "kip" }, `v${version}: `, (row.kips || []).map((number) => el("b", null, `KIP-${number} `)), row.change || ""))),
+        .map((row) => kipLine(row, `v${version}: `))),
       table(`Fields of ${name} in both versions`, ["", "Field", `v${older}`, `v${newer}`], rows.map((row) => el("tr",
         { class: MARK_NAMES[row.mark] || null },
         el("td", { class: "mark", "aria-label": MARK_NAMES[row.mark] || "the same" }, row.mark === "-" ? "−" : row.mark),
@@ -81,10 +81,12 @@ function releaseDiffView([older, newer]) {
       const known = [was.high, is.high].every((version) => within(message.valid, version));
       return known && link(to("diff", message.name, was.high, is.high), `${message.type} v${was.high} → v${is.high}`);
     });
+    const brought = is ? versionList({ low: was ? was.high + 1 : is.low, high: is.high }) : [];
+    const notes = brought.flatMap((version) => kipRows(api.name, version).map((row) => kipLine(row, `v${version}: `)));
     rows.push(el("tr", { class: MARK_NAMES[mark] },
       el("td", { class: "mark", "aria-label": MARK_NAMES[mark] }, mark === "-" ? "−" : mark),
       el("th", { scope: "row" }, messageLink(api.request || api.response, latestStable(messageNamed(api.request || api.response)), api.name)),
-      el("td", { class: "mono" }, texts[0]), el("td", { class: "mono" }, texts[1]), el("td", { class: "actions" }, links)));
+      el("td", { class: "mono" }, texts[0]), el("td", { class: "mono" }, texts[1]), el("td", { class: "actions" }, links, notes)));
   }
   return {
     title: `${older} to ${newer}`,
@@ -92,7 +94,7 @@ function releaseDiffView([older, newer]) {
       el("h1", null, "Releases ", el("span", { class: "muted" }, `${older} → ${newer}`)),
       releasePicker(older, newer),
       el("p", null, rows.length ? `${plural(rows.length, "API")} changed.` : "No API changed its versions."),
-      rows.length ? table(`APIs that changed`, ["", "API", older, newer, "Fields"], rows, { class: "diff" }) : null,
+      rows.length ? table("APIs that changed", ["", "API", older, newer, "What changed"], rows, { class: "diff" }) : null,
     ],
   };
 }

@@ -4,6 +4,23 @@ const LISTENERS = { broker: "broker", controller: "controller", zkBroker: "broke
 const RELEASES = new Map(DATA.releases.map(([name, ranges]) => (
   [name, new Map(ranges.map(([key, low, high]) => [key, { low, high }]))])));
 
+/** The oldest release that speaks a version of an API; empty where none is known. */
+function firstRelease(key, version) {
+  for (const [name, ranges] of RELEASES) if (ranges.has(key) && within(ranges.get(key), version)) return name;
+  return "";
+}
+
+/** The releases that brought or took a version, in their order: the others are as those before. */
+function telling() {
+  let before = "";
+  return [...RELEASES.keys()].filter((name) => {
+    const said = JSON.stringify([...RELEASES.get(name)]);
+    const differs = said !== before;
+    before = said;
+    return differs;
+  });
+}
+
 /** What a version is: for the colour of its cell, and in words. */
 function versionMarks(message, version, spoken) {
   const marks = [];
@@ -32,7 +49,7 @@ function gridView([release]) {
     count.textContent = wanted ? `${plural(shown, "API")} of ${APIS.length}` : "";
   };
   const grid = table("APIs and the versions of their requests",
-    ["Key", "API", el("abbr", { title: "Who answers: B broker, C controller, Z broker with ZooKeeper" }, "By"),
+    ["Key", "API", "By",
       ...columns.map((one) => `${one}`)], rows, { class: "grid" });
   arrows(grid, () => rows.filter((row) => !row.hidden).map((row) => [...row.querySelectorAll("a")]));
   return {
@@ -48,7 +65,7 @@ function gridView([release]) {
         el("ul", { class: "legend" },
           [["", "fixed lengths"], ["flexible", "flexible (tags, varints)"], ["deprecated", "deprecated"], ["unstable", "unstable"]]
             .map(([name, text]) => el("li", null, el("i", { class: `v ${name}` }), text)))),
-      el("p", { class: "hint" }, "A box is a version of the request; arrow keys go from one to the next."),
+      el("p", { class: "hint" }, "A box is a version of the request; arrow keys go from one to the next. By: B broker, C controller, Z broker with ZooKeeper."),
       grid,
     ],
   };
@@ -74,7 +91,8 @@ function apiRow(api, columns, ranges) {
 
 /** APIs by releases: the range of each; what a release changed stands out. */
 function releasesView() {
-  const names = [...RELEASES.keys()];
+  const all = [...RELEASES.keys()];
+  const names = telling();
   const rows = APIS.map((api) => el("tr", null,
     el("td", { class: "number" }, `${api.key}`), el("th", { scope: "row" }, api.name),
     names.map((name, index) => {
@@ -92,7 +110,8 @@ function releasesView() {
   return {
     title: "Releases",
     body: [el("h1", null, "What each release speaks"),
-      names.length ? releasePicker(names[Math.max(0, names.length - 2)], names[names.length - 1]) : null,
+      names.length ? releasePicker(names[Math.max(0, names.length - 2)], all[all.length - 1]) : null,
+      names.length ? el("p", { class: "hint" }, `${plural(all.length, "release")}; those that speak what the one before speaks have no column. What a release changed stands out, and leads to what that was.`) : null,
       names.length ? grid : el("p", null, "This page was built without the facts of the releases.")],
   };
 }

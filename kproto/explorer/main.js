@@ -70,8 +70,32 @@ document.getElementById("nav").append(...PAGES.map(([href, text]) => link(href, 
 addEventListener("hashchange", draw);
 draw();
 
-/** For the console: `kproto.decode("FetchRequest", 13, "00ff…")` gives JSON text or a fault. */
+/** A node as plain data: offset and size are null where the bytes were unpacked. */
+function plainNode(node) {
+  const placed = node.at !== null && node.at !== undefined;
+  return {
+    name: node.name, kind: node.kind, offset: placed ? node.at : null, size: placed ? node.end - node.at : null,
+    value: node.value instanceof Uint8Array ? hexOf(node.value) : typeof node.value === "bigint" ? `${node.value}` : node.value ?? null,
+    note: noteText(node), children: (node.children || []).map(plainNode),
+  };
+}
+
+async function unpackAll(node) {
+  if (node.open) await node.open().catch((error) => { node.note = `broken: ${error.message}`; });
+  for (const child of node.children || []) await unpackAll(child);
+}
+
+/**
+ * For the console. `kproto.decode("FetchRequest", 13, "00ff…")` gives JSON text or a fault.
+ * `await kproto.read("request", "00ff…")` gives what the page shows of `request`, `response`, `body`
+ * or `records`, of the message and version named behind, as plain data.
+ */
 globalThis.kproto = {
+  async read(kind, text, name, version) {
+    const parts = decodeAs(kind, bytesOfText(text), messageNamed(name), version);
+    for (const part of parts) for (const tree of part.trees) await unpackAll(tree);
+    return parts.map((part) => ({ title: part.title, fault: part.fault, trees: part.trees.map(plainNode) }));
+  },
   decode(name, version, text) {
     const read = decodeMessage(messageNamed(name), version, bytesOfText(text));
     return read.fault ? { fault: read.fault } : { json: toJson(read.tree) };

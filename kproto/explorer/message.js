@@ -25,6 +25,7 @@ function messageView([name, versionText, wanted]) {
     shape.flexible ? "flexible" : "fixed lengths",
     message.listeners.length ? `answered by ${message.listeners.map((one) => LISTENERS[one] || one).join(", ")}` : null,
     within(message.deprecated, version) ? "deprecated" : null,
+    api && firstRelease(message.key, version) && `first in ${firstRelease(message.key, version)}`,
     message.unstable && version === message.valid.high ? "unstable" : null,
     message.formerly.length ? `formerly ${message.formerly.map(([old, range]) => `${old} v${range}`).join(", ")}` : null,
   ].filter(Boolean);
@@ -36,8 +37,7 @@ function messageView([name, versionText, wanted]) {
       el("h1", null, message.name, el("span", { class: "muted" }, ` v${version}`)),
       messageMeaning(message.name) && el("p", null, messageMeaning(message.name)),
       el("p", { class: "facts" }, facts.map((fact) => el("span", null, fact))),
-      kipRows(message.name, version).map((row) => el("p", { class: "kip" },
-        (row.kips || []).map((number) => el("b", null, `KIP-${number} `)), row.change || row.title || "")),
+      kipRows(message.name, version).map((row) => kipLine(row, "")),
       el("nav", { class: "strip", "aria-label": "Versions" },
         all.map((one) => link(to("m", message.name, one), `${one}`, {
           class: `v ${versionMarks(message, one).join(" ")}`, "aria-current": one === version ? "page" : null,

@@ -179,7 +179,9 @@ function meaning(message, struct, name) {
 }
 const messageMeaning = (name) => ((DATA.glossary || {}).messages || {})[name] || "";
 
-/** What is known of a version: rows of the table of KIPs. */
+/** What brought a version of an API, request and response together: rows of the table of KIPs. */
 function kipRows(message, version) {
-  return (DATA.kips || []).filter((row) => row.message === message && row.version === version);
+  const api = message.replace(/Request$|Response$/, "");
+  return DATA.kips.filter((row) => row.api === api && row.version === version);
 }
+const kipWords = (row) => row.kips.map((kip) => `KIP-${kip.number}`).join(", ");

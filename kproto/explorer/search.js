@@ -36,7 +36,7 @@ function hits(text) {
   const messages = among(DATA.messages, (raw) => [raw.n, ...(raw.fo || []).map(([old]) => old)].join(" ").toLowerCase());
   const byKey = number === null ? [] : DATA.messages.filter((raw) => raw.k === number && (raw.t === "request" || raw.t === "response"));
   const errors = [...ERRORS.values()].filter((error) => error.code === number || error.name.toLowerCase().includes(wanted.replace(/[ -]/g, "_")));
-  const kips = (DATA.kips || []).filter((row) => `${(row.kips || []).map((one) => `kip-${one}`).join(" ")} ${row.title || ""} ${row.change || ""}`.toLowerCase().includes(wanted));
+  const kips = DATA.kips.filter((row) => [kipWords(row), ...row.kips.map((kip) => kip.title || ""), row.change].join(" ").toLowerCase().includes(wanted));
   return { messages: [...byKey, ...messages.filter((raw) => !byKey.includes(raw))], errors, kips, fields: among(fieldIndex(), (row) => row.words) };
 }
 
@@ -58,7 +58,7 @@ function searchView([text = ""]) {
       group("Messages", found.messages, (raw) => [messageLink(raw.n, versions(raw.v).high - (raw.u ? 1 : 0), raw.n),
         el("span", { class: "muted" }, ` ${raw.t}${raw.k === undefined ? "" : `, key ${raw.k}`}, v${raw.v}`)]),
       group("Error codes", found.errors, (error) => [link(to("errors", error.code), error.name), el("span", { class: "muted" }, ` ${error.code}`)]),
-      group("KIPs", found.kips, (row) => [messageLink(row.message, row.version), ` ${(row.kips || []).map((one) => `KIP-${one}`).join(", ")} ${row.change || row.title || ""}`]),
+      group("KIPs", found.kips, (row) => [messageLink(`${row.api}Request`, row.version, `${row.api} v${row.version}`), ` ${kipWords(row)} `, el("span", { class: "muted" }, row.change)]),
       group("Fields", found.fields, (row) => [
         link(to("m", row.message.name, Math.max(row.range.low, Math.min(latestStable(row.message), row.range.high)), row.path), row.spec.name),
         el("span", { class: "muted" }, ` ${row.message.name}${row.path.includes(".") ? `, ${row.path}` : ""}, ${row.spec.type}, v${rangeText(row.range)}`)]),

@@ -20,6 +20,7 @@ Open: TypeAlias = "Callable[..., Chrome]"
 RELEASES: dict[str, dict[int, tuple[int, int]]] = {
     "1.0.0": {0: (0, 5), 1: (0, 6), 3: (0, 5), 4: (0, 1)},
     "2.0.0": {0: (0, 6), 1: (0, 8), 3: (0, 6), 4: (0, 1), 22: (0, 0)},
+    "2.0.1": {0: (0, 6), 1: (0, 8), 3: (0, 6), 4: (0, 1), 22: (0, 0)},
     "4.0.0": {0: (3, 12), 1: (4, 17), 3: (0, 13), 22: (0, 5)},
 }
 GLOSSARY: dict[str, dict[str, Any]] = {
@@ -28,7 +29,13 @@ GLOSSARY: dict[str, dict[str, Any]] = {
     "overrides": {"FetchRequest.FetchRequest": {"MinBytes": "How many bytes make an answer."}},
 }
 KIPS: list[dict[str, Any]] = [
-    {"message": "FetchRequest", "version": 13, "kips": [516], "change": "Topics have an id."}
+    {
+        "api": "Fetch",
+        "version": 13,
+        "change": "Topics have an id.",
+        "kips": [{"number": 516, "title": "Topic ids", "address": "https://example.org/kip"}],
+    },
+    {"api": "Fetch", "version": 14, "change": "An error code is new.", "kips": []},
 ]
 
 

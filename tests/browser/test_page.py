@@ -211,8 +211,9 @@ def test_search_finds_as_one_types(opened: Open) -> None:
     ("text", "first"),
     [
         ("Metadata", "MetadataRequest"),
-        ("516", "FetchRequest"),
-        ("KIP-516", "FetchRequest v13"),
+        ("516", "Fetch v13"),
+        ("KIP-516", "Fetch v13"),
+        ("topic ids", "Fetch v13"),
         ("isolation_level", "IsolationLevel"),
         ("35", "DescribeLogDirsRequest"),
         ("forgotten", "ForgottenTopicsData"),
@@ -245,11 +246,16 @@ def test_what_a_release_speaks(opened: Open) -> None:
     assert "Fetch v4" not in unspoken
     rows = [row.text for row in every(opened("#/releases/2.0.0/4.0.0"), "tbody tr")]
     assert any(row.startswith("− LeaderAndIsr 0-1") for row in rows)
-    assert any(row.startswith("~ Fetch 0-8 4-17 request v8 → v17") for row in rows)
+    (fetch,) = [row for row in rows if row.startswith("~ Fetch 0-8 4-17 request v8 → v17")]
+    assert "v13: KIP-516 Topics have an id." in fetch
+    heads = [head.text for head in every(opened("#/releases"), "thead th")]
+    assert heads == ["Key", "API", "1.0.0", "2.0.0", "4.0.0"]  # 2.0.1 speaks what 2.0.0 speaks
+    assert "first in 4.0.0" in one(opened("#/m/FetchRequest/13"), ".facts").text
 
 
 def test_what_is_said_of_fields_and_versions(opened: Open) -> None:
-    text = one(opened("#/m/FetchRequest/13"), "main").text
+    browser = opened("#/m/FetchRequest/13")
+    text = one(browser, "main").text
     for sentence in (
         "Asks for records.",
         "How long to wait, in ms.",
@@ -257,6 +263,8 @@ def test_what_is_said_of_fields_and_versions(opened: Open) -> None:
         "KIP-516 Topics have an id.",
     ):
         assert sentence in text
+    address = one(browser, ".kip a")
+    assert address.get_attribute("href") == "https://example.org/kip"
 
 
 def test_a_diff_of_two_versions(opened: Open) -> None:
