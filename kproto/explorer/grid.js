@@ -113,6 +113,7 @@ function releasesView() {
       names.length ? releasePicker(names[Math.max(0, names.length - 2)], all[all.length - 1]) : null,
       names.length ? el("p", { class: "hint" }, `${plural(all.length, "release")}; those that speak what the one before speaks have no column. What a release changed stands out, and leads to what that was.`) : null,
       names.length ? grid : el("p", null, "This page was built without the facts of the releases.")],
+    after: () => { grid.scrollLeft = grid.scrollWidth; }, // to the newest
   };
 }
 

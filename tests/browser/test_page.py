@@ -425,7 +425,7 @@ PICTURES = {
 def picture(browser: Chrome, file: Path) -> None:
     """A picture of few colours, which is small."""
     with Image.open(BytesIO(browser.get_screenshot_as_png())) as shot:
-        shot.convert("RGB").quantize(96).save(file, optimize=True)
+        shot.convert("RGB").quantize(200).save(file, optimize=True)
 
 
 @pytest.mark.skipif("KPROTO_PICTURES" not in os.environ, reason="set KPROTO_PICTURES=1 to draw")
