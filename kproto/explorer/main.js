@@ -18,6 +18,7 @@ function parseHash() {
   }
 }
 
+const searchInput = document.getElementById("search");
 let drawn = false;
 
 function draw() {
@@ -26,6 +27,7 @@ function draw() {
   const main = document.getElementById("main");
   main.className = `view-${name || "apis"}`;
   main.replaceChildren(...view.body.flat(Infinity).filter(Boolean));
+  if (document.activeElement !== searchInput) searchInput.value = name === "search" ? parts.join("/") : "";
   document.title = `${view.title} · Kafka’s protocol`;
   for (const one of document.querySelectorAll("#nav a")) {
     const own = one.getAttribute("href").replace("#/", "");
@@ -41,7 +43,6 @@ function draw() {
   if (view.after) view.after();
 }
 
-const searchInput = document.getElementById("search");
 searchInput.addEventListener("input", () => {
   const wanted = searchInput.value;
   const hash = wanted.trim() ? to("search", wanted) : "#/";

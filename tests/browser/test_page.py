@@ -221,6 +221,7 @@ def test_search_finds_as_one_types(opened: Open) -> None:
 )
 def test_what_search_finds_first(opened: Open, text: str, first: str) -> None:
     browser = opened(f"#/search/{text}")
+    assert one(browser, "#search").get_attribute("value") == text
     assert every(browser, ".hits a")[0].text.startswith(first)
 
 

@@ -182,6 +182,11 @@ def test_frames_of_responses_and_the_records_inside(opened: Open) -> None:
             assert at["value"] in framed_fetch[at["offset"] : at["offset"] + at["size"]].hex()
 
 
+def test_the_line_of_the_documentation(opened: Open) -> None:
+    said = opened().execute_script('return kproto.decode("MetadataRequest", 1, "ffffffff")')
+    assert said == {"json": '{"topics":null}'}
+
+
 def test_no_bytes_make_the_page_stumble(opened: Open) -> None:
     source = random.Random(SEED)
     records = [
