@@ -1,4 +1,4 @@
-"""What each message, struct and field name means, in sentences for generated docstrings.
+"""What each message, struct and field name means, in sentences: for docstrings and for study.
 
 Owns: reading `glossary.toml`, which lies beside this file, and the order in which its entries
 answer. Must not know: definitions, versions or how a docstring is laid out. Whether the glossary
