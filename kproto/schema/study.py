@@ -5,6 +5,7 @@
     study.releases()                             # ("0.8.2.0", …, "4.4.0")
     study.ranges("3.9.2")[1]                     # what 3.9.2 says of Fetch
     study.brought_by("Fetch", 13)                # "3.1.0"
+    study.version_note("Fetch", 13)              # KIP-516: topic ids replace topic names
     study.changes("FetchRequest", 12, 13)        # field by field
     study.compare("3.9.2", "4.4.0")              # APIs, ranges, and what each new version changes
     study.meaning("FetchRequest", "Topics.Partitions.CurrentLeaderEpoch")
@@ -29,6 +30,7 @@ from .changes import (
     message_layout,
 )
 from .glossary import load_glossary
+from .kips import Kip, VersionNote, version_note, version_notes
 from .nearest import UnknownNameError, unknown
 from .release_table import (
     ApiRange,
@@ -45,10 +47,12 @@ __all__ = [
     "ApiRange",
     "ChangeKind",
     "FieldChange",
+    "Kip",
     "RangeChange",
     "ReleaseComparison",
     "UnknownNameError",
     "VersionChanges",
+    "VersionNote",
     "api_name",
     "api_names",
     "brought_by",
@@ -61,6 +65,8 @@ __all__ = [
     "message_layout",
     "ranges",
     "releases",
+    "version_note",
+    "version_notes",
 ]
 
 

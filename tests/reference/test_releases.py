@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
+import zipfile
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+from kproto.schema.kips import version_notes
 from tests.support.environment import ROOT
 from tools.releases.__main__ import main, read_all
 from tools.releases.classes import facts_of_classes
@@ -38,3 +43,23 @@ def test_another_file_is_told_from_it(tmp_path: Path, capsys: pytest.CaptureFixt
     assert capsys.readouterr().out == f"{other}: differs\n"
     assert main(["--out", str(other)]) == 0
     assert other.read_bytes() == (ROOT / "schemas" / "versions.json").read_bytes()
+
+
+def test_kips_of_the_definitions_stand_in_their_comments() -> None:
+    """A row whose source is a definition names no KIP that its text does not name."""
+    looked = 0
+    for api in tomllib.loads((ROOT / "kproto" / "schema" / "kips.toml").read_text()):
+        for note in () if api == "kips" else version_notes(api):
+            kind, release = note.source.partition(" ")[::2]
+            if kind == "definition":
+                named = set(re.findall(r"KIP[-_](\d+)", _definitions(api, release)))
+                assert {str(kip.number) for kip in note.kips} <= named, note
+                looked += len(note.kips)
+    assert looked > 40
+
+
+@cache
+def _definitions(api: str, release: str) -> str:
+    with zipfile.ZipFile(clients_jar(release)) as jar:
+        files = (f"common/message/{api}{kind}.json" for kind in ("Request", "Response"))
+        return "".join(jar.read(file).decode() for file in files)
