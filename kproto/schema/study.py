@@ -29,8 +29,10 @@ from .changes import (
     find_message,
     message_layout,
 )
+from .definitions import union
 from .glossary import load_glossary
 from .kips import Kip, VersionNote, version_note, version_notes
+from .layout_table import LayoutRow, least_size, message_rows
 from .nearest import UnknownNameError, unknown
 from .release_table import (
     ApiRange,
@@ -48,6 +50,7 @@ __all__ = [
     "ChangeKind",
     "FieldChange",
     "Kip",
+    "LayoutRow",
     "RangeChange",
     "ReleaseComparison",
     "UnknownNameError",
@@ -61,8 +64,11 @@ __all__ = [
     "dropped_by",
     "find_field",
     "find_message",
+    "least_size",
     "meaning",
     "message_layout",
+    "message_rows",
+    "messages",
     "ranges",
     "releases",
     "version_note",
@@ -82,6 +88,26 @@ def meaning(message: str, field_path: str = "") -> str:
         return load_glossary().message(spec.name) or ""
     struct, field = find_field(spec, field_path)
     return load_glossary().field(spec.name, struct, field.name) or ""
+
+
+def messages(part: str = "") -> tuple[MessageSpec, ...]:
+    """The messages whose name has `part` in it, whatever its case, or whose api key it is.
+
+    By their names; all of them for "". Raises UnknownNameError where there is none.
+    """
+    folded = part.casefold()
+    found = tuple(
+        spec
+        for spec in map(union().__getitem__, sorted(union()))
+        if (
+            spec.api_key == int(part) and spec.type in {"request", "response"}
+            if part.isascii() and part.isdigit()
+            else folded in spec.name.casefold()
+        )
+    )
+    if not found:
+        raise unknown("no message has in its name", part, union())
+    return found
 
 
 def find_field(message: MessageSpec, path: str) -> tuple[str, FieldSpec]:

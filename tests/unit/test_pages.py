@@ -11,6 +11,7 @@ PAGES = (
     "docs/client.md",
     "docs/messages.md",
     "docs/records.md",
+    "docs/study.md",
     "docs/testing.md",
 )
 PROGRAMS = [(page, program) for page in PAGES for program in blocks(page_text(page), "python")]
