@@ -11,7 +11,8 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
+
+from .data_files import read_data
 
 __all__ = ["Glossary", "load_glossary"]
 
@@ -54,8 +55,7 @@ class Glossary:
 @cache
 def load_glossary() -> Glossary:
     """The glossary of Kafka's own messages. It is read once and shared."""
-    source = resources.files(__package__).joinpath("glossary.toml")
-    tables = tomllib.loads(source.read_text(encoding="utf-8"))
+    tables = tomllib.loads(read_data("glossary.toml"))
     return Glossary(
         fields=tables["fields"],
         overrides=tables["overrides"],

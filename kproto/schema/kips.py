@@ -10,9 +10,9 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import Any
 
+from .data_files import read_data
 from .release_table import api_name
 
 __all__ = ["Kip", "VersionNote", "version_note", "version_notes"]
@@ -66,8 +66,7 @@ class VersionNote:
 
 @cache
 def _notes() -> Mapping[str, Mapping[int, VersionNote]]:
-    source = resources.files(__package__).joinpath("kips.toml")
-    tables = tomllib.loads(source.read_text(encoding="utf-8"))
+    tables = tomllib.loads(read_data("kips.toml"))
     kips = {
         int(number): Kip(int(number), row.get("title", ""), row.get("address", ""))
         for number, row in tables.pop("kips").items()

@@ -13,9 +13,9 @@ import json
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import Any, Final
 
+from .data_files import read_data
 from .nearest import UnknownNameError, unknown
 from .versions import NO_VERSIONS, Versions
 
@@ -101,8 +101,7 @@ class _Table:
 
 @cache
 def _table() -> _Table:
-    source = resources.files(__package__).joinpath(TABLE_FILE)
-    read = json.loads(source.read_text(encoding="utf-8"))
+    read = json.loads(read_data(TABLE_FILE))
     number = {name: at for at, name in enumerate(read["releases"])}
     names: dict[int, str] = {}
     keys: dict[str, int] = {}

@@ -147,7 +147,27 @@ def test_the_page_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> N
         assert lines == (captured.out + captured.err).rstrip().splitlines()
 
 
-def test_a_table_leaves_empty_columns_out_and_is_cut_to_its_width() -> None:
+def test_a_table_leaves_out_columns_that_are_empty() -> None:
     rows = [("a", "", "long text"), ("bb", "", "")]
     assert list(table_lines(("X", "Y", "Z"), rows)) == ["X   Z", "a   long text", "bb"]
-    assert list(table_lines(("X", "Y", "Z"), rows, width=6)) == ["X   Z", "a   l…", "bb"]
+    assert list(table_lines(("X",), [], indent="  ")) == [""]
+
+
+def test_a_table_keeps_to_the_width_of_a_terminal() -> None:
+    rows = [("a", "words " * 12), ("b", "few")]
+    assert list(table_lines(("X", "Z"), rows, width=40)) == [
+        "X  Z",
+        "a  words words words words words words",
+        "   words words words words words words",
+        "b  few",
+    ]
+    assert list(table_lines(("X", "Z"), [("a" * 30, "words " * 6)], width=32)) == [
+        "X",
+        "        Z",
+        "a" * 30,
+        "        words words words words",
+        "        words words",
+    ]
+    for width in (1, 5, 20, 60, 200):
+        for line in table_lines(("NAME", "MEANING"), [("a" * 70, "words " * 9)], width=width):
+            assert len(line) <= max(width, 5)
