@@ -12,6 +12,7 @@ PAGES = (
     "docs/explorer.md",
     "docs/messages.md",
     "docs/records.md",
+    "docs/study.md",
     "docs/testing.md",
 )
 PROGRAMS = [(page, program) for page in PAGES for program in blocks(page_text(page), "python")]
