@@ -9,7 +9,7 @@ import tempfile
 import webbrowser
 from pathlib import Path
 
-from ..explorer.build import page
+from ..explorer.build import kafka_page
 from ..wire.errors import ConfigurationError
 
 __all__ = ["run"]
@@ -17,9 +17,10 @@ __all__ = ["run"]
 
 def run(options: argparse.Namespace) -> int:
     """Write the page to a file, or open it from a temporary one; the exit code."""
-    text = page()
+    text = kafka_page()
     if options.out == "-":
-        return _print(text)
+        sys.stdout.buffer.write(text.encode())
+        return 0
     if options.out is not None:
         _write(Path(options.out), text)
         print(options.out)
@@ -39,13 +40,3 @@ def _write(path: Path, text: str) -> None:
     except OSError as error:
         reason = error.strerror or str(error)
         raise ConfigurationError(f"cannot write {path}: {reason}; name another file") from error
-
-
-def _print(text: str) -> int:
-    try:
-        sys.stdout.buffer.write(text.encode())
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Whoever read it has enough. What is left must not fail again when Python ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0

@@ -18,9 +18,9 @@ from ..protocol.error_table import ERROR_TABLE
 from ..schema.definitions import union
 from ..schema.specs import MessageSpec
 from ..version import __version__
-from . import export
+from . import export, facts
 
-__all__ = ["MAX_PAGE_BYTES", "SCRIPTS", "page", "page_data"]
+__all__ = ["MAX_PAGE_BYTES", "SCRIPTS", "kafka_page", "page", "page_data"]
 
 #: The largest page that is built, in bytes; larger ones are slow to open from a mail or a ticket.
 MAX_PAGE_BYTES: Final = 1_500_000
@@ -41,6 +41,11 @@ SCRIPTS: Final = (
 )
 
 _HERE: Final = Path(__file__).parent
+
+
+def kafka_page() -> str:
+    """The page of Kafka's own messages, with all that `kproto.schema` knows of them."""
+    return page(releases=facts.releases(), glossary=facts.glossary(), kips=facts.kips())
 
 
 def page(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
-from kproto.explorer.build import page
+from kproto.explorer.build import kafka_page, page
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -51,7 +51,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
 def plain_address(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Where the page stands that `kproto explorer` makes."""
     file = tmp_path_factory.mktemp("explorer") / "plain.html"
-    file.write_text(page(), encoding="utf-8")
+    file.write_text(kafka_page(), encoding="utf-8")
     return file.as_uri()
 
 

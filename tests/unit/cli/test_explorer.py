@@ -12,20 +12,20 @@ from urllib.request import url2pathname
 import pytest
 
 from kproto.cli import main
-from kproto.explorer.build import page
+from kproto.explorer.build import kafka_page
 
 
 def test_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "explorer.html"
     assert main(["explorer", "--out", str(out)]) == 0
-    assert out.read_text(encoding="utf-8") == page()
+    assert out.read_text(encoding="utf-8") == kafka_page()
     assert capsys.readouterr().out == f"{out}\n"
 
 
 def test_the_standard_output() -> None:
     command = [sys.executable, "-m", "kproto", "explorer", "--out", "-"]
     made = subprocess.run(command, capture_output=True, check=True, timeout=60)
-    assert made.stdout.decode() == page()
+    assert made.stdout.decode() == kafka_page()
     assert made.stderr == b""
 
 
@@ -65,7 +65,7 @@ def test_the_browser(
     (uri,) = asked
     file = Path(url2pathname(urlparse(uri).path))
     try:
-        assert file.read_text(encoding="utf-8") == page()
+        assert file.read_text(encoding="utf-8") == kafka_page()
         captured = capsys.readouterr()
         assert captured.out == f"{file}\n"
         assert ("no browser could be started" in captured.err) is not opens
