@@ -11,14 +11,28 @@ from pathlib import Path
 import pytest
 
 from kproto.schema.kips import version_notes
+from tests.support.availability import not_available
 from tests.support.environment import ROOT
 from tools.releases.__main__ import main, read_all
 from tools.releases.classes import facts_of_classes
 from tools.releases.facts import facts_of_definitions
 from tools.releases.jars import clients_jar
 from tools.releases.names import DEFINITIONS_SINCE, RELEASES
+from tools.setup.java import JavaNotFoundError, java_home
+from tools.setup.maven import MavenError
 
 pytestmark = [pytest.mark.reference, pytest.mark.exhaustive]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _jars() -> None:
+    """The jars and a Java, or the tests are skipped."""
+    try:
+        java_home()
+        for release in RELEASES:
+            clients_jar(release)
+    except (MavenError, JavaNotFoundError) as error:
+        not_available("the clients jars of all releases", error)
 
 
 def test_the_jars_give_the_same_file_again() -> None:
