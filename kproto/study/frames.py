@@ -259,17 +259,18 @@ def part_of(
 
 
 def _part_of_any_request(data: bytes, is_sized: bool) -> Part:
-    """What a request is that says itself what it is."""
-    if is_sized or len(data) < 8:
-        return "frame" if is_sized else "message"
-    key = int.from_bytes(data[:2], "big", signed=True)
-    version = int.from_bytes(data[2:4], "big", signed=True)
-    cls = request_class(key)
-    if cls is not None and version in cls.VALID_VERSIONS:
-        behind = request_class(int.from_bytes(data[4:6], "big", signed=True))
-        cut = int.from_bytes(data[:_SIZE_BYTES], "big") > len(data) and key == 0
-        return "frame" if cut and behind is not None else "message"
-    return "frame"
+    """What a request is that says itself what it is; a size may be wrong, as of a frame cut off."""
+    if is_sized:
+        return "frame"
+    fitting: dict[Part, tuple[int, int]] = {}
+    for part, start in (("frame", _SIZE_BYTES), ("message", 0)):
+        cls = request_class(int.from_bytes(data[start : start + 2], "big", signed=True))
+        version = int.from_bytes(data[start + 2 : start + 4], "big", signed=True)
+        if len(data) >= start + 8 and cls is not None and version in cls.VALID_VERSIONS:
+            fitting[part] = _readable(data, part, cls, version, False)  # type: ignore[index, arg-type]
+    if fitting:
+        return max(fitting, key=lambda part: fitting[part])
+    return "frame" if len(data) >= _SIZE_BYTES + 8 else "message"
 
 
 def _says(data: bytes, start: int, cls: type[Message], version: int) -> bool:

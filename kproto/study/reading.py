@@ -21,6 +21,7 @@ from ..wire.limits import (
     MAX_TAGGED_FIELDS,
 )
 from ..wire.uuid import Uuid
+from .abouts import about_field
 from .meanings import meaning_of
 from .node import Budget, Fault, Node
 
@@ -111,6 +112,7 @@ class MessageReader:
         self, shape: StructLayout, field: LayoutField, parent: Node, pos: int, path: str
     ) -> int:
         node = self.node(parent, field.attribute, path, field.type.kind, pos)
+        node.about = about_field(self.message, shape.name, field.name)
         return self.value(shape, field, field.type, node, pos)
 
     def node(self, parent: Node, name: str, path: str, kind: str, pos: int) -> Node:
@@ -242,6 +244,7 @@ class MessageReader:
             return
         at = f"{path}.{field.attribute}".lstrip(".")
         inner = self.node(node, field.attribute, at, field.type.kind, pos)
+        inner.about = about_field(self.message, shape.name, field.name)
         stopped = self.value(shape, field, field.type, inner, pos)
         if stopped != end:
             reason = f"tag {tag} announces {end - pos} bytes and holds {stopped - pos}"

@@ -1,8 +1,8 @@
 """A tree as text for a terminal of any width.
 
 Owns what of a node stands in which column. On a wide terminal a node is one line: offset, bytes,
-field, value and what it means. On a narrow one the bytes are left out but for a fault, and the
-meaning stands on a line of its own. Nothing that bytes hold is printed raw: what is not printable
+field, value and what it means. On a narrow one the bytes are left out, and what does not fit stands
+on a line of its own. Nothing that bytes hold is printed raw: what is not printable
 is escaped, so that no bytes can command a terminal.
 """
 
@@ -74,16 +74,16 @@ def _wide(node: Node, depth: int, digits: int, shown: int, show_secrets: bool) -
 
 def _narrow(node: Node, depth: int, digits: int, width: int, show_secrets: bool) -> Iterator[str]:
     head = f"{_offset(node, digits)}  {'  ' * depth}{node.name}"
-    value = _value(node, show_secrets)
+    line = head
     indent = " " * (digits + 4 + 2 * depth)
-    if len(head) + 2 + len(value) <= width:
-        yield f"{head}  {value}".rstrip()
-    else:
-        yield head
-        yield f"{indent}{value}"
     meaning = _meaning(node, show_secrets)
-    if meaning:
-        yield f"{indent}({meaning})"
+    for part in (_value(node, show_secrets), f"({meaning})" if meaning else ""):
+        if part and len(line) + 2 + len(part) <= width:
+            line += f"  {part}"
+        elif part:
+            yield line
+            line = f"{indent}{part}"
+    yield line
 
 
 def _offset(node: Node, digits: int) -> str:
@@ -140,7 +140,9 @@ def _of_struct(node: Node) -> str:
         return f"offset {value}"
     if value is None:
         return "null" if node.kind == "struct" and node.own and not node.fault else ""
-    return str(value) if node.kind != "struct" else ""
+    if node.kind == "struct":
+        return ""
+    return str(value).removeprefix(f"{node.name} ")
 
 
 def _count(node: Node, value: object) -> str:

@@ -183,6 +183,13 @@ def test_a_frame_that_is_cut_or_too_long() -> None:
     check_every_byte(longer, whole + b"xx")
 
 
+def test_of_two_ways_to_read_a_request_the_one_that_goes_further_is_taken() -> None:
+    whole = request_frame(REQUEST, 9)  # its size is a valid api key and version too
+    assert annotate_frame(whole[:-1]).kind == "frame"
+    assert annotate_frame(whole[4:]).kind == "message"
+    assert annotate_frame(whole[4:-1]).kind == "message"
+
+
 @pytest.mark.parametrize(("key", "version"), [(18, 99), (9999, 0), (-1, 3)])
 def test_a_request_that_no_definition_knows(key: int, version: int) -> None:
     content = key.to_bytes(2, "big", signed=True) + version.to_bytes(2, "big") + bytes(8)

@@ -33,7 +33,7 @@ def test_every_value_is_what_the_class_decodes(name: str) -> None:
             check_values(cls, version, cls.decode(data, version), root)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(any_message())
 def test_any_message(drawn: tuple[Message, int]) -> None:
     message, version = drawn
