@@ -383,7 +383,7 @@ def _body(
     if leaves_behind == "unread" or limit is None:
         leaves.rest(root, end, end_of_data, leaves_behind)
         root.size = end_of_data - root.offset
-    if has_secrets(cls, shape):
+    if has_secrets(cls):
         _hide(root, direct=True)
 
 
@@ -402,9 +402,7 @@ def _hide(node: Node, *, direct: bool = False) -> None:
 
 def _hide_rest(root: Node, cls: type[Message] | None) -> None:
     """The same for what stands behind a message, where that has secrets or is not known."""
-    if cls is None or any(
-        has_secrets(cls, layout(cls._definition(), version)) for version in cls.VALID_VERSIONS
-    ):
+    if cls is None or has_secrets(cls):
         _hide(root, direct=True)
 
 

@@ -7,10 +7,11 @@ that could not be read, and those behind its end, are hidden too, as the secret 
 from __future__ import annotations
 
 import sys
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final
 
 from ..messages.base import Message
-from ..schema.layout import StructLayout
+from ..schema.naming import class_name
 
 __all__ = ["HIDDEN", "has_secrets", "secrets_of"]
 
@@ -23,14 +24,25 @@ HIDDEN: Final = "<hidden>"
 
 def secrets_of(cls: type[Message], struct: str) -> frozenset[str]:
     """The attributes of the struct with that class name, of a message, that carry a secret."""
+    key: Any = cls  # which mypy takes for what its instances are: not hashable
+    return _secrets_of(key, struct)
+
+
+@lru_cache(maxsize=4096)
+def _secrets_of(cls: Any, struct: str) -> frozenset[str]:
     made = vars(sys.modules[cls._generated().__module__]).get(struct)
     found: frozenset[str] = getattr(made, "_SECRETS", frozenset())
     return found | {_ENVELOPES[struct]} if struct in _ENVELOPES else found
 
 
-def has_secrets(cls: type[Message], shape: StructLayout) -> bool:
-    """Whether the message, or a struct inside it, has a field that carries a secret."""
-    if secrets_of(cls, shape.class_name):
-        return True
-    inner = [(field.type.element or field.type).struct for field in shape.all_fields()]
-    return any(has_secrets(cls, struct) for struct in inner if struct is not None)
+def has_secrets(cls: type[Message]) -> bool:
+    """Whether any version of the message has a field that carries a secret."""
+    key: Any = cls
+    return _has_secrets(key)
+
+
+@lru_cache(maxsize=4096)
+def _has_secrets(cls: Any) -> bool:
+    spec = cls._definition()
+    names = [spec.name, *(struct.name for struct in spec.structs())]
+    return any(secrets_of(cls, class_name(name)) for name in names)

@@ -190,7 +190,7 @@ def _message(
             reason = f"{parent.end - end} bytes stand behind the end of the message"
             leaves.fault(root, reason, end, "the end of the message")
         leaves.rest(parent, end, parent.end, "trailing")
-    if has_secrets(cls, shape):
+    if has_secrets(cls):
         for child in parent.children:
             if child.kind in ("unread", "trailing"):
                 child.secret = True

@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator
 
 import pytest
+from kproto_codegen.emit.kafka_messages import SECRETS
 
 from kproto import Client, NewTopic
 from kproto.broker import Broker, BrokerSettings
@@ -37,7 +38,9 @@ from kproto.study import (
     to_json,
     to_text,
 )
+from kproto.study.secrets import has_secrets
 from kproto.wire.errors import ConfigurationError
+from tests.unit.messages.catalogue import NAMES, class_of
 
 from .agreement import check_every_byte, check_values
 
@@ -259,3 +262,9 @@ def test_secrets_are_hidden_also_where_bytes_are_broken(
         assert shown not in raw
     assert "<hidden>" in raw
     assert SECRET[:6].hex() in str(to_json(root, show_secrets=True))
+
+
+def test_the_messages_with_secrets() -> None:
+    found = {name for name in NAMES if has_secrets(class_of(name))}
+    marked = {message for message, _ in SECRETS}
+    assert found == marked | {"EnvelopeRequest", "EnvelopeResponse"}
