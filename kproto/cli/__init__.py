@@ -34,16 +34,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for command in _COMMANDS:
         command.add_command(commands)
     for described in commands.choices.values():
-        if "--version" not in described.format_usage():  # else it is that of a message
-            described.add_argument("--version", action="version", version=version)
+        if described.get_default("takes_version"):  # of a message, not of this program
+            continue
+        described.add_argument("--version", action="version", version=version)
     options = parser.parse_args(arguments)
     try:
         code: int = import_module(f"{__name__}.{options.runs_in}").run(options)
-        sys.stdout.flush()
+        sys.stdout.flush()  # here, where a reader that went away is noticed quietly
     except KprotoError as error:
         print(f"kproto: error: {error}", file=sys.stderr)
         return 1
-    except BrokenPipeError:  # whoever reads has enough; nothing is left to be flushed at the end
+    except BrokenPipeError:  # the reader has what it wanted, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:

@@ -95,4 +95,4 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         metavar="N",
         help="read at most so many bytes of input (%(default)s)",
     )
-    parser.set_defaults(runs_in="run_decode")
+    parser.set_defaults(runs_in="run_decode", takes_version=True)

@@ -163,5 +163,6 @@ def _printed(options: argparse.Namespace, roots: Iterator[Node]) -> int:
     if options.json and not options.guess:
         print(json.dumps(documents, indent=2))
     if first is not None:
+        sys.stdout.flush()  # what is printed stands in front of the error
         raise first
     return 0

@@ -109,7 +109,8 @@ def test_what_cannot_be_done_is_one_line(
     assert reason in err
 
 
-def test_a_closed_pipe_ends_it_quietly() -> None:
+@pytest.mark.parametrize("behind", [b"", frame(b"\xff" * 20)], ids=["sound", "with a fault"])
+def test_a_closed_pipe_ends_it_quietly(behind: bytes) -> None:
     data = MetadataRequest(topics=None).encode(9)
     many = b"".join(
         frame(encode_request_header(MetadataRequest, 9, 7, "me"), data) for _ in range(2000)
@@ -125,7 +126,7 @@ def test_a_closed_pipe_ends_it_quietly() -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
-        process.stdin.write(many)
+        process.stdin.write(many + behind)
         process.stdin.close()
         process.stdout.readline()
         process.stdout.close()
