@@ -404,6 +404,10 @@ def _hide_rest(root: Node, cls: type[Message] | None) -> None:
     """The same for what stands behind a message, where that has secrets or is not known."""
     if cls is None or has_secrets(cls):
         _hide(root, direct=True)
+    if cls is None:  # it may be a SASL token, which goes without a header behind SaslHandshake v0
+        for node in nodes(root):
+            if node.name in ("correlation_id", "client_id"):
+                node.secret = True
 
 
 def _request_header(

@@ -264,6 +264,13 @@ def test_secrets_are_hidden_also_where_bytes_are_broken(
     assert SECRET[:6].hex() in str(to_json(root, show_secrets=True))
 
 
+@pytest.mark.parametrize("token", [b"\0me\0" + SECRET, b"n,,n=me,r=" + SECRET, SECRET * 3])
+def test_a_token_without_header_is_hidden(token: bytes) -> None:
+    raw = str(to_json(annotate_frame(frame(token))))
+    for at in range(4, len(token) - 4):
+        assert token[at : at + 4].hex() not in raw
+
+
 def test_the_messages_with_secrets() -> None:
     found = {name for name in NAMES if has_secrets(class_of(name))}
     marked = {message for message, _ in SECRETS}
