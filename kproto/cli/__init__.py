@@ -15,11 +15,11 @@ from importlib import import_module
 
 from ..version import __version__
 from ..wire.errors import KprotoError
-from . import broker, proxy
+from . import broker, capture, proxy
 
 __all__ = ["main"]
 
-_COMMANDS = (broker, proxy)
+_COMMANDS = (broker, capture, proxy)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -30,11 +30,24 @@ from ..protocol.received import (
 from ..wire.errors import DecodeError
 from .frame_cutter import FrameCutter
 
-__all__ = ["Conversation", "Event", "Kind", "Side", "api_name", "error_counts", "is_request"]
+__all__ = [
+    "REQUEST_START",
+    "Conversation",
+    "Event",
+    "Kind",
+    "Side",
+    "api_name",
+    "error_counts",
+    "is_request",
+    "may_begin_request",
+]
 
 #: Requests of one connection that may wait for an answer. Brokers take few at a time; with more,
 #: the oldest are told as not answered, so that a one-sided stream cannot fill the memory.
 MAX_WAITING: Final = 10_000
+
+#: Responses of one connection that may wait for their requests: those of some packets.
+MAX_EARLY: Final = 100
 
 #: Bytes that may be skipped in a row while the next frame is looked for; then the side is given up.
 #: Twice the largest frame that clients and brokers make by default.
@@ -50,7 +63,7 @@ _TOKENS: Final = {"PLAIN": 1, "OAUTHBEARER": 1, "SCRAM-SHA-256": 2, "SCRAM-SHA-5
 _MOST_TRAILING: Final = 8
 
 #: How a request begins: a size under 128 MiB, an api key under 256, a version under 32.
-_REQUEST_START: Final = re.compile(
+REQUEST_START: Final = re.compile(
     rb"[\x00-\x07][\x00-\xff]{3}\x00[\x00-\xff]\x00[\x00-\x1f]", re.DOTALL
 )
 
@@ -134,7 +147,8 @@ class Conversation:
 
     `feed` takes bytes of one side in their order, and `missing` tells that some were not seen.
     `from_middle` says that the first bytes may stand anywhere in a frame. With `keep_bytes` the
-    events of requests stay whole until they are answered.
+    events of requests stay whole until they are answered. `may_be_late` says that a response may
+    be fed before its request, as where packets were captured out of order.
     """
 
     def __init__(
@@ -144,6 +158,7 @@ class Conversation:
         from_middle: bool = False,
         keep_bytes: bool = False,
         max_skipped_bytes: int = MAX_SKIPPED_BYTES,
+        may_be_late: bool = False,
     ) -> None:
         self._cutters = {side: FrameCutter(max_frame_bytes) for side in Side}
         self._seeks = dict.fromkeys(Side, from_middle)
@@ -153,6 +168,9 @@ class Conversation:
         self._keep_bytes = keep_bytes
         self._max_skipped = max_skipped_bytes
         self._waiting: deque[Event] = deque()
+        self._may_be_late = may_be_late
+        #: Responses whose requests may still come, by correlation id.
+        self._early: dict[int, tuple[int, bytes]] = {}
         #: Tokens that must still come; None when none are expected.
         self._tokens: int | None = None
         self._client_id: str | None = None
@@ -219,13 +237,15 @@ class Conversation:
         events = [event for side in Side for event in self.end_side(side, time_us)]
         while self._waiting:
             events.append(_unanswered(time_us, self._waiting.popleft()))
+        events += [_unmatched(when, whole) for when, whole in self._early.values()]
+        self._early.clear()
         return events
 
     def _seek(self, side: Side, time_us: int, events: list[Event]) -> None:
         cutter = self._cutters[side]
         before = cutter.pending
         if side is Side.CLIENT:
-            skipped, found = cutter.seek(_REQUEST_START, _may_begin_request, is_request)
+            skipped, found = cutter.seek(REQUEST_START, may_begin_request, is_request)
         elif ids := list(dict.fromkeys(_ID.pack(e.correlation_id or 0) for e in self._waiting)):
             # More would make a slow pattern, and the first are answered first.
             start = b"[\x00-\x07][\x00-\xff]{3}(?:%b)" % b"|".join(map(re.escape, ids[:64]))
@@ -249,6 +269,8 @@ class Conversation:
             cutter.take_rest()
 
     def _is_response(self, content: bytes) -> bool:
+        if len(content) < _ID.size:
+            return False
         (correlation_id,) = _ID.unpack_from(content)
         for request in self._waiting:
             if request.correlation_id == correlation_id and request.version is not None:
@@ -281,7 +303,14 @@ class Conversation:
             self._client_id = request.client_id
         events.append(request)
         if request.is_answered and request.correlation_id is not None:
-            self._expect(request, events)
+            early = self._early.pop(request.correlation_id, None)
+            if early is None:
+                self._expect(request, events)
+            else:
+                when, answer = early
+                # It was sent before it was known of, so how long it took is not known.
+                response = _response_event(when, answer, answer[4:], request)
+                events.append(replace(response, latency_us=None))
         received = request.received
         if request.api_key == _SASL_HANDSHAKE and request.version == 0 and received is not None:
             mechanism = getattr(received.message, "mechanism", "")
@@ -297,17 +326,12 @@ class Conversation:
         content = whole[4:]
         request = self._asked(time_us, content, events)
         if request is None:
-            events.append(
-                Event(
-                    time_us,
-                    Side.BROKER,
-                    Kind.UNMATCHED,
-                    whole,
-                    len(content),
-                    correlation_id=_ID.unpack_from(content)[0] if len(content) >= 4 else None,
-                    note="a response to no request that was seen",
-                )
-            )
+            if not self._may_be_late or len(content) < _ID.size:
+                events.append(_unmatched(time_us, whole))
+                return
+            self._early.setdefault(_ID.unpack_from(content)[0], (time_us, whole))
+            if len(self._early) > MAX_EARLY:
+                events.append(_unmatched(*self._early.pop(next(iter(self._early)))))
             return
         response = _response_event(time_us, whole, content, request)
         events.append(response)
@@ -410,6 +434,19 @@ def _trailing_note(trailing: bytes) -> str:
     return f"{len(trailing)} bytes behind the body" if trailing else ""
 
 
+def _unmatched(time_us: int, whole: bytes) -> Event:
+    content = whole[4:]
+    return Event(
+        time_us,
+        Side.BROKER,
+        Kind.UNMATCHED,
+        whole,
+        len(content),
+        correlation_id=_ID.unpack_from(content)[0] if len(content) >= _ID.size else None,
+        note="a response to no request that was seen",
+    )
+
+
 def _unanswered(time_us: int, request: Event) -> Event:
     note = "no answer was seen"
     return replace(
@@ -425,7 +462,7 @@ def _unanswered(time_us: int, request: Event) -> Event:
     )
 
 
-def _may_begin_request(head: bytes) -> bool:
+def may_begin_request(head: bytes) -> bool:
     """Whether a request that is known may begin so: its api key, version and client id."""
     if len(head) < _REQUEST_HEAD.size:
         return True  # all that is here of it is its size

@@ -61,9 +61,7 @@ def event_of(request: Request[Any], version: int) -> Event:
 
 
 @pytest.mark.parametrize(("request_", "version"), REQUESTS)
-def test_a_secret_is_asterisks_in_a_frame_that_can_be_read(
-    request_: Request[Any], version: int
-) -> None:
+def test_a_secret_is_asterisks_in_a_frame_to_read(request_: Request[Any], version: int) -> None:
     event = event_of(request_, version)
     hidden = frame_without_secrets(event)
     assert SECRET in event.data
