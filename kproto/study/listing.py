@@ -86,6 +86,8 @@ def exchange_as_json(exchange: Exchange) -> dict[str, Any]:
     `us` is when it began, in microseconds since 1970; sizes are of frames without their own size.
     """
     event, request, response = exchange.event, exchange.request, exchange.response
+    if event.kind is Kind.MISSING:
+        request = response = None
     told: dict[str, Any] = {
         "number": exchange.number,
         "us": exchange.time_us,
@@ -113,14 +115,16 @@ def exchange_as_text(exchange: Exchange) -> str:
     event, request, response = exchange.event, exchange.request, exchange.response
     when = dt.datetime.fromtimestamp(exchange.time_us / 1e6).astimezone()
     parts = [f"{exchange.number:>6}", f"{when:%H:%M:%S.%f}", f"#{exchange.passed.connection}"]
-    parts += [f"{exchange.passed.client} {event.api}"]
+    is_no_frame = event.kind in (Kind.MISSING, Kind.BYTES)
+    what = f"from the {event.side.value}" if is_no_frame else event.api
+    parts.append(f"{exchange.passed.client} {what}")
     if event.version is not None:
         parts.append(f"v{event.version}")
     if event.client_id is not None:
         parts.append(f"client={event.client_id!r}")
-    if request is not None:
+    if request is not None and not is_no_frame:
         parts.append(f"{request.size} bytes")
-    if response is not None and response.data:
+    if response is not None and response.data and not is_no_frame:
         parts.append(f"-> {response.size} bytes")
     if event.latency_us is not None and event.kind is not Kind.UNANSWERED:
         parts.append(f"{event.latency_us / 1000:.3f} ms")

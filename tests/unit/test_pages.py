@@ -10,6 +10,7 @@ PAGES = (
     "docs/broker.md",
     "docs/client.md",
     "docs/messages.md",
+    "docs/proxy.md",
     "docs/records.md",
     "docs/testing.md",
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from itertools import groupby
 
 import pytest
@@ -11,7 +12,14 @@ from hypothesis import strategies as st
 
 from kproto.study.conversations import Kind, Side
 from kproto.study.flows import Passed, Unread, of_recording, of_segments
-from kproto.study.listing import exchange_as_json, exchanges, opened, stats_as_table, stats_of
+from kproto.study.listing import (
+    exchange_as_json,
+    exchange_as_text,
+    exchanges,
+    opened,
+    stats_as_table,
+    stats_of,
+)
 from kproto.study.recording import Entry
 from kproto.study.tcp import Segment
 from tests.unit.study.packets import BROKER, connection
@@ -72,6 +80,9 @@ def test_a_packet_that_is_missing_is_told(lost: int) -> None:
     passed = list(of_segments(segments))
     told = [one.event for one in passed if "not captured" in one.event.note]
     assert [event.size for event in told] == [len(missing.data)]
+    listed = list(exchanges(passed))
+    (line,) = [exchange_as_text(each) for each in listed if each.event is told[0]]
+    assert re.search(r"10\.0\.0\.1:50000 from the (client|broker): missing; \d+ bytes were ", line)
     assert len(apis(passed, Side.CLIENT)) >= 11
     assert len(apis(passed, Side.BROKER)) == 11
 
