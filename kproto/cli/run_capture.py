@@ -161,11 +161,11 @@ def _say_what_was_left_out(skipped: Skipped, unread: Unread) -> None:
     if skipped.cut_off is not None:
         _say(f"the capture ends early: {skipped.cut_off}; all before it was read")
     if skipped.broken:
-        _say(f"{skipped.broken} packets could not be read")
+        _say(f"packets that could not be read: {skipped.broken}")
     if skipped.fragments:
-        _say(f"{skipped.fragments} fragments of IP packets were left out")
+        _say(f"fragments of IP packets, which were left out: {skipped.fragments}")
     if unread.connections:
-        _say(f"{unread.connections} connections that are not Kafka's, as far as can be seen")
+        _say(f"connections that are not Kafka's, as far as can be seen: {unread.connections}")
 
 
 def _say(text: str) -> None:

@@ -67,13 +67,17 @@ def named_nodes(message: Message) -> Iterator[tuple[Node, Address, Any]]:
     """
     kind = "controller" if getattr(message, "endpoint_type", 1) == _CONTROLLERS else "broker"
     for place in PLACES.get(type(message)._generated().__name__, ()):
-        structs: Iterable[Any] = getattr(message, place.of) if place.of else (message,)
-        for struct in structs:
+        for struct in _structs(message, place):
             if not struct.host or not 0 < struct.port <= 65_535:
                 continue
             address = Address(struct.host, struct.port)
             node_id = getattr(struct, place.node_id)
             yield Node(kind, node_id, address if node_id < 0 else None), address, struct
+
+
+def _structs(message: Any, place: Place) -> Iterable[Any]:
+    found: Iterable[Any] = getattr(message, place.of) if place.of else (message,)
+    return found
 
 
 class NodeMap:

@@ -85,12 +85,13 @@ def read_segments(file: _Readable, skipped: Skipped | None = None) -> Iterator[S
 
 def _segment_reader(counted: Skipped) -> Callable[[_Packet], Segment | None]:
     try:
-        import dpkt
+        import dpkt as packets
     except ImportError:
         raise ConfigurationError(
             "captures of tcpdump are read by dpkt, which is not installed: "
             "pip install 'kproto[capture]'"
         ) from None
+    dpkt: Any = packets  # it sets attributes that no checker can know
     # Linux calls bare IP 101, BSD 12 and 14; 228 and 229 say which IP it is.
     links: dict[int, Any] = {
         0: dpkt.loopback.Loopback,
@@ -219,8 +220,8 @@ def _of_pcapng(file: _Readable, counted: Skipped) -> Iterator[_Packet]:
             counted.cut_off = f"block {number} is cut off"
             return
         body = body[:-4]  # the size once more
+        packet = None
         try:
-            packet = None
             if kind != _SECTION:
                 packet = _of_block(struct.unpack(order + "I", kind)[0], order, body, interfaces)
         except (struct.error, IndexError, OverflowError):

@@ -112,7 +112,7 @@ def test_what_was_left_out_is_told(tmp_path: Path, capsys: pytest.CaptureFixture
     assert main(["capture", str(path)]) == 0
     err = capsys.readouterr().err.splitlines()
     assert err[0].startswith("kproto: the capture ends early: packet ")
-    assert err[1] == "kproto: 1 connections that are not Kafka's, as far as can be seen"
+    assert err[1] == "kproto: connections that are not Kafka's, as far as can be seen: 1"
 
 
 @pytest.mark.parametrize(

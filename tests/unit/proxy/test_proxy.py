@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -12,8 +13,9 @@ import pytest
 
 from kproto import Client, ProducerRecord
 from kproto.broker import Broker, BrokerSettings
-from kproto.messages import MetadataRequest, ProduceRequest
-from kproto.protocol.connection import ClientConnection
+from kproto.messages import MetadataRequest, MetadataResponse, ProduceRequest
+from kproto.messages.metadata_response import MetadataResponseBroker
+from kproto.protocol.connection import ClientConnection, ServerConnection
 from kproto.protocol.framing import frame
 from kproto.proxy import Proxy, ProxySettings
 from kproto.proxy.settings import parse_address
@@ -256,6 +258,67 @@ async def test_a_proxy_ends_with_clients_connected() -> None:
             assert await reader.read() == b""
         writer.close()
     assert told.notices[1:] == ["the proxy ended"]
+
+
+class Cluster:
+    """A server that answers Metadata with the brokers that a test names."""
+
+    def __init__(self) -> None:
+        self.brokers: list[tuple[int, str, int]] = []
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        server = ServerConnection()
+        while size := await reader.read(4):
+            request = server.receive(await reader.readexactly(int.from_bytes(size, "big")))
+            named = [MetadataResponseBroker(node_id=i, host=h, port=p) for i, h, p in self.brokers]
+            writer.write(server.send(request, MetadataResponse(brokers=named)))
+
+
+async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> dict[int, int]:
+    """The ports of the brokers that Metadata names, by their ids."""
+    client = ClientConnection("me")
+    writer.write(client.send(MetadataRequest(topics=[]), 12)[1])
+    async with asyncio.timeout(20):
+        size = int.from_bytes(await reader.readexactly(4), "big")
+        message = client.receive(await reader.readexactly(size)).message
+    assert isinstance(message, MetadataResponse)
+    return {broker.node_id: broker.port for broker in message.brokers}
+
+
+async def test_brokers_keep_their_ports_when_they_move_and_are_met_where_they_are() -> None:
+    told, cluster = Told(), Cluster()
+    async with target(cluster.answer) as bootstrap, target(echo) as first, target(echo) as other:
+        cluster.brokers = [(1, *parse_address(first)), (2, *parse_address(other))]
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            begin = taken.getsockname()[1]
+            settings = ProxySettings(rewrite=True, first_broker_port=begin, max_brokers=2)
+            async with told.proxy(bootstrap, settings) as proxy:
+                opened = await asyncio.open_connection(*parse_address(proxy.listens_at))
+                ports = await ask(*opened)
+                assert set(ports) == {1, 2}
+                assert begin < ports[1] < ports[2]
+                cluster.brokers[0] = (1, *parse_address(other))
+                cluster.brokers.append((3, "192.0.2.9", 9))  # one more than has room
+                assert await ask(*opened) == ports | {3: 9}
+                reader, writer = await asyncio.open_connection("127.0.0.1", ports[1])
+                writer.write(frame(b"hello"))
+                async with asyncio.timeout(20):
+                    assert await reader.readexactly(9) == frame(b"hello")
+                for each in (writer, opened[1]):
+                    each.close()
+    assert f"broker 1 has moved to {other}" in told.notices
+    assert "192.0.2.9:9 has no port of its own here (max_brokers)" in told.notices
+    assert sum(f"connected, to {other}" in notice for notice in told.notices) == 1
+
+
+async def test_addresses_of_version_6() -> None:
+    async with target(echo) as address:
+        try:
+            proxy = await Proxy("[::1]:0", address).__aenter__()
+        except BrokerConnectionError:
+            pytest.skip("this machine has no IPv6")
+        assert proxy.listens_at.startswith("[::1]:")
+        await proxy.__aexit__(None, None, None)
 
 
 async def test_a_taken_address_and_wrong_ones() -> None:
