@@ -9,17 +9,18 @@ was said in one line, 2 wrong arguments.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 
 from ..version import __version__
 from ..wire.errors import KprotoError
-from . import broker, capture, proxy
+from . import broker, capture, decode, proxy
 
 __all__ = ["main"]
 
-_COMMANDS = (broker, capture, proxy)
+_COMMANDS = (broker, capture, decode, proxy)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,13 +34,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for command in _COMMANDS:
         command.add_command(commands)
     for described in commands.choices.values():
-        described.add_argument("--version", action="version", version=version)
+        if "--version" not in described.format_usage():  # else it is that of a message
+            described.add_argument("--version", action="version", version=version)
     options = parser.parse_args(arguments)
     try:
         code: int = import_module(f"{__name__}.{options.runs_in}").run(options)
+        sys.stdout.flush()
     except KprotoError as error:
         print(f"kproto: error: {error}", file=sys.stderr)
         return 1
+    except BrokenPipeError:  # whoever reads has enough; nothing is left to be flushed at the end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except KeyboardInterrupt:
         return 130  # as a shell says it of a process that Ctrl-C has ended
     return code

@@ -33,7 +33,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     add_filters(parser)
     parser.add_argument("--stats", action="store_true", help="sums by API instead of the list")
     parser.add_argument(
-        "--open", type=int, metavar="N", help="the messages of line N, as JSON, instead of the list"
+        "--open", type=int, metavar="N", help="line N as kproto decode shows it, not the list"
     )
     parser.add_argument("--json", action="store_true", help="print JSON, one object a line")
     parser.add_argument(

@@ -8,11 +8,14 @@ import io
 import itertools
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from ..study import Node, annotate_frame, to_text
+from ..study.conversations import Event, Kind, Side
 from ..study.flows import Passed, Unread, of_recording, of_segments
 from ..study.listing import (
     Exchange,
@@ -27,13 +30,16 @@ from ..study.listing import (
 from ..study.pcap import Skipped, is_capture, read_segments
 from ..study.recording import is_recording, read_recording
 from ..wire.checks import check_whole_number
-from ..wire.errors import ConfigurationError, DecodeError
+from ..wire.errors import ConfigurationError, DecodeError, KprotoError
 from .run_proxy import filter_of
 
 __all__ = ["run"]
 
 #: How much of a file says what it is.
 _START_BYTES: Final = 64
+
+#: Columns of a line where the output is no terminal.
+_WIDTH: Final = 100
 
 #: How often the bar moves, in bytes read.
 _BAR_STEP: Final = 4_194_304
@@ -87,10 +93,34 @@ def _print_opened(listed: Iterator[Exchange], options: argparse.Namespace) -> in
         print(json.dumps(told))
         return 0
     print(exchange_as_text(found))
-    for key in ("request", "request_bytes", "response", "response_bytes"):
-        if key in told:
-            print(f"{key}: {json.dumps(told[key], indent=2, ensure_ascii=False)}")
+    for name, event in (("request", found.request), ("response", found.response)):
+        if event is None or not event.data:
+            continue
+        print(f"{name}:")
+        tree = _annotated(event)
+        if tree is not None:
+            width = shutil.get_terminal_size((_WIDTH, 0)).columns
+            print("\n".join(to_text(tree, width=width, show_secrets=options.show_secrets)))
+        else:
+            shown = told.get(name, told.get(f"{name}_bytes"))
+            print(json.dumps(shown, indent=2, ensure_ascii=False))
     return 0
+
+
+def _annotated(event: Event) -> Node | None:
+    """The tree of a frame as in `kproto decode`; None where it is of no known message."""
+    if event.kind not in (Kind.MESSAGE, Kind.BROKEN) or event.api_key is None:
+        return None
+    try:
+        return annotate_frame(
+            event.data,
+            event.api_key,
+            None if event.received is None else event.received.version,
+            response=event.side is Side.BROKER,
+            part="frame",
+        )
+    except KprotoError:
+        return None
 
 
 def _passed(

@@ -1,1 +1,32 @@
-"""What passed between clients and brokers, to be looked at. Knows neither client nor broker."""
+"""Any bytes of Kafka's protocol, taken apart for people.
+
+`annotate` (a message), `annotate_frame` (with size and header) and `annotate_records` (record
+batches) give a tree of `Node`s; `guess` says which messages bytes could be; `read_bytes` makes
+bytes of hex, a hexdump or base64; `to_text` and `to_json` show a tree. Stands on the layouts of
+`kproto.schema` and on `kproto.protocol`; knows no client, no broker, no socket and no clock.
+"""
+
+from .frames import annotate, annotate_frame, annotate_frames, annotate_records, message_called
+from .given import read_bytes
+from .guessing import Guess, guess
+from .json_form import to_json
+from .node import DEFAULT_MAX_NODES, Fault, Node, faults, nodes
+from .text_form import to_text
+
+__all__ = [
+    "DEFAULT_MAX_NODES",
+    "Fault",
+    "Guess",
+    "Node",
+    "annotate",
+    "annotate_frame",
+    "annotate_frames",
+    "annotate_records",
+    "faults",
+    "guess",
+    "message_called",
+    "nodes",
+    "read_bytes",
+    "to_json",
+    "to_text",
+]

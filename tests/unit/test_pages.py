@@ -9,6 +9,7 @@ from tests.support.pages import blocks, page_text, run_program
 PAGES = (
     "docs/broker.md",
     "docs/client.md",
+    "docs/decode.md",
     "docs/messages.md",
     "docs/proxy.md",
     "docs/records.md",

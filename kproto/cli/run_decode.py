@@ -1,0 +1,167 @@
+"""Takes the bytes apart that `kproto decode` is given, and prints what they are."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, TypedDict
+
+from ..study import (
+    Guess,
+    Node,
+    annotate_frame,
+    annotate_frames,
+    annotate_records,
+    faults,
+    guess,
+    message_called,
+    read_bytes,
+    to_json,
+    to_text,
+)
+from ..wire.errors import ConfigurationError, DecodeError
+
+__all__ = ["run"]
+
+#: Columns of what is no terminal.
+_PIPE_COLUMNS: Final = 120
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the tree, or the guesses; the exit code. Raises KprotoError, also for broken bytes."""
+    data = read_bytes(_given(options), options.form)
+    if not data:
+        raise ConfigurationError("no bytes are given: as an argument, by --file, or to stdin")
+    if options.guess:
+        roots = _guessed(options, data)
+    elif options.records:
+        roots = iter([annotate_records(data, **_common(options))])
+    elif options.message is None and not options.response and options.part is None:
+        roots = annotate_frames(data, **_common(options))
+    else:
+        roots = iter([_of_message(options, data)])
+    return _printed(options, roots)
+
+
+def _given(options: argparse.Namespace) -> bytes:
+    """What was given, whatever it stands for."""
+    most = options.max_input_bytes
+    if options.file is None and options.bytes != "-":
+        return str(options.bytes).encode("utf-8", "surrogateescape")
+    try:
+        if options.file is None:
+            given = sys.stdin.buffer.read(most + 1)
+        else:
+            with Path(options.file).open("rb") as file:
+                given = file.read(most + 1)
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"{options.file or 'stdin'} cannot be read: {error}") from None
+    if len(given) > most:
+        raise ConfigurationError(
+            f"the input has more than {most} bytes; --max-input-bytes allows more"
+        )
+    return given
+
+
+class _Common(TypedDict):
+    """What every way of annotating takes."""
+
+    records_of: str
+    max_nodes: int | None
+
+
+def _common(options: argparse.Namespace) -> _Common:
+    if options.max_nodes < 1:
+        raise ConfigurationError(f"--max-nodes is {options.max_nodes}; it is 1 or more")
+    return {
+        "records_of": options.records_of,
+        "max_nodes": None if options.all else options.max_nodes,
+    }
+
+
+def _of_message(options: argparse.Namespace, data: bytes) -> Node:
+    message = options.message
+    if message is not None:
+        cls = message_called(message, response=options.response)
+        if options.version is None and options.response:
+            raise ConfigurationError(f"{cls.__name__} wants a --version")
+        message = cls
+    return annotate_frame(
+        data,
+        message,
+        options.version,
+        response=options.response,
+        part=options.part,
+        **_common(options),
+    )
+
+
+def _guessed(options: argparse.Namespace, data: bytes) -> Iterator[Node]:
+    """Print the guesses; the tree of the first."""
+    found = guess(data)
+    if not found:
+        raise ConfigurationError("no message of the definitions reads more than some of the bytes")
+    if options.json:
+        print(json.dumps([_guess_as_json(one) for one in found], indent=2))
+        return
+    for number, one in enumerate(found, 1):
+        print(f"{number:>2}. {_in_words(one)}")
+        print(f"    {'; '.join(one.reasons)}")
+    print()
+    first = found[0]
+    yield annotate_frame(
+        data,
+        first.message,
+        first.versions[-1],
+        response=first.is_response,
+        part=first.part,
+        **_common(options),
+    )
+
+
+def _guess_as_json(one: Guess) -> dict[str, object]:
+    return {
+        "message": one.message,
+        "versions": list(one.versions),
+        "part": one.part,
+        "score": one.score,
+        "exact": one.exact,
+        "reasons": list(one.reasons),
+    }
+
+
+def _in_words(one: Guess) -> str:
+    low, high = one.versions[0], one.versions[-1]
+    versions = f"v{low}" if low == high else f"v{low} to v{high}"
+    return f"{one.message} {versions}, as a {one.part} (score {one.score:g})"
+
+
+def _printed(options: argparse.Namespace, roots: Iterator[Node]) -> int:
+    """Print each tree. Raises DecodeError for the first fault, when all are printed."""
+    width = options.width or shutil.get_terminal_size((_PIPE_COLUMNS, 24)).columns
+    first: DecodeError | None = None
+    documents = []
+    for root in roots:
+        if options.json:
+            documents.append(to_json(root, show_secrets=options.show_secrets))
+        else:
+            for line in to_text(
+                root, width=width, show_secrets=options.show_secrets, about=options.about
+            ):
+                print(line)
+        found = faults(root)
+        if found and first is None:
+            fault = found[0]
+            what = str(root.value or root.name)
+            first = DecodeError(
+                fault.reason, message=what, field=fault.path or None, offset=fault.offset
+            )
+    if options.json and not options.guess:
+        print(json.dumps(documents, indent=2))
+    if first is not None:
+        raise first
+    return 0

@@ -1,0 +1,478 @@
+"""Frames, headers, messages and records as trees: the way into the room.
+
+Owns what of a frame is there (size, header, body), which message it is, and what is done with the
+bytes behind a fault. Reading a message is `reading`'s, opening records `record_batches`'s.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final, Literal, TypeAlias
+
+from .. import messages as generated
+from ..messages.base import Message, Request, Response
+from ..protocol.headers import (
+    API_VERSIONS,
+    request_class,
+    request_header_version,
+    response_class,
+    response_header_version,
+)
+from ..records.codecs.compression import MAX_DECOMPRESSED_BYTES
+from ..schema.definitions import union
+from ..schema.layout import LayoutField, layout
+from ..wire.errors import ConfigurationError
+from .embedded import open_embedded
+from .leaves import Leaves
+from .meanings import api_name
+from .node import DEFAULT_MAX_NODES, Budget, Fault, Node, nodes
+from .opening import Opening
+from .reading import MessageReader, StopError
+from .record_batches import read_batches
+from .secrets import has_secrets, secrets_of
+
+__all__ = [
+    "PARTS",
+    "Part",
+    "annotate",
+    "annotate_frame",
+    "annotate_frames",
+    "annotate_records",
+    "message_called",
+    "part_of",
+]
+
+#: What is there: a frame with its size, a header and a body, or a body alone.
+Part: TypeAlias = Literal["frame", "message", "body"]
+PARTS: Final[tuple[Part, ...]] = ("frame", "message", "body")
+
+_SIZE_BYTES: Final = 4
+_UNSUPPORTED_VERSION: Final = (35).to_bytes(2, "big")
+
+#: What is not taken apart of records that hold credentials is hidden, by kind of node.
+_RAW_KINDS: Final = frozenset({"unread", "trailing", "cut batch", "records of a batch"})
+
+
+def annotate(
+    data: bytes,
+    message: type[Message] | str | int,
+    version: int,
+    *,
+    response: bool = False,
+    trailing: bool = False,
+    records_of: str = "",
+    max_nodes: int | None = DEFAULT_MAX_NODES,
+    max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
+) -> Node:
+    """The body of a message, without header, as a tree.
+
+    `message` is a class, a name or an api key (see `message_called`). Broken bytes are no error:
+    the tree holds all up to the fault, then `unread` bytes; the first fault of the layer `message`
+    has the reason, path and offset of the DecodeError that `decode` raises. With `trailing`, bytes
+    behind the message are no fault. Record batches inside are opened; `records_of` names the topic
+    that they are from where the message does not. At most `max_nodes` are kept (None for all), and
+    at most `max_decompressed_bytes` come of all batches together. Raises ConfigurationError for a
+    message or version that is not known.
+    """
+    cls = message_called(message, response=response)
+    check_version(cls, version)
+    opening = _opening(max_nodes, records_of, max_decompressed_bytes)
+    root = Node(cls.__name__, "", "message", 0, data, value=f"{cls.__name__} v{version}")
+    _body(root, data, cls, version, opening, records_of, trailing=trailing)
+    return root
+
+
+def annotate_frame(
+    data: bytes,
+    message: type[Message] | str | int | None = None,
+    version: int | None = None,
+    *,
+    response: bool = False,
+    part: Part | None = None,
+    records_of: str = "",
+    max_nodes: int | None = DEFAULT_MAX_NODES,
+    max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
+) -> Node:
+    """A request or response, with or without size and header, as a tree.
+
+    The root's children are `size`, `header` and the message, as far as they are there: `part`
+    says what is, by default it is found out (see `part_of`). A request with a header says itself
+    what it is; a response does not, and wants `message` and `version`. Bytes behind the body are a
+    node `trailing` and no fault, as brokers ignore them. The rest is as in `annotate`.
+    """
+    cls = None if message is None else message_called(message, response=response)
+    if cls is not None and version is not None:
+        check_version(cls, version)
+    is_response = response or (cls is not None and issubclass(cls, Response))
+    if part is None:
+        part = part_of(data, cls, version, response=is_response)
+    if part == "body" or (cls is not None and not issubclass(cls, Request | Response)):
+        cls, version = _known(cls, version, is_response)
+        return annotate(
+            data,
+            cls,
+            version,
+            records_of=records_of,
+            max_nodes=max_nodes,
+            max_decompressed_bytes=max_decompressed_bytes,
+        )
+    if is_response:
+        cls, version = _known(cls, version, is_response)
+    opening = _opening(max_nodes, records_of, max_decompressed_bytes)
+    root = Node("frame", "", part, 0, data, size=len(data))
+    limit = len(data)
+    pos = 0
+    leaves = Leaves(data, limit, opening.budget, layer="message")
+    try:
+        if part == "frame":
+            size, announced, pos = leaves.number(root, "size", "int32", 0)
+            if announced != limit - pos:
+                reason = f"{announced} bytes are announced and {limit - pos} are here"
+                leaves.fault(size, reason, 0, f"{limit - pos}")
+            limit = max(pos, min(limit, pos + announced))
+        if is_response:
+            assert cls is not None
+            assert version is not None
+            pos = _response_header(root, data, pos, limit, cls, version, opening)
+        else:
+            cls, version, pos = _request_header(root, data, pos, limit, cls, version, opening)
+    except StopError as stopped:
+        leaves.rest(root, max(stopped.fault.offset, pos), len(data))
+        _hide_rest(root, cls)
+        return root
+    if cls is None or version is None or version not in cls.VALID_VERSIONS:
+        _unknown(root, leaves, pos, cls, version)
+        return root
+    if cls.API_KEY == API_VERSIONS and is_response and version > 0:
+        version = _version_of_answer(data, pos, version, root)
+    root.value = f"{cls.__name__} v{version}"
+    body = leaves.node(root, cls.__name__, "message", pos)
+    body.path = ""
+    body.value = root.value
+    _body(body, data, cls, version, opening, records_of, trailing=True, limit=limit)
+    leaves.rest(root, body.end, len(data), "trailing")
+    _hide_rest(root, cls)
+    return root
+
+
+def annotate_frames(
+    data: bytes,
+    *,
+    records_of: str = "",
+    max_nodes: int | None = DEFAULT_MAX_NODES,
+    max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
+) -> Iterator[Node]:
+    """Each of the requests that stand one behind the other, as `annotate_frame` gives it.
+
+    Each has its size in front. Offsets of a frame count from its beginning. Bytes that are no such
+    sequence are one frame.
+    """
+    cuts = _cuts(data)
+    part: Part | None = "frame"
+    if len(cuts) < 3:
+        cuts, part = [0, len(data)], None
+    for start, end in pairwise(cuts):
+        yield annotate_frame(
+            data[start:end],
+            part=part,
+            records_of=records_of,
+            max_nodes=max_nodes,
+            max_decompressed_bytes=max_decompressed_bytes,
+        )
+
+
+def annotate_records(
+    data: bytes,
+    *,
+    records_of: str = "",
+    max_nodes: int | None = DEFAULT_MAX_NODES,
+    max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
+) -> Node:
+    """Record batches and messages of any magic as a tree: records of a fetch, a log segment."""
+    opening = _opening(max_nodes, records_of, max_decompressed_bytes)
+    root = Node("records", "records", "records", 0, data, size=len(data), value=len(data))
+    _batches(root, data, opening)
+    return root
+
+
+def message_called(message: type[Message] | str | int, *, response: bool = False) -> type[Message]:
+    """The class of a message by its class, name or api key.
+
+    A name may leave out `Request` or `Response`: `response` says which is meant. Letters may be of
+    either case. Raises ConfigurationError, with names that are near, for what is none.
+    """
+    if isinstance(message, type):
+        return message
+    text = str(message)
+    if text.isascii() and text.isdigit() and len(text) < 6:
+        made = response_class(int(text)) if response else request_class(int(text))
+        if made is None:
+            raise ConfigurationError(f"no message has the api key {text}")
+        return made
+    names = {name.lower(): name for name in union()}
+    ending = "response" if response else "request"
+    wanted = text.lower()
+    for tried in (wanted + ending, wanted):
+        if tried in names:
+            name = names[tried]
+            if response and name.endswith("Request"):
+                name = name.removesuffix("Request") + "Response"
+            found: type[Message] = getattr(generated, name, None) or getattr(generated, name + "_")
+            return found
+    near = difflib.get_close_matches(wanted, names, 3, 0.5)
+    hint = f"; near are {', '.join(names[name] for name in near)}" if near else ""
+    raise ConfigurationError(f"{text[:80]!r} is no message of the definitions{hint}")
+
+
+def check_version(cls: type[Message], version: int) -> None:
+    """Raise ConfigurationError for a version that the message does not have."""
+    known = cls.VALID_VERSIONS
+    if version not in known:
+        text = f"{known.start} to {known.stop - 1}"
+        raise ConfigurationError(f"{cls.__name__} has the versions {text}, not {version}")
+
+
+def part_of(
+    data: bytes, cls: type[Message] | None, version: int | None, *, response: bool = False
+) -> Part:
+    """Whether the bytes are a frame with its size, a message with its header, or a body.
+
+    What fits is taken; of several the first that can be read to its end.
+    """
+    size = int.from_bytes(data[:_SIZE_BYTES], "big", signed=True)
+    is_sized = len(data) >= 8 and size == len(data) - _SIZE_BYTES
+    if cls is None or version is None:
+        return _part_of_any_request(data, is_sized)
+    if not issubclass(cls, Request | Response):
+        return "body"
+    fitting: list[Part] = []
+    for part, start in (("frame", _SIZE_BYTES), ("message", 0)):
+        if part == "frame" and not is_sized:
+            continue
+        if response or _says(data, start, cls, version):
+            fitting.append(part)  # type: ignore[arg-type]
+    fitting.append("body")
+    reached = {part: _readable(data, part, cls, version, response) for part in fitting}
+    return max(fitting, key=lambda part: reached[part])
+
+
+def _part_of_any_request(data: bytes, is_sized: bool) -> Part:
+    """What a request is that says itself what it is; a size may be wrong, as of a frame cut off."""
+    if is_sized:
+        return "frame"
+    fitting: dict[Part, tuple[int, int]] = {}
+    for part, start in (("frame", _SIZE_BYTES), ("message", 0)):
+        cls = request_class(int.from_bytes(data[start : start + 2], "big", signed=True))
+        version = int.from_bytes(data[start + 2 : start + 4], "big", signed=True)
+        if len(data) >= start + 8 and cls is not None and version in cls.VALID_VERSIONS:
+            fitting[part] = _readable(data, part, cls, version, False)  # type: ignore[index, arg-type]
+    if fitting:
+        return max(fitting, key=lambda part: fitting[part])
+    return "frame" if len(data) >= _SIZE_BYTES + 8 else "message"
+
+
+def _says(data: bytes, start: int, cls: type[Message], version: int) -> bool:
+    """Whether a request header of that message and version begins there."""
+    said = (cls.API_KEY or 0).to_bytes(2, "big", signed=True) + version.to_bytes(2, "big")
+    return data[start : start + 4] == said
+
+
+def _readable(
+    data: bytes, part: Part, cls: type[Message], version: int, response: bool
+) -> tuple[int, int]:
+    """How well the bytes read as that part: whether to the very end, then how far."""
+    opening = Opening(Budget(0))
+    root = Node("", "", "message", 0, data)
+    pos = _SIZE_BYTES if part == "frame" else 0
+    try:
+        if part != "body":
+            if response:
+                pos = _response_header(root, data, pos, len(data), cls, version, opening)
+            else:
+                _, _, pos = _request_header(root, data, pos, len(data), cls, version, opening)
+        reader = MessageReader(data, len(data), cls.__name__, opening.budget)
+        body = Node("", "", "message", pos, data)
+        end = reader.read(layout(cls._definition(), version), body)
+    except StopError as stopped:
+        return 0, stopped.fault.offset
+    return (2 if end == len(data) else 1), end
+
+
+def _known(
+    cls: type[Message] | None, version: int | None, response: bool
+) -> tuple[type[Message], int]:
+    if cls is None or version is None:
+        what = "a response does" if response else "a body does"
+        raise ConfigurationError(
+            f"{what} not say what it is: name the message and its version, or guess"
+        )
+    return cls, version
+
+
+def _cuts(data: bytes) -> list[int]:
+    """Where frames begin, and the end; [0] where the bytes are no frames."""
+    cuts = [0]
+    pos = 0
+    while pos < len(data):
+        size = int.from_bytes(data[pos : pos + _SIZE_BYTES], "big", signed=True)
+        pos += _SIZE_BYTES + size
+        if size < 8 or pos > len(data):
+            return [0]
+        cuts.append(pos)
+    return cuts
+
+
+def _opening(max_nodes: int | None, records_of: str, max_decompressed_bytes: int) -> Opening:
+    return Opening(
+        Budget(max_nodes), topic=records_of, max_decompressed_bytes=max_decompressed_bytes
+    )
+
+
+def _body(
+    root: Node,
+    data: bytes,
+    cls: type[Message],
+    version: int,
+    opening: Opening,
+    records_of: str,
+    *,
+    trailing: bool,
+    limit: int | None = None,
+) -> None:
+    """Read the message that begins where `root` does, and what is left, into it."""
+    name = cls._definition().name
+    shape = layout(cls._definition(), version)
+    opening.whole = issubclass(cls, Request)
+
+    def inside(node: Node, field: LayoutField, topic: str) -> None:
+        if field.type.kind == "records":
+            content = node.value
+            assert isinstance(content, bytes)
+            opening.topic = records_of or topic
+            node.own -= len(content)
+            node.value = len(content)
+            _batches(node, data, opening, node.end - len(content))
+        else:
+            open_embedded(name, node, field, opening.budget)
+
+    end_of_data = len(data) if limit is None else limit
+    reader = MessageReader(
+        data,
+        end_of_data,
+        name,
+        opening.budget,
+        secrets=lambda struct: secrets_of(cls, struct),
+        inside=inside,
+    )
+    leaves = Leaves(data, end_of_data, opening.budget, layer="message")
+    leaves_behind = "trailing"
+    try:
+        end = reader.read(shape, root)
+    except StopError as stopped:
+        end = max(stopped.fault.offset, reader.reached)
+        leaves_behind = "unread"
+    else:
+        if end < end_of_data and not trailing:
+            reason = (
+                f"{end_of_data - end} bytes stand behind the end of the message; "
+                "decode_from reads a message that something follows"
+            )
+            root.fault = Fault(reason, "", end, "the end of the message")
+    if leaves_behind == "unread" or limit is None:
+        leaves.rest(root, end, end_of_data, leaves_behind)
+        root.size = end_of_data - root.offset
+    if has_secrets(cls):
+        _hide(root, direct=True)
+
+
+def _batches(node: Node, data: bytes, opening: Opening, start: int = 0) -> None:
+    read_batches(node, data, start, node.end, opening)
+    if opening.has_secrets:
+        _hide(node)
+
+
+def _hide(node: Node, *, direct: bool = False) -> None:
+    """Mark what was not taken apart as secret."""
+    for found in node.children if direct else nodes(node):
+        if found.kind in _RAW_KINDS:
+            found.secret = True
+
+
+def _hide_rest(root: Node, cls: type[Message] | None) -> None:
+    """The same for what stands behind a message, where that has secrets or is not known."""
+    if cls is None or has_secrets(cls):
+        _hide(root, direct=True)
+
+
+def _request_header(
+    root: Node,
+    data: bytes,
+    pos: int,
+    limit: int,
+    cls: type[Message] | None,
+    version: int | None,
+    opening: Opening,
+) -> tuple[type[Message] | None, int | None, int]:
+    """The header of a request; what it says it is, and where the body begins."""
+    if limit - pos >= 4:
+        key = int.from_bytes(data[pos : pos + 2], "big", signed=True)
+        said = int.from_bytes(data[pos + 2 : pos + 4], "big", signed=True)
+        named = request_class(key)
+        if named is not None and (cls is None or (cls.API_KEY, version) != (key, said)):
+            cls, version = named, said
+        elif named is None:
+            cls, version = None, said
+    header_version = 1 if cls is None or version is None else request_header_version(cls, version)
+    end = _header(root, data, pos, limit, "RequestHeader", header_version, opening)
+    return cls, version, end
+
+
+def _response_header(
+    root: Node,
+    data: bytes,
+    pos: int,
+    limit: int,
+    cls: type[Message],
+    version: int,
+    opening: Opening,
+) -> int:
+    header_version = response_header_version(cls, version)
+    return _header(root, data, pos, limit, "ResponseHeader", header_version, opening)
+
+
+def _header(
+    root: Node, data: bytes, pos: int, limit: int, name: str, version: int, opening: Opening
+) -> int:
+    leaves = Leaves(data, limit, opening.budget, layer="message")
+    node = leaves.node(root, "header", "header", pos)
+    node.path = ""
+    node.value = f"{name} v{version}"
+    reader = MessageReader(data, limit, name, opening.budget)
+    return reader.read(layout(union()[name], version), node)
+
+
+def _unknown(
+    root: Node, leaves: Leaves, pos: int, cls: type[Message] | None, version: int | None
+) -> None:
+    """What is said of a request whose api key or version no definition has."""
+    name = "request_api_key" if cls is None else "request_api_version"
+    wrong = next((node for node in nodes(root) if node.name == name), root)
+    if cls is None:
+        reason, expected = f"no definition has the api key {wrong.value}", "a known api key"
+    else:
+        known = cls.VALID_VERSIONS
+        expected = f"{known.start} to {known.stop - 1}"
+        reason = f"{api_name(cls.API_KEY or 0)} has the versions {expected}, not {version}"
+    leaves.fault(wrong, reason, wrong.offset, expected)
+    leaves.rest(root, pos, len(root.source))
+    _hide_rest(root, cls)
+
+
+def _version_of_answer(data: bytes, pos: int, version: int, root: Node) -> int:
+    """Error 35 to ApiVersions comes in the form of v0 (KIP-511)."""
+    if data[pos : pos + 2] != _UNSUPPORTED_VERSION:
+        return version
+    root.notes.append(f"asked in v{version}; error 35 comes in the form of v0")
+    return 0

@@ -1,0 +1,154 @@
+"""Bytes as people give them: hex in any spacing, a hexdump, base64, escapes, or binary.
+
+Owns which form a text has and what its bytes are. Nothing is guessed silently: a form that fits in
+part is an error that says where it does not.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from typing import Final
+
+from ..wire.errors import ConfigurationError
+
+__all__ = ["FORMS", "read_bytes"]
+
+#: A line of `hexdump -C`, `xxd`, `od -A x -t x1` or `tcpdump -x`: offset, bytes, text.
+_DUMP_LINE: Final = re.compile(
+    r"\s*(?:0x)?(?P<offset>[0-9a-fA-F]{4,16})(?P<colon>:?)"
+    r"(?P<hex>(?:\s{1,2}[0-9a-fA-F]{2,8}(?=\s|$))*)(?P<rest>.*)"
+)
+_HEX_NOISE: Final = re.compile(r"0x|\\x|[\s:,;_\-\[\]{}()<>\"'.]", re.IGNORECASE)
+_HEX: Final = re.compile(r"[0-9a-fA-F]*")
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/_\-\s]+={0,2}\s*")
+_REPEATED: Final = "*"
+
+#: Most bytes that a line of a dump holds.
+_LINE_BYTES: Final = 64
+
+#: Most bytes that a dump may stand for: `*` stands for any number of lines.
+MAX_DUMPED_BYTES: Final = 104_857_600
+
+FORMS: Final = ("auto", "hex", "base64", "binary")
+
+
+def read_bytes(given: bytes, form: str = "auto") -> bytes:
+    """The bytes that `given` stands for, in one of `FORMS`.
+
+    `auto` takes text of hex digits (with spaces, `0x`, `\\x`, colons or commas between), the output
+    of `hexdump -C`, `xxd`, `od -A x -t x1` or `tcpdump -x`, then base64 of either alphabet; what is
+    no text of ASCII is binary. Raises ConfigurationError for text that is none of these.
+    """
+    if form == "binary":
+        return given
+    try:
+        text = given.decode("ascii")
+    except UnicodeDecodeError:
+        if form == "auto":
+            return given
+        raise ConfigurationError(f"the input is not ASCII, and so no {form}") from None
+    if form == "auto" and not _is_text(text):
+        return given
+    if form == "base64":
+        return _base64(text)
+    found = _dump(text)
+    if found is None:
+        found = _hex(text)
+    if found is not None:
+        return found
+    if form == "hex":
+        raise ConfigurationError(f"the input is no hex: {_why_no_hex(text)}")
+    if _BASE64.fullmatch(text) and not _HEX.fullmatch(_HEX_NOISE.sub("", text)):
+        return _base64(text)
+    raise ConfigurationError(
+        f"the input is no hex ({_why_no_hex(text)}), no hexdump and no base64; "
+        "for bytes as they are say that it is binary"
+    )
+
+
+def _is_text(text: str) -> bool:
+    return all(character.isprintable() or character in "\r\n\t" for character in text)
+
+
+def _hex(text: str) -> bytes | None:
+    digits = _HEX_NOISE.sub("", text)
+    if len(digits) % 2 or not _HEX.fullmatch(digits):
+        return None
+    return bytes.fromhex(digits)
+
+
+def _why_no_hex(text: str) -> str:
+    digits = _HEX_NOISE.sub("", text)
+    wrong = re.search(r"[^0-9a-fA-F]", digits)
+    if wrong is None:
+        return f"{len(digits)} digits, which is odd"
+    return f"{wrong[0]!r} is no hex digit"
+
+
+def _base64(text: str) -> bytes:
+    packed = "".join(text.split()).translate(str.maketrans("-_", "+/")).rstrip("=")
+    try:
+        return base64.b64decode(packed + "=" * (-len(packed) % 4), validate=True)
+    except binascii.Error as error:
+        raise ConfigurationError(f"the input is no base64: {error}") from None
+
+
+def _dump(text: str) -> bytes | None:
+    """The bytes of a dump; None where the lines are none, or their offsets do not add up."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    made = bytearray()
+    first: int | None = None
+    last = b""
+    repeats = False
+    for line in lines:
+        if line.strip() == _REPEATED:
+            if not last:
+                return None
+            repeats = True
+            continue
+        match = _DUMP_LINE.fullmatch(line)
+        if match is None:
+            return None
+        offset = int(match["offset"], 16)
+        if first is None:
+            first = offset
+        if repeats:
+            missing = offset - first - len(made)
+            if missing < 0 or missing % len(last):
+                return None
+            if offset - first > MAX_DUMPED_BYTES:
+                raise ConfigurationError(
+                    f"a dump of {offset - first} bytes; at most {MAX_DUMPED_BYTES} are read"
+                )
+            made += last * (missing // len(last))
+            repeats = False
+        if offset - first != len(made):
+            return None
+        found = _of_line(match)
+        if found is None:
+            return None
+        made += found
+        last = found or last
+    if first is None or not made or (len(lines) == 1 and not _has_mark(lines[0])):
+        return None
+    return bytes(made)
+
+
+def _of_line(match: re.Match[str]) -> bytes | None:
+    """The bytes of one line, without the text behind them."""
+    held, rest = match["hex"], match["rest"]
+    if match["colon"]:  # xxd: one space between groups, two in front of the text
+        held = re.split(r"(?<=\S)\s{2,}", held)[0]
+    elif rest.strip() and not rest.lstrip().startswith("|"):
+        return None
+    digits = "".join(held.split())
+    if len(digits) % 2 or len(digits) > 2 * _LINE_BYTES:
+        return None
+    return bytes.fromhex(digits)
+
+
+def _has_mark(line: str) -> bool:
+    """Whether a single line can be nothing but one of a dump."""
+    return "|" in line or re.match(r"\s*(0x)?[0-9a-fA-F]{4,16}: ", line) is not None

@@ -1,0 +1,48 @@
+"""Which fields of a message carry a secret, and what is shown instead of one.
+
+The fields are those that the generated classes never print. Where a message has any, the bytes
+that could not be read, and those behind its end, are hidden too, as the secret may stand in them.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import lru_cache
+from typing import Any, Final
+
+from ..messages.base import Message
+from ..schema.naming import class_name
+
+__all__ = ["HIDDEN", "has_secrets", "secrets_of"]
+
+#: Fields that hold whole requests and responses of others, which may carry secrets.
+_ENVELOPES: Final = {"EnvelopeRequest": "request_data", "EnvelopeResponse": "response_data"}
+
+#: What stands in place of a secret.
+HIDDEN: Final = "<hidden>"
+
+
+def secrets_of(cls: type[Message], struct: str) -> frozenset[str]:
+    """The attributes of the struct with that class name, of a message, that carry a secret."""
+    key: Any = cls  # which mypy takes for what its instances are: not hashable
+    return _secrets_of(key, struct)
+
+
+@lru_cache(maxsize=4096)
+def _secrets_of(cls: Any, struct: str) -> frozenset[str]:
+    made = vars(sys.modules[cls._generated().__module__]).get(struct)
+    found: frozenset[str] = getattr(made, "_SECRETS", frozenset())
+    return found | {_ENVELOPES[struct]} if struct in _ENVELOPES else found
+
+
+def has_secrets(cls: type[Message]) -> bool:
+    """Whether any version of the message has a field that carries a secret."""
+    key: Any = cls
+    return _has_secrets(key)
+
+
+@lru_cache(maxsize=4096)
+def _has_secrets(cls: Any) -> bool:
+    spec = cls._definition()
+    names = [spec.name, *(struct.name for struct in spec.structs())]
+    return any(secrets_of(cls, class_name(name)) for name in names)

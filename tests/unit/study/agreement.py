@@ -1,0 +1,112 @@
+"""What the annotated tree of a message must agree with: the classes, and `explain`.
+
+The tree is read by a reader of its own, so that each is a test of the other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kproto.messages.base import Message
+from kproto.schema.explain import explain_decode, is_default
+from kproto.schema.layout import LayoutField, StructLayout, WireType, layout
+from kproto.study import Fault, Node, annotate, faults, nodes
+from kproto.wire.tags import RawTaggedField
+
+__all__ = ["check_agreement", "check_every_byte", "check_values", "message_fault"]
+
+
+def message_fault(root: Node) -> Fault | None:
+    """The fault that `decode` must have found."""
+    return next((fault for fault in faults(root) if fault.layer == "message"), None)
+
+
+def check_agreement(cls: type[Message], version: int, data: bytes) -> Node:
+    """The tree of any bytes: its verdict, path, offset and reason, and where each byte stands."""
+    root = annotate(data, cls, version)
+    expected = explain_decode(cls._definition(), version, data)
+    fault = message_fault(root)
+    if expected is None:
+        assert fault is None, (fault, data.hex())
+    else:
+        assert fault is not None, (expected, data.hex())
+        told = (fault.reason, fault.path, fault.offset)
+        assert told == (expected.reason, expected.field or "", expected.offset), data.hex()
+    check_every_byte(root, data)
+    return root
+
+
+def check_every_byte(root: Node, data: bytes) -> None:
+    """Every byte is one node's own, and every node holds its children."""
+    own = [node for node in nodes(root) if not node.buffer]
+    assert b"".join(node.own_bytes for node in own) == data
+    for node in nodes(root):
+        if node.kind == "records of a batch" or any(c.buffer != node.buffer for c in node.children):
+            continue
+        at = node.offset + node.own
+        for child in node.children:
+            assert child.offset == at, (node.path, child.path)
+            at = child.end
+        assert at == node.end or node.fault is not None or not node.children, node.path
+
+
+def check_values(cls: type[Message], version: int, message: Message, root: Node) -> None:
+    """Every value of the tree is what the class has decoded."""
+    _check_struct(layout(cls._definition(), version), root, message, message_module(cls))
+
+
+def message_module(cls: type[Message]) -> str:
+    return cls.__module__
+
+
+def _check_struct(shape: StructLayout, node: Node, held: Any, module: str) -> None:
+    found: dict[str, Node] = {}
+    unknown: list[RawTaggedField] = []
+    for child in node.children:
+        if child.kind != "tags":
+            found[child.name] = child
+            continue
+        for tag in child.children:
+            assert isinstance(tag.value, int)
+            if tag.kind == "unknown tag":
+                raw = tag.own_bytes
+                unknown.append(RawTaggedField(tag.value, raw[_head_of_tag(raw) :]))
+            else:
+                found[tag.children[0].name] = tag.children[0]
+    for field in shape.all_fields():
+        value = getattr(held, field.attribute)
+        if field.attribute in found:
+            _check_value(field, field.type, found.pop(field.attribute), value, module)
+        else:
+            assert field.tag is not None
+            assert is_default(field.spec, value)
+    assert unknown == list(held._unknown_tags or ())
+    assert set(found) <= {"trailing", "unread"}
+
+
+def _head_of_tag(raw: bytes) -> int:
+    """The bytes of two varints: the number of the tag, and its size."""
+    at = seen = 0
+    while seen < 2:
+        seen += raw[at] < 128
+        at += 1
+    return at
+
+
+def _check_value(field: LayoutField, kind: WireType, node: Node, held: Any, module: str) -> None:
+    if held is None:
+        assert node.value is None, node.path
+        return
+    if kind.kind == "array":
+        assert kind.element is not None
+        assert node.value == len(held) == len(node.children), node.path
+        for child, element in zip(node.children, held, strict=True):
+            _check_value(field, kind.element, child, element, module)
+    elif kind.struct is not None:
+        _check_struct(kind.struct, node, held, module)
+    elif kind.kind in ("bytes", "records"):
+        assert node.source[node.end - len(held) : node.end] == held, node.path
+    else:
+        same = node.value == held or (node.value != node.value and held != held)
+        assert same, (node.path, node.value, held)
+        assert type(node.value) is type(held) or kind.kind == "bool", node.path

@@ -1,0 +1,213 @@
+"""What Kafka keeps in records, as trees: the messages and the verdict of kproto.stored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kproto.messages import (
+    EndTxnMarker,
+    FetchResponse,
+    JoinGroupRequest,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    UserScramCredentialRecord,
+)
+from kproto.messages.fetch_response import FetchableTopicResponse, PartitionData
+from kproto.records import Record, encode_batch
+from kproto.stored import control
+from kproto.stored.control import ControlRecord, decode_control_record, encode_control_record
+from kproto.stored.coordinator import (
+    COORDINATOR_TOPICS,
+    CoordinatorRecord,
+    decode_coordinator_record,
+    encode_coordinator_record,
+)
+from kproto.stored.metadata_log import (
+    METADATA_TOPICS,
+    MetadataRecord,
+    decode_metadata_record,
+    encode_metadata_record,
+)
+from kproto.study import Node, annotate, annotate_records, faults, nodes, stored_records, to_json
+from kproto.study.node import Budget
+from kproto.study.opening import Opening
+from kproto.testing.strategies import messages
+from kproto.wire.errors import DecodeError
+from kproto.wire.uuid import Uuid
+from tests.unit.stored.lookups import class_of
+
+from .agreement import check_every_byte, check_values
+
+GROUPS = "__consumer_offsets"
+METADATA = "__cluster_metadata"
+
+
+def stored(key: bytes | None, value: bytes | None, topic: str) -> tuple[Node, Node]:
+    """Key and value of one record of the topic."""
+    data = encode_batch([(key, value, (), 0)])
+    root = annotate_records(data, records_of=topic)
+    check_every_byte(root, data)
+    record = root.children[0].child("records").children[0]
+    return record.child("key"), record.child("value")
+
+
+def control_nodes(key: bytes | None, value: bytes | None) -> tuple[Node, Node]:
+    """Key and value of one record of a control batch."""
+    made = []
+    for name, content in (("key", key), ("value", value)):
+        held = b"" if content is None else content
+        made.append(
+            Node(name, name, "bytes", 0, held, size=len(held), own=len(held), value=content)
+        )
+    stored_records.open_control_record(made[0], made[1], Budget())
+    return made[0], made[1]
+
+
+def test_the_table_of_control_records_is_that_of_stored() -> None:
+    assert {kind: name for kind, (name, _) in stored_records._CONTROL.items()} == control._CLASSES
+    assert {kind for kind, (_, own) in stored_records._CONTROL.items() if own} == control._MARKERS
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_every_coordinator_record(data: st.DataObject) -> None:
+    topic = data.draw(st.sampled_from(sorted(COORDINATOR_TOPICS)))
+    name = data.draw(st.sampled_from(sorted(COORDINATOR_TOPICS[topic].values())))
+    key_class, value_class = class_of(f"{name}Key"), class_of(f"{name}Value")
+    key = data.draw(messages(key_class, 0))
+    version = data.draw(st.sampled_from(list(value_class.VALID_VERSIONS)))
+    value = data.draw(messages(value_class, version))
+    raw_key, raw_value = encode_coordinator_record(CoordinatorRecord(key, value, version))
+    key_node, value_node = stored(raw_key, raw_value, topic)
+    assert faults(key_node) == faults(value_node) == []
+    check_values(key_class, 0, key, key_node.children[1])
+    check_values(value_class, version, value, value_node.children[1])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_every_metadata_record(data: st.DataObject) -> None:
+    topic = data.draw(st.sampled_from(sorted(METADATA_TOPICS)))
+    cls = class_of(data.draw(st.sampled_from(sorted(METADATA_TOPICS[topic].values()))))
+    version = data.draw(st.sampled_from(list(cls.VALID_VERSIONS)))
+    message = data.draw(messages(cls, version))
+    _, value = stored(None, encode_metadata_record(MetadataRecord(message, version)), topic)
+    assert faults(value) == []
+    check_values(cls, version, message, value.children[3])
+
+
+bits = st.binary(max_size=40)
+beginnings = st.sampled_from(
+    [b"", b"\0\1", b"\0\0\0\1", b"\0\3", b"\1\2\0", b"\0\0\0\4", b"\1\3\1"]
+)
+almost = st.builds(lambda start, rest: start + rest, beginnings, bits)
+
+
+@settings(max_examples=300, deadline=None)
+@given(almost, st.none() | almost)
+def test_broken_records_are_faults(key: bytes, value: bytes | None) -> None:
+    record = Record(0, 0, key, value)
+    assert refused(decode_control_record, record) == bool(_all_faults(*control_nodes(key, value)))
+    for topic in COORDINATOR_TOPICS:
+        expected = refused(decode_coordinator_record, record, topic=topic)
+        assert expected == bool(_all_faults(*stored(key, value, topic)))
+    for topic in METADATA_TOPICS:
+        expected = refused(decode_metadata_record, record, topic=topic)
+        assert expected == bool(_all_faults(*stored(key, value, topic)))
+
+
+def refused(decode: Any, record: Record, **more: str) -> bool:
+    try:
+        decode(record, **more)
+    except DecodeError:
+        return True
+    return False
+
+
+def _all_faults(*found: Node) -> list[Any]:
+    return [fault for node in found for fault in faults(node)]
+
+
+def test_a_control_batch() -> None:
+    key, value = encode_control_record(ControlRecord(0, EndTxnMarker(coordinator_epoch=5)))
+    key_node, value_node = control_nodes(key, value)
+    assert key_node.child("type").meaning == "ABORT"
+    assert value_node.child("EndTxnMarker").child("coordinator_epoch").value == 5
+    assert faults(key_node) == faults(value_node) == []
+
+
+def test_the_topic_of_a_fetch_says_what_its_records_are() -> None:
+    key, value = encode_coordinator_record(
+        CoordinatorRecord(
+            OffsetCommitKey(group="g", topic="t", partition=1), OffsetCommitValue(offset=42)
+        )
+    )
+    records = encode_batch([(key, value, (), 0)], compression="gzip")
+    response = FetchResponse(
+        responses=[
+            FetchableTopicResponse(topic=GROUPS, partitions=[PartitionData(records=records)])
+        ]
+    )
+    root = annotate(response.encode(12), FetchResponse, 12)
+    assert faults(root) == []
+    (found,) = [node for node in nodes(root) if node.name == "OffsetCommitValue"]
+    assert found.child("offset").value == 42
+    assert found.child("offset").buffer == "responses[0].partitions[0].records[0].records"
+    named = annotate(response.encode(12), FetchResponse, 12, records_of="other")
+    assert not [node for node in nodes(named) if node.name == "OffsetCommitValue"]
+
+
+def scram_record() -> bytes:
+    record = UserScramCredentialRecord(
+        name="me", mechanism=1, salt=b"SALTsalt", stored_key=b"STOREDkey", server_key=b"SERVERkey"
+    )
+    return encode_metadata_record(MetadataRecord(record, 0))
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+@pytest.mark.parametrize("cut", [0, 1, 20])
+def test_credentials_of_the_metadata_log_are_hidden(compression: str, cut: int) -> None:
+    whole = encode_batch([(None, scram_record(), (), 0)], compression=compression)
+    records = whole[: len(whole) - cut]
+    topic_id = Uuid(bytes(15) + b"\1")
+    response = FetchResponse(
+        responses=[
+            FetchableTopicResponse(topic_id=topic_id, partitions=[PartitionData(records=records)])
+        ]
+    )
+    root = annotate(response.encode(13), FetchResponse, 13)
+    text = str(to_json(root))
+    for secret in (b"SALTsalt", b"STOREDkey", b"SERVERkey", whole[70:]):
+        assert secret.hex() not in text
+    shown = str(to_json(root, show_secrets=True))
+    assert records[61:].hex() in shown or b"STOREDkey".hex() in shown
+
+
+def test_subscriptions_of_a_group_are_opened() -> None:
+    from kproto.messages import ConsumerProtocolSubscription
+    from kproto.messages.join_group_request import JoinGroupRequestProtocol
+
+    metadata = b"\0\1" + ConsumerProtocolSubscription(topics=["a", "b"]).encode(1)
+    request = JoinGroupRequest(
+        protocol_type="consumer",
+        protocols=[
+            JoinGroupRequestProtocol(name="range", metadata=metadata),
+            JoinGroupRequestProtocol(name="other", metadata=b"not a subscription"),
+        ],
+    )
+    data = request.encode(9)
+    root = annotate(data, JoinGroupRequest, 9)
+    check_every_byte(root, data)
+    first, second = [node for node in nodes(root) if node.name == "metadata"]
+    topics = first.child("ConsumerProtocolSubscription").child("topics")
+    assert [topic.value for topic in topics.children] == ["a", "b"]
+    assert second.value == b"not a subscription"
+
+
+def test_opening_is_of_one_topic() -> None:
+    assert Opening(Budget(), topic=METADATA).has_secrets
+    assert not Opening(Budget(), topic=GROUPS).has_secrets
