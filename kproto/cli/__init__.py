@@ -16,11 +16,11 @@ from importlib import import_module
 
 from ..version import __version__
 from ..wire.errors import KprotoError
-from . import broker, decode, diff, explorer, inspect
+from . import broker, capture, decode, diff, explorer, inspect, proxy
 
 __all__ = ["main"]
 
-_COMMANDS = (broker, inspect, diff, explorer, decode)
+_COMMANDS = (broker, inspect, diff, explorer, decode, proxy, capture)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

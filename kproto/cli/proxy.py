@@ -1,0 +1,79 @@
+"""The arguments of `kproto proxy`: a proxy that tells what passes.
+
+Knows no proxy; `run_proxy` runs it.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+__all__ = ["add_command"]
+
+_MAX_RECORDED_BYTES = 1_073_741_824  # that of the recorder
+
+
+def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Describe the command's arguments."""
+    parser = commands.add_parser(
+        "proxy",
+        help="pass on between clients and brokers, and tell what passes",
+        description="Listens at one address, passes every byte on to the broker at another, and "
+        "prints each request and response, until Ctrl-C. With --rewrite clients stay behind the "
+        "proxy, whatever addresses the brokers advertise.",
+    )
+    parser.add_argument("listen", metavar="LISTEN", help="host:port for clients; port 0 is any")
+    parser.add_argument("target", metavar="TARGET", help="host:port of a broker")
+    parser.add_argument(
+        "--rewrite",
+        action="store_true",
+        help="rewrite brokers' addresses in responses, and open a port for each broker",
+    )
+    parser.add_argument(
+        "--advertised-host",
+        metavar="HOST",
+        help="with --rewrite: the name that clients shall connect to, if not that of LISTEN",
+    )
+    parser.add_argument(
+        "--first-broker-port",
+        type=int,
+        default=0,
+        metavar="PORT",
+        help="with --rewrite: the first port for single brokers; 0 lets the system choose each",
+    )
+    add_filters(parser)
+    parser.add_argument("--json", action="store_true", help="print a JSON object a line")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print no requests, responses")
+    parser.add_argument(
+        "--record", metavar="FILE", help="record all that passes, for kproto capture"
+    )
+    parser.add_argument(
+        "--max-bytes",
+        type=int,
+        default=_MAX_RECORDED_BYTES,
+        metavar="N",
+        help="largest recording; the proxy goes on without (%(default)s)",
+    )
+    parser.add_argument(
+        "--show-secrets",
+        action="store_true",
+        help="log SASL tokens, and record them and other secrets as they are",
+    )
+    parser.set_defaults(runs_in="run_proxy")
+
+
+def add_filters(parser: argparse.ArgumentParser) -> None:
+    """Describe which requests and responses are shown."""
+    parser.add_argument(
+        "--api",
+        dest="apis",
+        action="append",
+        metavar="NAME[,NAME]",
+        help="show these APIs alone, such as Fetch,Produce; api keys too",
+    )
+    parser.add_argument(
+        "--client-id",
+        dest="client_ids",
+        action="append",
+        metavar="PATTERN",
+        help="show these clients alone, such as 'billing-*'; may be given several times",
+    )

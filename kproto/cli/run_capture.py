@@ -1,0 +1,202 @@
+"""Lists what `kproto capture` is asked for."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import itertools
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from ..study import Node, annotate_frame, to_text
+from ..study.conversations import Event, Kind, Side
+from ..study.flows import Passed, Unread, of_recording, of_segments
+from ..study.listing import (
+    Exchange,
+    exchange_as_json,
+    exchange_as_text,
+    exchanges,
+    opened,
+    stats_as_json,
+    stats_as_table,
+    stats_of,
+)
+from ..study.pcap import Skipped, is_capture, read_segments
+from ..study.recording import is_recording, read_recording
+from ..wire.checks import check_whole_number
+from ..wire.errors import ConfigurationError, DecodeError, KprotoError
+from .run_proxy import filter_of
+
+__all__ = ["run"]
+
+#: How much of a file says what it is.
+_START_BYTES: Final = 64
+
+#: Columns of a line where the output is no terminal.
+_WIDTH: Final = 100
+
+#: How often the bar moves, in bytes read.
+_BAR_STEP: Final = 4_194_304
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the list, the sums or one exchange; the exit code."""
+    for port in options.ports or ():
+        check_whole_number("--port", port, 1, 65_535)
+    if options.open is not None:
+        check_whole_number("--open", options.open, 1)
+    skipped, unread = Skipped(), Unread()
+    try:
+        with _opened_file(options.file) as file:
+            passed = _passed(file, options, skipped, unread)
+            code = _print(exchanges(passed), options)
+            if options.open is None:
+                sys.stdout.flush()
+                _say_what_was_left_out(skipped, unread)
+    except BrokenPipeError:  # who read the list has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return code
+
+
+def _print(listed: Iterator[Exchange], options: argparse.Namespace) -> int:
+    if options.open is not None:
+        return _print_opened(listed, options)
+    shown = filter_of(options)
+    chosen = (exchange for exchange in listed if shown.takes(exchange.event))
+    if options.stats:
+        stats = stats_of(chosen)
+        if options.json:
+            print(json.dumps(stats_as_json(stats), indent=2))
+        else:
+            print("\n".join(stats_as_table(stats)))
+        return 0
+    for exchange in chosen:
+        print(
+            json.dumps(exchange_as_json(exchange)) if options.json else exchange_as_text(exchange)
+        )
+    return 0
+
+
+def _print_opened(listed: Iterator[Exchange], options: argparse.Namespace) -> int:
+    found = next(itertools.islice(listed, options.open - 1, None), None)
+    if found is None:
+        raise ConfigurationError(f"there is no line {options.open} in {options.file}")
+    told = opened(found, show_secrets=options.show_secrets)
+    if options.json:
+        print(json.dumps(told))
+        return 0
+    print(exchange_as_text(found))
+    for name, event in (("request", found.request), ("response", found.response)):
+        if event is None or not event.data:
+            continue
+        print(f"{name}:")
+        tree = _annotated(event)
+        if tree is not None:
+            width = shutil.get_terminal_size((_WIDTH, 0)).columns
+            print("\n".join(to_text(tree, width=width, show_secrets=options.show_secrets)))
+        else:
+            shown = told.get(name, told.get(f"{name}_bytes"))
+            print(json.dumps(shown, indent=2, ensure_ascii=False))
+    return 0
+
+
+def _annotated(event: Event) -> Node | None:
+    """The tree of a frame as in `kproto decode`; None where it is of no known message."""
+    if event.kind not in (Kind.MESSAGE, Kind.BROKEN) or event.api_key is None:
+        return None
+    try:
+        return annotate_frame(
+            event.data,
+            event.api_key,
+            None if event.received is None else event.received.version,
+            response=event.side is Side.BROKER,
+            part="frame",
+        )
+    except KprotoError:
+        return None
+
+
+def _passed(
+    file: BinaryIO, options: argparse.Namespace, skipped: Skipped, unread: Unread
+) -> Iterator[Passed]:
+    start = file.read(_START_BYTES)
+    whole = io.BufferedReader(_Joined(start, file), 1 << 20)
+    keep = options.open is not None
+    if is_recording(start):
+        return of_recording(read_recording(whole), keep_bytes=keep)
+    if is_capture(start):
+        ports = frozenset(options.ports or ())
+        return of_segments(read_segments(whole, skipped), ports, unread, keep_bytes=keep)
+    raise DecodeError(f"{options.file} is no recording of kproto proxy, and no pcap or pcapng file")
+
+
+@contextlib.contextmanager
+def _opened_file(name: str) -> Iterator[BinaryIO]:
+    if name == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        file = Path(name).open("rb")  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise ConfigurationError(f"cannot read {name}: {error.strerror}") from None
+    with file:
+        yield file
+
+
+class _Joined(io.RawIOBase):
+    """The start of a file that was read already, then the rest; moves a bar on a terminal."""
+
+    def __init__(self, start: bytes, file: BinaryIO) -> None:
+        self._start = start
+        self._file = file
+        self._read = 0
+        self._size = 0
+        if sys.stderr.isatty() and not sys.stdout.isatty():
+            with contextlib.suppress(OSError, ValueError):
+                self._size = os.fstat(file.fileno()).st_size
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: object) -> int:
+        room = memoryview(into).cast("B")  # type: ignore[arg-type]
+        try:
+            data = self._start[: len(room)] or self._file.read(len(room))
+        except OSError as error:
+            raise DecodeError(f"the file cannot be read on: {error.strerror}") from None
+        self._start = self._start[len(data) :]
+        room[: len(data)] = data
+        self._move(len(data))
+        return len(data)
+
+    def _move(self, count: int) -> None:
+        before, self._read = self._read, self._read + count
+        if not self._size or self._size < _BAR_STEP:
+            return
+        if before // _BAR_STEP != self._read // _BAR_STEP or not count:
+            part = min(1.0, self._read / self._size)
+            bar = "#" * int(part * 40)
+            sys.stderr.write(f"\r[{bar:<40}] {part:4.0%}{'' if count else chr(10)}")
+            sys.stderr.flush()
+
+
+def _say_what_was_left_out(skipped: Skipped, unread: Unread) -> None:
+    if skipped.cut_off is not None:
+        _say(f"the capture ends early: {skipped.cut_off}; all before it was read")
+    if skipped.broken:
+        _say(f"packets that could not be read: {skipped.broken}")
+    if skipped.fragments:
+        _say(f"fragments of IP packets, which were left out: {skipped.fragments}")
+    if unread.connections:
+        _say(f"connections that are not Kafka's, as far as can be seen: {unread.connections}")
+
+
+def _say(text: str) -> None:
+    print(f"kproto: {text}", file=sys.stderr)

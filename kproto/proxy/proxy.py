@@ -1,0 +1,250 @@
+"""The proxy: listens for clients, gives each a relay to its broker, and opens ports for brokers.
+
+Knows sockets and tasks; which addresses are rewritten `rewriting` decides, and `kproto.study` reads
+what passed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+from collections.abc import Callable
+from functools import partial
+from types import TracebackType
+from typing import Final, Self
+
+from ..study.conversations import Event
+from ..study.hiding import frame_without_secrets
+from ..study.recording import Entry, Recorder
+from ..wire.errors import BrokerConnectionError, ConfigurationError, EncodeError
+from .relay import Relay, now_us
+from .rewriting import PLACES, Node, NodeMap, put_addresses
+from .settings import Address, ProxySettings, parse_address
+
+__all__ = ["Proxy"]
+
+#: Connections that may wait to be accepted, as Kafka's socket.listen.backlog.size.
+_BACKLOG: Final = 50
+
+#: Of the event loop: select, accept, make the transport, make the streams, and one to spare.
+_TURNS_TO_ACCEPT: Final = 5
+
+#: Of the event loop: a transport that was aborted closes its socket in the next, and one to spare.
+_TURNS_TO_CLOSE: Final = 2
+
+_LAST_PORT: Final = 65_535
+
+
+class Proxy:
+    """Listens at `listen` within `async with`, and passes on to the broker at `target`.
+
+    Both are `host:port`; port 0 of `listen` lets the system choose. `on_event` gets what passed,
+    with the number of its connection; `on_notice` what happened to the proxy itself, with that
+    number or None. What passes goes into `recorder`, secrets as asterisks unless the settings show
+    them. Raises ConfigurationError.
+    """
+
+    def __init__(
+        self,
+        listen: str,
+        target: str,
+        settings: ProxySettings | None = None,
+        *,
+        on_event: Callable[[Event, int], None] | None = None,
+        on_notice: Callable[[str, int | None], None] | None = None,
+        recorder: Recorder | None = None,
+    ) -> None:
+        self._listen = parse_address(listen, least_port=0)
+        self._target = parse_address(target)
+        self._settings = settings or ProxySettings()
+        if self._settings.rewrite:
+            self._told_host = self._settings.told_host(self._listen)
+        self._on_event = on_event
+        self._on_notice = on_notice or (lambda _text, _connection: None)
+        self._recorder = recorder
+        self._nodes = NodeMap()
+        self._opening = asyncio.Lock()
+        self._next_port = self._settings.first_broker_port
+        self._servers: list[asyncio.Server] = []
+        self._relays: set[asyncio.Task[None]] = set()
+        self._connections = 0
+
+    @property
+    def listens_at(self) -> str:
+        """`host:port` for clients. Raises ConfigurationError while the proxy does not listen."""
+        if not self._servers:
+            raise ConfigurationError("the proxy does not listen; use it in `async with`")
+        return str(Address(self._listen.host, self._servers[0].sockets[0].getsockname()[1]))
+
+    async def __aenter__(self) -> Self:
+        """Listen. Raises BrokerConnectionError when the address cannot be had."""
+        try:
+            listener = _bound(self._listen)
+        except OSError as error:
+            reason = (error.strerror or str(error)).partition(" (while attempting")[0]
+            raise BrokerConnectionError(
+                f"cannot listen: {reason}", address=str(self._listen)
+            ) from None
+        await self._serve(listener, None)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        # Whoever connected last may not have been accepted yet, and asyncio's Server loses a
+        # connection that it accepts while it is closed.
+        loop = asyncio.get_running_loop()
+        for server in self._servers:
+            for listener in server.sockets:
+                loop.remove_reader(listener)
+        for _ in range(_TURNS_TO_ACCEPT):
+            await asyncio.sleep(0)
+        for server in self._servers:
+            server.close()
+        self._servers.clear()
+        for relay in self._relays:
+            relay.cancel()
+        if self._relays:
+            await asyncio.wait(self._relays)
+        for _ in range(_TURNS_TO_CLOSE):
+            await asyncio.sleep(0)
+
+    async def _serve(self, listener: socket.socket, node: Node | None) -> None:
+        server = await asyncio.start_server(
+            partial(self._accept, node), sock=listener, limit=self._settings.read_bytes
+        )
+        self._servers.append(server)
+
+    def _accept(
+        self, node: Node | None, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        if len(self._relays) >= self._settings.max_connections:
+            self._on_notice(
+                f"a client was refused: {len(self._relays)} are connected (max_connections)", None
+            )
+            writer.transport.abort()
+            return
+        self._connections += 1
+        task = asyncio.create_task(self._relay(self._connections, node, reader, writer))
+        self._relays.add(task)
+        task.add_done_callback(partial(self._relayed, writer))
+
+    def _relayed(self, writer: asyncio.StreamWriter, task: asyncio.Task[None]) -> None:
+        self._relays.discard(task)
+        writer.transport.abort()  # a task that was cancelled before it began closed nothing
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._on_notice(f"a connection was lost by a mistake of the proxy: {error!r}", None)
+
+    async def _relay(
+        self,
+        number: int,
+        node: Node | None,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        target = self._target if node is None else self._nodes.target(node)
+        client = _peer(writer)
+        self._on_notice(f"{client} connected, to {target}", number)
+        self._record(Entry(now_us(), number, client=client, target=str(target)))
+        rewritten = partial(self._rewritten, number) if self._settings.rewrite else None
+        relay = Relay(
+            (reader, writer), target, self._settings, partial(self._tell, number), rewritten
+        )
+        reason = "the proxy ended"
+        try:
+            reason = await relay.run()
+        finally:
+            self._record(Entry(now_us(), number, closed=reason))
+            self._on_notice(reason, number)
+            writer.transport.abort()  # of one that found no target
+
+    def _tell(self, number: int, events: list[Event]) -> None:
+        for event in events:
+            if event.data and self._recorder is not None:
+                shown = self._settings.show_secrets
+                data = event.data if shown else frame_without_secrets(event)
+                self._record(Entry(event.time_us, number, event.side, data))
+            if self._on_event is not None:
+                self._on_event(event, number)
+
+    def _record(self, entry: Entry) -> None:
+        recorder = self._recorder
+        if recorder is None or recorder.is_full:
+            return
+        try:
+            has_room = recorder.write(entry)
+        except OSError as error:
+            self._recorder = None
+            self._on_notice(f"recording ends: {error.strerror or error}", None)
+            return
+        if not has_room:
+            self._on_notice(
+                f"recording ends at {recorder.written} bytes, as more would pass its bound", None
+            )
+
+    async def _rewritten(self, number: int, event: Event) -> bytes:
+        """What is passed on in the place of a broker's frame."""
+        received = event.received
+        message = None if received is None else received.message
+        if received is None or message is None or type(message).__name__ not in PLACES:
+            return event.data
+        async with self._opening:
+            new, moved = self._nodes.learn(message)
+            for node, address in new.items():
+                await self._open_port(node, address)
+        for node, address in moved.items():
+            self._on_notice(f"{node.kind} {node.id} has moved to {address}", None)
+        if not put_addresses(message, self._nodes):
+            return event.data
+        try:
+            return received.to_frame()
+        except EncodeError as error:
+            self._on_notice(f"not rewritten: {error}", number)
+            return event.data
+
+    async def _open_port(self, node: Node, address: Address) -> None:
+        if len(self._nodes) >= self._settings.max_brokers:
+            self._on_notice(f"{address} has no port of its own here (max_brokers)", None)
+            return
+        try:
+            listener = self._bound_for_broker()
+        except OSError as error:
+            self._on_notice(
+                f"{address} has no port of its own here: {error.strerror or error}", None
+            )
+            return
+        port = listener.getsockname()[1]
+        told = Address(self._told_host, port)
+        self._nodes.give_place(node, address, told)
+        await self._serve(listener, node)
+        self._on_notice(f"{node.kind} {node.id} at {address} is met at {told}", None)
+
+    def _bound_for_broker(self) -> socket.socket:
+        """A listening socket for one broker. Raises OSError when no port can be had."""
+        if not self._settings.first_broker_port:
+            return _bound(Address(self._listen.host, 0))
+        while self._next_port <= _LAST_PORT:
+            port, self._next_port = self._next_port, self._next_port + 1
+            try:
+                return _bound(Address(self._listen.host, port))
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
+        raise OSError(errno.EADDRINUSE, "every port from first_broker_port on is taken")
+
+
+def _bound(address: Address) -> socket.socket:
+    """One listening socket: with port 0, several for one name would get different ports."""
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    listener = socket.create_server(address, family=family, backlog=_BACKLOG)
+    listener.setblocking(False)
+    return listener
+
+
+def _peer(writer: asyncio.StreamWriter) -> str:
+    peer = writer.get_extra_info("peername")
+    return str(Address(peer[0], peer[1])) if peer else "a client that has gone"

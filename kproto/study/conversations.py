@@ -1,0 +1,514 @@
+"""Which requests and responses passed over a connection: bytes of both sides in, events out.
+
+Nothing is refused here. What cannot be read is an event that says so, and the bytes of all events
+of one side, together with those that are still held, are the bytes that were fed: whoever passes
+them on loses none. Raw tokens behind SaslHandshake v0 are known as such, and requests that nobody
+answers (acks=0) are not waited for. Knows no socket, no clock and no file.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+import struct
+from collections import Counter, deque
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from ..messages.base import Message, Struct
+from ..protocol.connection import expects_response
+from ..protocol.error_codes import error_code
+from ..protocol.framing import DEFAULT_MAX_FRAME_BYTES
+from ..protocol.headers import request_class
+from ..protocol.received import (
+    ReceivedRequest,
+    ReceivedResponse,
+    read_request,
+    read_response,
+)
+from ..wire.errors import DecodeError
+from .frame_cutter import FrameCutter
+
+__all__ = [
+    "REQUEST_START",
+    "Conversation",
+    "Event",
+    "Kind",
+    "Side",
+    "api_name",
+    "error_counts",
+    "is_request",
+    "may_begin_request",
+]
+
+#: Requests of one connection that may wait for an answer. Brokers take few at a time; with more,
+#: the oldest are told as not answered, so that a one-sided stream cannot fill the memory.
+MAX_WAITING: Final = 10_000
+
+#: Responses of one connection that may wait for their requests: those of some packets.
+MAX_EARLY: Final = 100
+
+#: Bytes that may be skipped in a row while the next frame is looked for; then the side is given up.
+#: Twice the largest frame that clients and brokers make by default.
+MAX_SKIPPED_BYTES: Final = 134_217_728
+
+_SASL_HANDSHAKE: Final = 17
+
+#: How many raw tokens a client sends behind SaslHandshake v0, by mechanism. Of others (GSSAPI) each
+#: frame is looked at: one that is a request ends them.
+_TOKENS: Final = {"PLAIN": 1, "OAUTHBEARER": 1, "SCRAM-SHA-256": 2, "SCRAM-SHA-512": 2}
+
+#: Frames of real clients carry a few bytes behind the body; more than these are no request.
+_MOST_TRAILING: Final = 8
+
+#: How a request begins: a size under 128 MiB, an api key under 256, a version under 32.
+REQUEST_START: Final = re.compile(
+    rb"[\x00-\x07][\x00-\xff]{3}\x00[\x00-\xff]\x00[\x00-\x1f]", re.DOTALL
+)
+
+_KEY_VERSION_ID: Final = struct.Struct(">hhi")
+_ID: Final = struct.Struct(">i")
+
+#: Api key, version, correlation id, and the length of the client id.
+_REQUEST_HEAD: Final = struct.Struct(">hhih")
+
+
+class Side(enum.Enum):
+    """Who sent the bytes."""
+
+    CLIENT = "client"
+    BROKER = "broker"
+
+
+class Kind(enum.Enum):
+    """What an event is about."""
+
+    #: A request or response that was read.
+    MESSAGE = "message"
+    #: A frame whose api key or version no definition knows.
+    UNKNOWN = "unknown"
+    #: A raw SASL token behind SaslHandshake v0.
+    TOKEN = "token"  # noqa: S105 - the kind of an event, no secret
+    #: A frame that cannot be read; `note` says why.
+    BROKEN = "broken"
+    #: A response to no request that was seen.
+    UNMATCHED = "unmatched"
+    #: Bytes that no frame can be made of; `note` says why, at the first of them.
+    BYTES = "bytes"
+    #: Bytes that were not captured, or that were skipped; `size` says how many.
+    MISSING = "missing"
+    #: A request whose answer was not seen; it has no bytes of its own.
+    UNANSWERED = "unanswered"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that passed. Times are in microseconds, sizes in bytes.
+
+    `data` are the bytes as they came, a frame with its size in front; `size` counts those of the
+    frame alone. A response has the `request` that it answers (which keeps its bytes only if the
+    conversation was told so) and the latency; `errors` counts its error codes by name.
+    """
+
+    time_us: int
+    side: Side
+    kind: Kind
+    data: bytes
+    size: int
+    api_key: int | None = None
+    version: int | None = None
+    correlation_id: int | None = None
+    client_id: str | None = None
+    latency_us: int | None = None
+    errors: tuple[tuple[str, int], ...] = ()
+    note: str = ""
+    request: Event | None = None
+    received: ReceivedRequest | ReceivedResponse | None = None
+    #: Of a request: whether a broker answers it.
+    is_answered: bool = True
+
+    @property
+    def api(self) -> str:
+        """The name of the API without Request or Response, such as `Fetch`."""
+        if self.kind is Kind.TOKEN:
+            return "SASL token"
+        return "unknown" if self.api_key is None else api_name(self.api_key)
+
+
+def api_name(api_key: int) -> str:
+    """The name of an API by its key, such as `Fetch`; `api key 999` where no definition has it."""
+    cls = request_class(api_key)
+    return f"api key {api_key}" if cls is None else cls.__name__.removesuffix("Request")
+
+
+class Conversation:
+    """One connection between a client and a broker.
+
+    `feed` takes bytes of one side in their order, and `missing` tells that some were not seen.
+    `from_middle` says that the first bytes may stand anywhere in a frame. With `keep_bytes` the
+    events of requests stay whole until they are answered. `may_be_late` says that a response may
+    be fed before its request, as where packets were captured out of order.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES,
+        from_middle: bool = False,
+        keep_bytes: bool = False,
+        max_skipped_bytes: int = MAX_SKIPPED_BYTES,
+        may_be_late: bool = False,
+    ) -> None:
+        self._cutters = {side: FrameCutter(max_frame_bytes) for side in Side}
+        self._seeks = dict.fromkeys(Side, from_middle)
+        self._told_lost = dict.fromkeys(Side, False)
+        self._skipped = dict.fromkeys(Side, 0)
+        self._is_whole = not from_middle
+        self._keep_bytes = keep_bytes
+        self._max_skipped = max_skipped_bytes
+        self._waiting: deque[Event] = deque()
+        self._may_be_late = may_be_late
+        #: Responses whose requests may still come, by correlation id.
+        self._early: dict[int, tuple[int, bytes]] = {}
+        #: Tokens that must still come; None when none are expected.
+        self._tokens: int | None = None
+        self._client_id: str | None = None
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for their answer."""
+        return len(self._waiting)
+
+    def pending(self, side: Side) -> int:
+        """How many bytes of an unfinished frame are held."""
+        return self._cutters[side].pending
+
+    def feed(self, side: Side, time_us: int, data: bytes) -> list[Event]:
+        """Take bytes that came at a time; what is now known of them."""
+        cutter = self._cutters[side]
+        cutter.feed(data)
+        events: list[Event] = []
+        while True:
+            if self._seeks[side]:
+                self._seek(side, time_us, events)
+                if self._seeks[side]:
+                    return events
+            while (whole := cutter.next_frame()) is not None:
+                if side is Side.CLIENT:
+                    self._take_request(time_us, whole, events)
+                else:
+                    self._take_response(time_us, whole, events)
+            if cutter.lost is None or self._is_whole or self._told_lost[side]:
+                break
+            cutter.lost = None  # bytes are missing somewhere: look for the next frame
+            self._seeks[side] = True
+        if cutter.lost is not None and (rest := cutter.take_rest()):
+            note = "" if self._told_lost[side] else cutter.lost
+            self._told_lost[side] = True
+            events.append(Event(time_us, side, Kind.BYTES, rest, len(rest), note=note))
+        return events
+
+    def missing(self, side: Side, time_us: int, count: int) -> list[Event]:
+        """Take note that `count` bytes were not captured; the next frame is then looked for."""
+        cutter = self._cutters[side]
+        rest = cutter.take_rest()
+        note = f"{count} bytes were not captured"
+        if rest:
+            note += f", behind {len(rest)} of an unfinished frame"
+        self._is_whole = False
+        self._tokens = None
+        if self._told_lost[side]:
+            return []
+        self._seeks[side] = True
+        return [Event(time_us, side, Kind.MISSING, rest, count, note=note)]
+
+    def end_side(self, side: Side, time_us: int) -> list[Event]:
+        """What is left when one side has ended its half: the bytes of an unfinished frame."""
+        rest = self._cutters[side].take_rest()
+        if not rest:
+            return []
+        what = "behind missing bytes" if self._seeks[side] else "of an unfinished frame"
+        note = f"the stream ended with {len(rest)} bytes {what}"
+        return [Event(time_us, side, Kind.BYTES, rest, len(rest), note=note)]
+
+    def end(self, time_us: int) -> list[Event]:
+        """What is left when the connection has ended: unfinished frames, requests not answered."""
+        events = [event for side in Side for event in self.end_side(side, time_us)]
+        while self._waiting:
+            events.append(_unanswered(time_us, self._waiting.popleft()))
+        events += [_unmatched(when, whole) for when, whole in self._early.values()]
+        self._early.clear()
+        return events
+
+    def _seek(self, side: Side, time_us: int, events: list[Event]) -> None:
+        cutter = self._cutters[side]
+        before = cutter.pending
+        if side is Side.CLIENT:
+            skipped, found = cutter.seek(REQUEST_START, may_begin_request, is_request)
+        elif ids := list(dict.fromkeys(_ID.pack(e.correlation_id or 0) for e in self._waiting)):
+            # More would make a slow pattern, and the first are answered first.
+            start = b"[\x00-\x07][\x00-\xff]{3}(?:%b)" % b"|".join(map(re.escape, ids[:64]))
+            skipped, found = cutter.seek(re.compile(start, re.DOTALL), _anything, self._is_response)
+        else:
+            cutter.take_rest()  # what it answers was not seen
+            skipped, found = before, False
+        self._skipped[side] += skipped
+        if found or self._skipped[side] > self._max_skipped:
+            if self._skipped[side]:
+                count = self._skipped[side]
+                note = f"{count} bytes skipped " + (
+                    "up to the next frame" if found else "without a frame; this side is given up"
+                )
+                events.append(Event(time_us, side, Kind.MISSING, b"", count, note=note))
+            self._skipped[side] = 0
+            self._seeks[side] = False
+        if not found and not self._seeks[side]:
+            cutter.lost = "no frame was found"
+            self._told_lost[side] = True
+            cutter.take_rest()
+
+    def _is_response(self, content: bytes) -> bool:
+        if len(content) < _ID.size:
+            return False
+        (correlation_id,) = _ID.unpack_from(content)
+        for request in self._waiting:
+            if request.correlation_id == correlation_id and request.version is not None:
+                try:
+                    found = read_response(content, request.api_key or 0, request.version)
+                except DecodeError:
+                    return False
+                return not found.trailing
+        return False
+
+    def _take_request(self, time_us: int, whole: bytes, events: list[Event]) -> None:
+        content = whole[4:]
+        if self._tokens is not None:
+            if self._tokens or not is_request(content):
+                self._tokens = max(0, self._tokens - 1)
+                token = Event(
+                    time_us,
+                    Side.CLIENT,
+                    Kind.TOKEN,
+                    whole,
+                    len(content),
+                    client_id=self._client_id,
+                )
+                self._expect(token, events)
+                events.append(token)
+                return
+            self._tokens = None
+        request = _request_event(time_us, whole, content)
+        if request.client_id is not None:
+            self._client_id = request.client_id
+        events.append(request)
+        if request.is_answered and request.correlation_id is not None:
+            early = self._early.pop(request.correlation_id, None)
+            if early is None:
+                self._expect(request, events)
+            else:
+                when, answer = early
+                # It was sent before it was known of, so how long it took is not known.
+                response = _response_event(when, answer, answer[4:], request)
+                events.append(replace(response, latency_us=None))
+        received = request.received
+        if request.api_key == _SASL_HANDSHAKE and request.version == 0 and received is not None:
+            mechanism = getattr(received.message, "mechanism", "")
+            self._tokens = _TOKENS.get(mechanism, 0)
+
+    def _expect(self, request: Event, events: list[Event]) -> None:
+        if len(self._waiting) >= MAX_WAITING:
+            events.append(_unanswered(request.time_us, self._waiting.popleft()))
+        kept = request if self._keep_bytes else replace(request, data=b"", received=None)
+        self._waiting.append(kept)
+
+    def _take_response(self, time_us: int, whole: bytes, events: list[Event]) -> None:
+        content = whole[4:]
+        request = self._asked(time_us, content, events)
+        if request is None:
+            if not self._may_be_late or len(content) < _ID.size:
+                events.append(_unmatched(time_us, whole))
+                return
+            self._early.setdefault(_ID.unpack_from(content)[0], (time_us, whole))
+            if len(self._early) > MAX_EARLY:
+                events.append(_unmatched(*self._early.pop(next(iter(self._early)))))
+            return
+        response = _response_event(time_us, whole, content, request)
+        events.append(response)
+        refused = any(count for _, count in response.errors)
+        if request.api_key == _SASL_HANDSHAKE and request.version == 0 and refused:
+            self._tokens = None
+
+    def _asked(self, time_us: int, content: bytes, events: list[Event]) -> Event | None:
+        """The request that a response answers; those before it are told as not answered."""
+        waiting = self._waiting
+        if waiting and waiting[0].kind is Kind.TOKEN:
+            return waiting.popleft()
+        if len(content) < _ID.size:
+            return None
+        (correlation_id,) = _ID.unpack_from(content)
+        if all(request.correlation_id != correlation_id for request in waiting):
+            return None
+        while waiting:
+            request = waiting.popleft()
+            if request.correlation_id == correlation_id:
+                return request
+            events.append(_unanswered(time_us, request))
+        return None
+
+
+def _request_event(time_us: int, whole: bytes, content: bytes) -> Event:
+    size = len(content)
+    try:
+        received = read_request(content)
+    except DecodeError as error:
+        api_key = version = correlation_id = None
+        if size >= _KEY_VERSION_ID.size:
+            api_key, version, correlation_id = _KEY_VERSION_ID.unpack_from(content)
+        return Event(
+            time_us,
+            Side.CLIENT,
+            Kind.BROKEN,
+            whole,
+            size,
+            api_key,
+            version,
+            correlation_id,
+            note=str(error),
+        )
+    message = received.message
+    return Event(
+        time_us,
+        Side.CLIENT,
+        Kind.UNKNOWN if message is None else Kind.MESSAGE,
+        whole,
+        size,
+        received.api_key,
+        received.version,
+        received.correlation_id,
+        received.client_id,
+        received=received,
+        note=_trailing_note(received.trailing),
+        is_answered=message is None or expects_response(message, received.version),
+    )
+
+
+def _response_event(time_us: int, whole: bytes, content: bytes, request: Event) -> Event:
+    kind, note = Kind.MESSAGE, ""
+    errors: tuple[tuple[str, int], ...] = ()
+    received: ReceivedResponse | None = None
+    if request.kind is Kind.TOKEN:
+        kind = Kind.TOKEN
+    else:
+        assert request.api_key is not None
+        assert request.version is not None
+        try:
+            received = read_response(content, request.api_key, request.version)
+        except DecodeError as error:
+            kind, note = Kind.BROKEN, str(error)
+        else:
+            note = _trailing_note(received.trailing)
+            if received.message is None:
+                kind = Kind.UNKNOWN
+            else:
+                errors = tuple(error_counts(received.message).items())
+    return Event(
+        time_us,
+        Side.BROKER,
+        kind,
+        whole,
+        len(content),
+        request.api_key,
+        request.version if received is None else received.version,
+        request.correlation_id,
+        request.client_id,
+        time_us - request.time_us,
+        errors,
+        note,
+        request,
+        received,
+    )
+
+
+def _trailing_note(trailing: bytes) -> str:
+    return f"{len(trailing)} bytes behind the body" if trailing else ""
+
+
+def _unmatched(time_us: int, whole: bytes) -> Event:
+    content = whole[4:]
+    return Event(
+        time_us,
+        Side.BROKER,
+        Kind.UNMATCHED,
+        whole,
+        len(content),
+        correlation_id=_ID.unpack_from(content)[0] if len(content) >= _ID.size else None,
+        note="a response to no request that was seen",
+    )
+
+
+def _unanswered(time_us: int, request: Event) -> Event:
+    note = "no answer was seen"
+    return replace(
+        request,
+        time_us=time_us,
+        side=Side.BROKER,
+        kind=Kind.UNANSWERED,
+        data=b"",
+        size=0,
+        note=note,
+        request=request,
+        received=None,
+    )
+
+
+def may_begin_request(head: bytes) -> bool:
+    """Whether a request that is known may begin so: its api key, version and client id."""
+    if len(head) < _REQUEST_HEAD.size:
+        return True  # all that is here of it is its size
+    api_key, version, _, length = _REQUEST_HEAD.unpack_from(head)
+    cls = request_class(api_key)
+    if cls is None or version not in cls.VALID_VERSIONS:
+        return False
+    client_id = head[_REQUEST_HEAD.size :][: max(0, length)]
+    return length >= -1 and (not client_id or client_id.isascii()) and b"\0" not in client_id
+
+
+def _anything(head: bytes) -> bool:
+    return True
+
+
+def is_request(content: bytes) -> bool:
+    """Whether a frame without its size is a request: every field read, a client id in letters."""
+    if len(content) < _KEY_VERSION_ID.size:
+        return False
+    api_key, version, _ = _KEY_VERSION_ID.unpack_from(content)
+    cls = request_class(api_key)
+    if cls is None or version not in cls.VALID_VERSIONS:
+        return False
+    try:
+        received = read_request(content)
+    except DecodeError:
+        return False
+    return (received.client_id or "").isprintable() and len(received.trailing) <= _MOST_TRAILING
+
+
+def error_counts(message: Message) -> dict[str, int]:
+    """How often each error code stands in a message, by name; NONE is not counted."""
+    counts = Counter(_codes(message))
+    counts.pop(0, None)
+    return {error_code(code).name: count for code, count in sorted(counts.items())}
+
+
+def _codes(message: Message) -> Iterator[int]:
+    left: list[Struct] = [message]
+    while left:
+        struct_ = left.pop()
+        for name in struct_._names():
+            value = getattr(struct_, name)
+            if name == "error_code":
+                yield value
+            elif isinstance(value, Struct):
+                left.append(value)
+            elif isinstance(value, list) and value and isinstance(value[0], Struct):
+                left += value

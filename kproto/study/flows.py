@@ -1,0 +1,271 @@
+"""From segments of a capture, or entries of a recording, to what passed on each connection.
+
+Of a capture it must be found out which connections are Kafka's and which side is the client: by the
+port when one is named, by who began it, and by whose bytes are requests. Knows no files.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from .conversations import (
+    REQUEST_START,
+    Conversation,
+    Event,
+    Side,
+    is_request,
+    may_begin_request,
+)
+from .frame_cutter import FrameCutter
+from .recording import Entry
+from .tcp import Gap, Segment, Stream
+
+__all__ = ["Passed", "Unread", "of_recording", "of_segments"]
+
+#: Bytes of a connection that are held while it is found out whether it is Kafka's.
+MAX_UNDECIDED_BYTES: Final = 4_194_304
+
+#: Connections that are followed at once; with more, the one that began first is taken for ended.
+MAX_FLOWS: Final = 10_000
+
+#: How long after the end of a connection its late segments are still taken, in microseconds.
+_LINGER_US: Final = 2_000_000
+
+_Endpoint = tuple[str, int]
+
+
+class Passed(NamedTuple):
+    """An event, with the number of its connection, its client and its broker as `host:port`."""
+
+    connection: int
+    client: str
+    broker: str
+    event: Event
+
+
+@dataclass(slots=True)
+class Unread:
+    """Connections of a capture that are not Kafka's, as far as can be seen."""
+
+    connections: int = 0
+
+
+def of_recording(entries: Iterable[Entry], *, keep_bytes: bool = False) -> Iterator[Passed]:
+    """What passed on the connections of a recording."""
+    talks: dict[int, tuple[Conversation, str, str]] = {}
+    last_us = 0
+    for entry in entries:
+        last_us = entry.time_us
+        if entry.connection not in talks or entry.client is not None:
+            named = (entry.client or "?", entry.target or "?")
+            talks[entry.connection] = (Conversation(keep_bytes=keep_bytes), *named)
+        talk, client, broker = talks[entry.connection]
+        events: list[Event] = []
+        if entry.side is not None:
+            events = talk.feed(entry.side, entry.time_us, entry.data)
+        if entry.closed is not None:
+            events += talk.end(entry.time_us)
+            del talks[entry.connection]
+        for event in events:
+            yield Passed(entry.connection, client, broker, event)
+    for number, (talk, client, broker) in talks.items():
+        for event in talk.end(last_us):
+            yield Passed(number, client, broker, event)
+
+
+def of_segments(
+    segments: Iterable[Segment],
+    ports: frozenset[int] = frozenset(),
+    unread: Unread | None = None,
+    *,
+    keep_bytes: bool = False,
+) -> Iterator[Passed]:
+    """What passed on the connections of a capture that are Kafka's.
+
+    With `ports`, those to one of these ports are, and no other; else what parses is. `unread`
+    counts the others.
+    """
+    flows: dict[tuple[_Endpoint, _Endpoint], _Flow] = {}
+    closing: deque[tuple[int, tuple[_Endpoint, _Endpoint], _Flow]] = deque()
+    others = Unread() if unread is None else unread
+    numbers = iter(range(1, 1 << 62))
+    last_us = 0
+    for segment in segments:
+        last_us = segment.time_us
+        ends = (segment.source, segment.target)
+        key = ends if ends[0] <= ends[1] else (ends[1], ends[0])
+        while closing and closing[0][0] + _LINGER_US < segment.time_us:
+            _, old, ended = closing.popleft()
+            if flows.get(old) is ended:
+                yield from flows.pop(old).end(last_us, others)
+        flow = flows.get(key)
+        if flow is not None and segment.is_syn and flow.is_other(segment):
+            yield from flows.pop(key).end(last_us, others)
+            flow = None
+        if flow is None:
+            if not (segment.is_syn or segment.data) or _is_elsewhere(ends, ports):
+                continue
+            if len(flows) >= MAX_FLOWS:
+                yield from flows.pop(next(iter(flows))).end(last_us, others)
+            flow = flows[key] = _Flow(numbers, ports, keep_bytes)
+        yield from flow.take(segment)
+        if flow.has_ended and not flow.is_closing:
+            flow.is_closing = True
+            closing.append((segment.time_us, key, flow))
+    for flow in flows.values():
+        yield from flow.end(last_us, others)
+
+
+def _is_elsewhere(ends: tuple[_Endpoint, _Endpoint], ports: frozenset[int]) -> bool:
+    return bool(ports) and not any(port in ports for _, port in ends)
+
+
+@dataclass(slots=True)
+class _Flow:
+    """One connection of a capture."""
+
+    numbers: Iterator[int]
+    ports: frozenset[int]
+    keep_bytes: bool
+    is_closing: bool = False
+    _streams: dict[_Endpoint, Stream] = field(default_factory=dict)
+    _finished: set[_Endpoint] = field(default_factory=set)
+    _is_reset: bool = False
+    _client: _Endpoint | None = None  # who began it, or whose bytes are requests
+    _talk: Conversation | None = None
+    _number: int = 0
+    _is_other_protocol: bool = False
+    #: Until it is known whether it is Kafka's: what came, and where requests are looked for.
+    _held: list[tuple[_Endpoint, int, bytes | Gap]] = field(default_factory=list)
+    _held_bytes: int = 0
+    _cutters: dict[_Endpoint, FrameCutter] = field(default_factory=dict)
+
+    @property
+    def has_ended(self) -> bool:
+        return self._is_reset or len(self._finished) == 2
+
+    def is_other(self, segment: Segment) -> bool:
+        """Whether a SYN begins another connection between the same two."""
+        stream = self._streams.get(segment.source)
+        return stream is not None and stream.is_other_begin(segment.sequence)
+
+    def take(self, segment: Segment) -> Iterator[Passed]:
+        """Take a segment; what is now known to have passed."""
+        if self._is_other_protocol:
+            self._note_end(segment)
+            return
+        for end in (segment.source, segment.target):
+            self._streams.setdefault(end, Stream())
+        mine, theirs = self._streams[segment.source], self._streams[segment.target]
+        if self._client is None:
+            self._choose_client(segment)
+        start = segment.sequence
+        if segment.is_syn:
+            mine.begin(start)
+            start += 1
+        if segment.acknowledged is not None:
+            pieces = theirs.confirm(segment.acknowledged)
+            yield from self._pass_on(segment.target, segment.time_us, pieces)
+        yield from self._pass_on(segment.source, segment.time_us, mine.add(start, segment.data))
+        self._note_end(segment)
+
+    def end(self, time_us: int, others: Unread) -> Iterator[Passed]:
+        """What is left when no more comes."""
+        if not self._is_other_protocol:
+            for end, stream in self._streams.items():
+                yield from self._pass_on(end, time_us, stream.end())
+        if self._talk is not None:
+            yield from self._told(self._talk.end(time_us))
+        elif self._held or self._is_other_protocol:
+            others.connections += 1
+
+    def _note_end(self, segment: Segment) -> None:
+        if segment.is_fin:
+            self._finished.add(segment.source)
+        self._is_reset = self._is_reset or segment.is_reset
+
+    def _choose_client(self, segment: Segment) -> None:
+        """Who the client is, if the ports say it, or this segment begins the connection."""
+        source, target = segment.source, segment.target
+        if (source[1] in self.ports) != (target[1] in self.ports):
+            self._client = target if source[1] in self.ports else source
+        elif segment.is_syn:
+            self._client = source if segment.acknowledged is None else target
+
+    def _pass_on(
+        self, source: _Endpoint, time_us: int, pieces: list[bytes | Gap]
+    ) -> Iterator[Passed]:
+        for piece in pieces:
+            if self._talk is not None:
+                yield from self._feed(source, time_us, piece)
+            elif not self._is_other_protocol:
+                self._held.append((source, time_us, piece))
+                self._held_bytes += 0 if isinstance(piece, Gap) else len(piece)
+                if self._is_kafka(source, piece):
+                    yield from self._begin_talk()
+                elif self._held_bytes > MAX_UNDECIDED_BYTES:
+                    self._is_other_protocol = True
+                if self._is_other_protocol:
+                    self._held.clear()
+                    self._cutters.clear()
+
+    def _is_kafka(self, source: _Endpoint, piece: bytes | Gap) -> bool:
+        """Whether it is Kafka's, by what came last; then the client is known, too."""
+        if self.ports and self._client is not None:
+            return True
+        if isinstance(piece, Gap):
+            self._cutters.pop(source, None)
+            return False
+        if self._client is not None and source != self._client:
+            return False
+        cutter = self._cutters.setdefault(source, FrameCutter())
+        is_first = not cutter.pending and self._streams[source].has_begin
+        cutter.feed(piece)
+        if is_first and len(piece) >= _START_BYTES and not _begins_request(piece):
+            self._is_other_protocol = True
+            return False
+        _, found = cutter.seek(REQUEST_START, may_begin_request, is_request)
+        if found:
+            self._client = source
+        return found
+
+    def _begin_talk(self) -> Iterator[Passed]:
+        has_begin = all(stream.has_begin for stream in self._streams.values())
+        self._talk = Conversation(
+            from_middle=not has_begin, keep_bytes=self.keep_bytes, may_be_late=True
+        )
+        self._number = next(self.numbers)
+        held, self._held = self._held, []
+        self._cutters.clear()
+        for source, time_us, piece in held:
+            yield from self._feed(source, time_us, piece)
+
+    def _feed(self, source: _Endpoint, time_us: int, piece: bytes | Gap) -> Iterator[Passed]:
+        assert self._talk is not None
+        side = Side.CLIENT if source == self._client else Side.BROKER
+        if isinstance(piece, Gap):
+            yield from self._told(self._talk.missing(side, time_us, piece.size))
+        else:
+            yield from self._told(self._talk.feed(side, time_us, piece))
+
+    def _told(self, events: list[Event]) -> Iterator[Passed]:
+        assert self._client is not None
+        broker = next(end for end in self._streams if end != self._client)
+        for event in events:
+            yield Passed(self._number, _address(self._client), _address(broker), event)
+
+
+#: What must be there of a request to say that it is none: its size, api key, version.
+_START_BYTES: Final = 8
+
+
+def _begins_request(piece: bytes) -> bool:
+    return REQUEST_START.match(piece) is not None and may_begin_request(piece[4:260])
+
+
+def _address(end: _Endpoint) -> str:
+    host, port = end
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,0 +1,153 @@
+"""Secrets out of what is shown or stored: SASL tokens, salted passwords, HMACs, values of settings.
+
+Which fields are secret the generated classes say (`_SECRETS`). A frame keeps its size and its form:
+each byte of a secret becomes an asterisk. What cannot be read and may hold one is hidden whole
+behind its header.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from typing import Any, Final
+
+from ..messages.base import Message, Struct
+from ..protocol.headers import request_class, response_class
+from ..protocol.received import ReceivedRequest, ReceivedResponse, read_request, read_response
+from ..schema.json_form import json_name
+from ..schema.layout import StructLayout, layout
+from ..wire.errors import KprotoError
+from .conversations import Event, Kind, Side
+
+__all__ = ["HIDDEN", "frame_without_secrets", "has_secrets", "json_without_secrets"]
+
+#: What stands in JSON where a secret was.
+HIDDEN: Final = "<hidden>"
+
+#: Fields that hold a whole request of somebody else, secrets and all: Envelope passes on any.
+_WHOLE_REQUESTS: Final = {"EnvelopeRequest": ("request_data",)}
+
+#: Bytes of a frame that say nothing secret: its size, api key, version and correlation id, or its
+#: size and correlation id.
+_OPEN_BYTES: Final = {Side.CLIENT: 12, Side.BROKER: 8}
+
+_ASTERISK: Final = b"*"
+
+
+def has_secrets(cls: type[Message] | None) -> bool:
+    """Whether a message of this class may hold a secret, in whatever struct."""
+    return cls is not None and _module_has_secrets(cls._generated().__module__)
+
+
+@cache
+def _module_has_secrets(name: str) -> bool:
+    module = vars(sys.modules[name]).values()
+    return any(
+        made._SECRETS or made.__name__ in _WHOLE_REQUESTS
+        for made in module
+        if isinstance(made, type) and issubclass(made, Struct)
+    )
+
+
+def frame_without_secrets(event: Event) -> bytes:
+    """The bytes of an event with each secret byte as an asterisk; as many as there were."""
+    match event.kind:
+        case Kind.TOKEN:
+            return _hidden_behind(event.data, 4)
+        case Kind.BYTES:
+            return _ASTERISK * len(event.data)
+        case Kind.MESSAGE if event.received is not None:
+            return _message_frame(event)
+        case _ if _may_hold_secrets(event):
+            return _hidden_behind(event.data, _OPEN_BYTES[event.side])
+    return event.data
+
+
+def _may_hold_secrets(event: Event) -> bool:
+    if event.api_key is None:
+        return True  # of a frame of which nothing is known, anything may be true
+    of_side = request_class if event.side is Side.CLIENT else response_class
+    return has_secrets(of_side(event.api_key))
+
+
+def _message_frame(event: Event) -> bytes:
+    received = event.received
+    assert received is not None
+    if received.message is None or not has_secrets(type(received.message)):
+        return event.data
+    try:
+        # Read anew: the message of the event is shared with whoever has it.
+        again = _read_again(event, received)
+        assert again.message is not None
+        _hide_in(again.message)
+        hidden = again.to_frame()
+    except KprotoError:
+        return _hidden_behind(event.data, _OPEN_BYTES[event.side])
+    if len(hidden) != len(event.data):  # a length was written in more bytes than it needs
+        return _hidden_behind(event.data, _OPEN_BYTES[event.side])
+    return hidden
+
+
+def _read_again(
+    event: Event, received: ReceivedRequest | ReceivedResponse
+) -> ReceivedRequest | ReceivedResponse:
+    if isinstance(received, ReceivedRequest):
+        return read_request(event.data[4:])
+    assert event.request is not None
+    version = event.request.version
+    assert version is not None
+    return read_response(event.data[4:], received.api_key, version)
+
+
+def _hidden_behind(data: bytes, start: int) -> bytes:
+    return data[:start] + _ASTERISK * (len(data) - start)
+
+
+def _secret_names(struct: Struct) -> frozenset[str]:
+    return struct._SECRETS.union(_WHOLE_REQUESTS.get(type(struct).__name__, ()))
+
+
+def _hide_in(message: Struct) -> None:
+    left = [message]
+    while left:
+        struct = left.pop()
+        secrets = _secret_names(struct)
+        for name in struct._names():
+            value = getattr(struct, name)
+            if name in secrets:
+                if isinstance(value, str):
+                    setattr(struct, name, "*" * len(value.encode()))
+                elif value:
+                    setattr(struct, name, _ASTERISK * len(value))
+            elif isinstance(value, Struct):
+                left.append(value)
+            elif isinstance(value, list) and value and isinstance(value[0], Struct):
+                left += value
+
+
+def json_without_secrets(message: Message, version: int, *, show: bool = False) -> Any:
+    """A message in Kafka's JSON form, each secret as `<hidden>` unless `show`.
+
+    Raises EncodeError when the version cannot express the message.
+    """
+    data = message.to_json(version)
+    if not show and has_secrets(type(message)):
+        _hide_json(layout(message._definition(), version), message, data)
+    return data
+
+
+def _hide_json(shape: StructLayout, struct: Struct, data: dict[str, Any]) -> None:
+    secrets = _secret_names(struct)
+    for field in shape.all_fields():
+        key = json_name(field.name)
+        if not data.get(key):
+            continue
+        if field.attribute in secrets:
+            data[key] = HIDDEN
+            continue
+        value, shown = getattr(struct, field.attribute), data[key]
+        if field.type.struct is not None:
+            _hide_json(field.type.struct, value, shown)
+        elif field.type.element is not None and field.type.element.struct is not None:
+            for element, shown_element in zip(value, shown, strict=True):
+                _hide_json(field.type.element.struct, element, shown_element)

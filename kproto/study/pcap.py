@@ -1,0 +1,273 @@
+"""Captures as tcpdump and Wireshark write them: the TCP segments in pcap and pcapng files.
+
+The files are read here, the packets by dpkt, which the extra `capture` brings: Ethernet with VLAN
+tags, Linux cooked (v1 and v2, `tcpdump -i any`), loopback and bare IP; IPv4 and IPv6. What is no
+TCP is left out and counted, and so is what cannot be read.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, Protocol
+
+from ..wire.errors import ConfigurationError, DecodeError
+from .tcp import Segment
+
+__all__ = ["Skipped", "is_capture", "read_segments"]
+
+#: Largest block or packet that is read, in bytes; tcpdump cuts packets at 262,144.
+MAX_BLOCK_BYTES: Final = 16_777_216
+
+#: The magic numbers of pcap, in the order of bytes of the file, with the units of a second.
+_PCAP: Final = {
+    b"\xd4\xc3\xb2\xa1": ("<", 1_000_000),
+    b"\xa1\xb2\xc3\xd4": (">", 1_000_000),
+    b"\x4d\x3c\xb2\xa1": ("<", 1_000_000_000),
+    b"\xa1\xb2\x3c\x4d": (">", 1_000_000_000),
+}
+_SECTION: Final = b"\x0a\x0d\x0d\x0a"
+_BYTE_ORDERS: Final = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
+
+_INTERFACE, _OLD_PACKET, _SIMPLE_PACKET, _PACKET = 1, 2, 3, 6
+_UNITS_OPTION: Final = 9
+_OFFSET_OPTION: Final = 14
+
+
+class _Readable(Protocol):
+    def read(self, count: int, /) -> bytes: ...
+
+
+@dataclass(slots=True)
+class Skipped:
+    """What was left out of a capture: packets that are no TCP, and those that cannot be read.
+
+    `fragments` are pieces of IP packets, which are not put together; `cut_off` says where the file
+    ends too early, or is broken, and None where it does not.
+    """
+
+    other: int = 0
+    broken: int = 0
+    fragments: int = 0
+    cut_off: str | None = None
+
+
+class _Packet(NamedTuple):
+    time_us: int
+    link: int
+    data: bytes
+
+
+class _Interface(NamedTuple):
+    link: int
+    units: int
+    offset_s: int
+
+
+def is_capture(start: bytes) -> bool:
+    """Whether a file that begins so is a pcap or pcapng file."""
+    return start[:4] in _PCAP or start[:4] == _SECTION
+
+
+def read_segments(file: _Readable, skipped: Skipped | None = None) -> Iterator[Segment]:
+    """The TCP segments of a pcap or pcapng file; `skipped` counts what is left out.
+
+    Raises DecodeError for what is no such file, and ConfigurationError where dpkt is missing.
+    """
+    counted = Skipped() if skipped is None else skipped
+    to_segment = _segment_reader(counted)
+    for packet in _packets(file, counted):
+        segment = to_segment(packet)
+        if segment is not None:
+            yield segment
+
+
+def _segment_reader(counted: Skipped) -> Callable[[_Packet], Segment | None]:
+    try:
+        import dpkt as packets
+    except ImportError:
+        raise ConfigurationError(
+            "captures of tcpdump are read by dpkt, which is not installed: "
+            "pip install 'kproto[capture]'"
+        ) from None
+    dpkt: Any = packets  # it sets attributes that no checker can know
+    # Linux calls bare IP 101, BSD 12 and 14; 228 and 229 say which IP it is.
+    links: dict[int, Any] = {
+        0: dpkt.loopback.Loopback,
+        108: dpkt.loopback.Loopback,
+        1: dpkt.ethernet.Ethernet,
+        113: dpkt.sll.SLL,
+        276: dpkt.sll2.SLL2,
+        228: dpkt.ip.IP,
+        229: dpkt.ip6.IP6,
+    }
+    bare = (12, 14, 101)
+    # What dpkt lets through of its own on broken packets, beside its errors.
+    faults = (dpkt.Error, ValueError, IndexError, KeyError, struct.error, TypeError, AttributeError)
+
+    def to_segment(packet: _Packet) -> Segment | None:
+        link = links.get(packet.link)
+        if packet.link in bare and packet.data:
+            link = dpkt.ip6.IP6 if packet.data[0] >> 4 == 6 else dpkt.ip.IP
+        if link is None:
+            raise DecodeError(
+                f"packets of link type {packet.link} cannot be read; capture on Ethernet, "
+                "loopback, or with tcpdump -i any"
+            )
+        try:
+            layer = link(packet.data)
+            while not isinstance(layer, (dpkt.ip.IP, dpkt.ip6.IP6)):
+                if not isinstance(layer, dpkt.Packet):
+                    counted.other += 1
+                    return None
+                layer = layer.data
+            tcp = layer.data
+            if not isinstance(tcp, dpkt.tcp.TCP):
+                if _is_fragment(layer):
+                    counted.fragments += 1
+                else:
+                    counted.other += 1
+                return None
+            if _is_fragment(layer):
+                counted.fragments += 1
+                return None
+            return Segment(
+                packet.time_us,
+                (_host(layer.src), tcp.sport),
+                (_host(layer.dst), tcp.dport),
+                tcp.seq,
+                tcp.ack if tcp.flags & dpkt.tcp.TH_ACK else None,
+                bool(tcp.flags & dpkt.tcp.TH_SYN),
+                bool(tcp.flags & dpkt.tcp.TH_FIN),
+                bool(tcp.flags & dpkt.tcp.TH_RST),
+                bytes(tcp.data),
+            )
+        except faults:
+            counted.broken += 1
+            return None
+
+    return to_segment
+
+
+def _is_fragment(layer: Any) -> bool:
+    if hasattr(layer, "mf"):
+        return bool(layer.mf or layer.offset)
+    return 44 in layer.extension_hdrs
+
+
+def _host(packed: bytes) -> str:
+    from ipaddress import ip_address  # not loaded for those who read recordings
+
+    return str(ip_address(packed))
+
+
+def _packets(file: _Readable, counted: Skipped) -> Iterator[_Packet]:
+    magic = file.read(4)
+    if magic in _PCAP:
+        yield from _of_pcap(file, *_PCAP[magic], counted)
+    elif magic == _SECTION:
+        yield from _of_pcapng(file, counted)
+    else:
+        raise DecodeError("these bytes are no pcap or pcapng file, as tcpdump -w writes it")
+
+
+def _of_pcap(file: _Readable, order: str, units: int, counted: Skipped) -> Iterator[_Packet]:
+    head = file.read(20)
+    if len(head) < 20:
+        counted.cut_off = "the file ends in its header"
+        return
+    link = struct.unpack(order + "I", head[16:])[0] & 0xFFFF  # above it stand other facts
+    record = struct.Struct(order + "IIII")
+    number = 0
+    while start := file.read(record.size):
+        number += 1
+        if len(start) < record.size:
+            counted.cut_off = f"packet {number} is cut off"
+            return
+        seconds, fraction, size, _ = record.unpack(start)
+        if size > MAX_BLOCK_BYTES:
+            counted.cut_off = f"packet {number} claims {size} bytes"
+            return
+        data = file.read(size)
+        if len(data) < size:
+            counted.cut_off = f"packet {number} is cut off"
+            return
+        yield _Packet(seconds * 1_000_000 + fraction * 1_000_000 // units, link, data)
+
+
+def _of_pcapng(file: _Readable, counted: Skipped) -> Iterator[_Packet]:
+    order, number = "<", 0
+    interfaces: list[_Interface] = []
+    kind = _SECTION
+    while kind:
+        number += 1
+        size_bytes = file.read(4)
+        body = b""
+        if kind == _SECTION:
+            body = file.read(4)
+            if body not in _BYTE_ORDERS:
+                counted.cut_off = f"block {number} is cut off, or names no order of bytes"
+                return
+            order, interfaces = _BYTE_ORDERS[body], []
+        size = struct.unpack(order + "I", size_bytes)[0] if len(size_bytes) == 4 else 0
+        rest = size - 8 - len(body)
+        if not 4 <= rest <= MAX_BLOCK_BYTES:
+            counted.cut_off = f"block {number} claims {size} bytes"
+            return
+        body += file.read(rest)
+        if len(body) < size - 8:
+            counted.cut_off = f"block {number} is cut off"
+            return
+        body = body[:-4]  # the size once more
+        packet = None
+        try:
+            if kind != _SECTION:
+                packet = _of_block(struct.unpack(order + "I", kind)[0], order, body, interfaces)
+        except (struct.error, IndexError, OverflowError):
+            counted.broken += 1
+        if packet is not None:
+            yield packet
+        kind = file.read(4)
+        if 0 < len(kind) < 4:
+            counted.cut_off = f"block {number + 1} is cut off"
+            return
+
+
+def _of_block(kind: int, order: str, body: bytes, interfaces: list[_Interface]) -> _Packet | None:
+    """The packet of a block, if it has one; an interface is added to `interfaces`."""
+    if kind == _INTERFACE:
+        interfaces.append(_interface(order, body))
+        return None
+    if kind == _PACKET:
+        number, high, low, captured, _ = struct.unpack_from(order + "IIIII", body)
+    elif kind == _OLD_PACKET:
+        number, _, high, low, captured, _ = struct.unpack_from(order + "HHIIII", body)
+    elif kind == _SIMPLE_PACKET:
+        (original,) = struct.unpack_from(order + "I", body)
+        return _Packet(0, interfaces[0].link, body[4 : 4 + original])
+    else:
+        return None
+    interface = interfaces[number]
+    time_us = ((high << 32) | low) * 1_000_000 // interface.units
+    return _Packet(
+        time_us + interface.offset_s * 1_000_000, interface.link, body[20 : 20 + captured]
+    )
+
+
+def _interface(order: str, body: bytes) -> _Interface:
+    (link,) = struct.unpack_from(order + "H", body)
+    units, offset = 1_000_000, 0
+    position = 8
+    while position + 4 <= len(body):
+        code, size = struct.unpack_from(order + "HH", body, position)
+        value = body[position + 4 : position + 4 + size]
+        if code == 0:
+            break
+        if code == _UNITS_OPTION and value:
+            power = value[0] & 0x7F
+            units = 2**power if value[0] & 0x80 else 10**power
+        elif code == _OFFSET_OPTION and len(value) == 8:
+            (offset,) = struct.unpack(order + "q", value)
+        position += 4 + (size + 3) // 4 * 4
+    return _Interface(link, units, offset)

@@ -1,0 +1,181 @@
+"""A recording of what passed through a proxy: JSON, one entry a line.
+
+The first line is `{"kproto_recording": 1}`. Each other line is an entry with `us` (microseconds
+since 1970), `c` (the number of the connection), and one of
+
+- `open`: the client's address, with `to`, the address that it was passed on to;
+- `client` or `broker`: bytes that this side sent, in base64, frames with their sizes;
+- `close`: why the connection ended.
+
+The bytes of one side, in the order of their lines, are its stream. Each line is written whole, so
+that what a crash cuts off is one line at most: a reader gives all before it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import errno
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from ..wire.checks import check_whole_number
+from ..wire.errors import DecodeError
+from .conversations import Side
+
+__all__ = ["DEFAULT_MAX_RECORDED_BYTES", "Entry", "Recorder", "is_recording", "read_recording"]
+
+#: Largest recording that is written by default, in bytes: it fits on any disk, and in the memory of
+#: most machines that will look at it.
+DEFAULT_MAX_RECORDED_BYTES: Final = 1_073_741_824
+
+#: Most bytes of a stream in one line: a line is held in memory as a whole.
+_MAX_LINE_DATA: Final = 786_432
+
+#: Longest line that is read; those that are written are shorter.
+_MAX_LINE: Final = 4 * _MAX_LINE_DATA
+
+_HEAD: Final = b'{"kproto_recording": 1}\n'
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line: `data` of a `side`, or the begin of a connection, or its end with the reason.
+
+    `client` and `target` are set at the begin, `closed` at the end.
+    """
+
+    time_us: int
+    connection: int
+    side: Side | None = None
+    data: bytes = b""
+    client: str | None = None
+    target: str | None = None
+    closed: str | None = None
+
+
+class _Writable(Protocol):
+    def write(self, data: bytes, /) -> object: ...
+    def flush(self) -> object: ...
+
+
+class Recorder:
+    """Writes entries to `file` until that would make it larger than `max_bytes`.
+
+    The first entry that does not fit is the last that was tried: `is_full` is then True, and what
+    follows is left out. Raises OSError as the file does, and when it takes less than a line.
+    """
+
+    def __init__(self, file: _Writable, max_bytes: int = DEFAULT_MAX_RECORDED_BYTES) -> None:
+        check_whole_number("max_bytes", max_bytes, len(_HEAD))
+        self._file = file
+        self._max_bytes = max_bytes
+        self.is_full = False
+        self.written = len(_HEAD)
+        file.write(_HEAD)
+        file.flush()
+
+    def write(self, entry: Entry) -> bool:
+        """Write an entry, one that holds much in several lines; False when there is no room."""
+        if self.is_full:
+            return False
+        lines = b"".join(_lines(entry))
+        if self.written + len(lines) > self._max_bytes:
+            self.is_full = True
+            return False
+        if self._file.write(lines) != len(lines):
+            self.is_full = True  # what would follow half a line could not be read
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self._file.flush()
+        self.written += len(lines)
+        return True
+
+
+def _lines(entry: Entry) -> Iterator[bytes]:
+    line: dict[str, Any] = {"us": entry.time_us, "c": entry.connection}
+    if entry.client is not None:
+        yield _line(line | {"open": entry.client, "to": entry.target})
+    if entry.side is not None:
+        for start in range(0, len(entry.data), _MAX_LINE_DATA):
+            piece = base64.b64encode(entry.data[start : start + _MAX_LINE_DATA]).decode()
+            yield _line(line | {entry.side.value: piece})
+    if entry.closed is not None:
+        yield _line(line | {"close": entry.closed})
+
+
+def _line(line: dict[str, Any]) -> bytes:
+    return json.dumps(line, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+
+
+class _LineReader(Protocol):
+    def readline(self, limit: int = ..., /) -> bytes: ...
+
+
+def is_recording(start: bytes) -> bool:
+    """Whether a file that begins so is a recording."""
+    return start.lstrip().startswith(b'{"kproto_recording"')
+
+
+def read_recording(file: _LineReader) -> Iterator[Entry]:
+    """The entries of a recording, a last one that was cut off left out.
+
+    Raises DecodeError, which names the line, for what is no recording of this form.
+    """
+    head = _object(file.readline(_MAX_LINE))
+    if head is None or head.get("kproto_recording") != 1:
+        raise DecodeError(
+            "line 1 is not that of a recording in form 1, as `kproto proxy --record` writes it"
+        )
+    number = 1
+    while line := file.readline(_MAX_LINE):
+        number += 1
+        if not line.endswith(b"\n") and len(line) < _MAX_LINE:
+            return  # cut off when it was written
+        found = _object(line)
+        if found is None:
+            raise _wrong_line(number, "it is no JSON object")
+        yield _entry(found, number)
+
+
+def _object(line: bytes) -> dict[str, Any] | None:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _entry(found: dict[str, Any], number: int) -> Entry:
+    time_us, connection = found.get("us"), found.get("c")
+    if type(time_us) is not int or type(connection) is not int:
+        raise _wrong_line(number, "`us` and `c` must be whole numbers")
+    texts = {key: found[key] for key in ("open", "to", "close") if key in found}
+    for key, text in texts.items():
+        if not isinstance(text, str):
+            raise _wrong_line(number, f"`{key}` must be text")
+    for side in Side:
+        if side.value in found:
+            return Entry(time_us, connection, side, _data(found[side.value], number))
+    return Entry(
+        time_us,
+        connection,
+        client=texts.get("open"),
+        target=texts.get("to"),
+        closed=texts.get("close"),
+    )
+
+
+def _data(text: object, number: int) -> bytes:
+    if not isinstance(text, str):
+        raise _wrong_line(number, "bytes must be text in base64")
+    try:
+        return base64.b64decode(text, validate=True)
+    except (ValueError, binascii.Error) as error:
+        raise _wrong_line(number, f"bytes must be text in base64: {error}") from None
+
+
+def _wrong_line(number: int, reason: str) -> DecodeError:
+    return DecodeError(f"line {number} of the recording: {reason}; the lines before it can be read")

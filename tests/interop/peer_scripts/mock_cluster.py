@@ -1,0 +1,13 @@
+"""librdkafka's mock cluster: prints its brokers as JSON, and lives while its input is open."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from confluent_kafka import Producer
+
+owner = Producer({"test.mock.num.brokers": 3, "bootstrap.servers": "unused"})
+brokers = owner.list_topics(timeout=20).brokers.values()
+print(json.dumps([f"{broker.host}:{broker.port}" for broker in brokers]), flush=True)
+sys.stdin.read()

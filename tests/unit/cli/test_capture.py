@@ -1,0 +1,146 @@
+"""`kproto capture`: lists, sums and opens what recordings and captures hold."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kproto.cli import main
+from kproto.messages import SaslAuthenticateRequest, SaslAuthenticateResponse
+from kproto.study.conversations import Side
+from kproto.study.recording import Entry, Recorder
+from tests.support.environment import ROOT
+from tests.unit.study.packets import connection, file_of
+from tests.unit.study.talk import STEPS, Step, frames
+
+LOGIN: Step = (
+    SaslAuthenticateRequest(auth_bytes=b"\0me\0tops3cret"),
+    SaslAuthenticateResponse(auth_bytes=b""),
+    2,
+)
+
+
+@pytest.fixture(params=["recording", "pcap", "pcapng"])
+def file(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The same talk in each kind of file."""
+    path = tmp_path / "file"
+    pairs = frames([*STEPS, LOGIN])
+    if request.param == "recording":
+        out = io.BytesIO()
+        recorder = Recorder(out)
+        recorder.write(Entry(1, 1, client="10.0.0.1:50000", target="10.0.0.2:9092"))
+        for number, (asked, answer) in enumerate(pairs):
+            recorder.write(Entry(number * 1000, 1, Side.CLIENT, asked))
+            recorder.write(Entry(number * 1000 + 500, 1, Side.BROKER, answer))
+        path.write_bytes(out.getvalue())
+    else:
+        path.write_bytes(file_of(connection(pairs, size=1000), form=request.param))
+    return str(path)
+
+
+def test_the_list(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["capture", file]) == 0
+    shown = capsys.readouterr()
+    lines = shown.out.splitlines()
+    apis = ["ApiVersions v3", "Metadata v12", "Produce v9", "Fetch v12", "SaslAuthenticate v2"]
+    for number, (line, api) in enumerate(zip(lines, apis, strict=True), 1):
+        assert line.split()[0] == str(number)
+        assert f" #1 10.0.0.1:50000 {api} client='me' " in line
+        assert " ms" in line
+    assert "NOT_LEADER_OR_FOLLOWER" in lines[2]
+    assert shown.err == ""
+    assert main(["capture", file, "--json", "--api", "Fetch", "--client-id", "m?"]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    told = json.loads(line)
+    assert (told["number"], told["api"], told["version"]) == (4, "Fetch", 12)
+    assert told["errors"] == {"OFFSET_OUT_OF_RANGE": 2}
+
+
+def test_the_sums(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["capture", file, "--stats"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split()[:2] == ["API", "count"]
+    assert len(lines) == 6
+    assert main(["capture", file, "--stats", "--json"]) == 0
+    sums = json.loads(capsys.readouterr().out)
+    assert sums["Produce"]["count"] == 1
+    assert sums["Produce"]["errors"] == {"NOT_LEADER_OR_FOLLOWER": 1}
+    assert sums["Produce"]["p50_us"] == sums["Produce"]["p99_us"] > 0
+
+
+def test_one_line_is_opened_without_its_secrets(
+    file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["capture", file, "--open", "2", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["response"]["brokers"] == [{"nodeId": 1, "host": "b1", "port": 9092, "rack": None}]
+    assert main(["capture", file, "--open", "5"]) == 0
+    shown = capsys.readouterr().out
+    assert "auth_bytes" in shown.lower().replace("authbytes", "auth_bytes")
+    assert "tops3cret" not in shown
+    assert b"tops3cret".hex() not in shown.replace(" ", "")
+    assert main(["capture", file, "--open", "5", "--show-secrets", "--json"]) == 0
+    token = json.loads(capsys.readouterr().out)["request"]["authBytes"]
+    assert token == "AG1lAHRvcHMzY3JldA=="
+    assert main(["capture", file, "--open", "6"]) == 1
+    assert "there is no line 6 in" in capsys.readouterr().err
+
+
+def test_from_standard_input_into_a_closed_pipe(file: str) -> None:
+    command = [sys.executable, "-X", "dev", "-W", "error", "-m", "kproto", "capture", "-"]
+    with Path(file).open("rb") as given:
+        done = subprocess.run(
+            ["/bin/sh", "-c", '"$@" | head -n 1', "sh", *command],
+            stdin=given,
+            capture_output=True,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            check=False,
+            text=True,
+        )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "ApiVersions" in done.stdout
+
+
+def test_what_was_left_out_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "file"
+    http = connection([(b"GET / HTTP/1.1\r\n\r\n", b"")], broker=("10.0.0.9", 80))
+    path.write_bytes(file_of([*connection(frames()), *http])[:-5])
+    assert main(["capture", str(path)]) == 0
+    err = capsys.readouterr().err.splitlines()
+    assert err[0].startswith("kproto: the capture ends early: packet ")
+    assert err[1] == "kproto: connections that are not Kafka's, as far as can be seen: 1"
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "reason"),
+    [
+        (b"hello", [], "is no recording of kproto proxy, and no pcap or pcapng file"),
+        (b"", [], "is no recording of kproto proxy, and no pcap or pcapng file"),
+        (b'{"kproto_recording": 1}\n[]\n', [], "line 2 of the recording"),
+        (b"", ["--port", "0"], "--port is 0"),
+        (b"", ["--open", "0"], "--open is 0"),
+        (b'{"kproto_recording": 1}\n', ["--api", "Fech"], "Fetch is one"),
+    ],
+)
+def test_what_is_wrong_is_one_line(
+    content: bytes,
+    arguments: list[str],
+    reason: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    assert main(["capture", str(path), *arguments]) == 1
+    err = capsys.readouterr().err
+    assert reason in err
+    assert err.count("\n") == 1
+    assert main(["capture", str(tmp_path)]) == 1
+    assert "cannot read" in capsys.readouterr().err

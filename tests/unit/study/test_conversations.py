@@ -1,0 +1,221 @@
+"""What passed is told in order, however it was cut, and no byte of it is lost."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kproto.messages import MetadataRequest, ProduceRequest
+from kproto.messages.sasl_handshake_request import SaslHandshakeRequest
+from kproto.messages.sasl_handshake_response import SaslHandshakeResponse
+from kproto.protocol.connection import ClientConnection
+from kproto.protocol.framing import frame
+from kproto.study.conversations import Conversation, Event, Kind, Side, api_name
+from tests.unit.study.talk import STEPS, Step, frames
+
+C, B = Side.CLIENT, Side.BROKER
+
+
+def told(events: list[Event]) -> list[tuple[Side, Kind, str, int | None]]:
+    return [(event.side, event.kind, event.api, event.version) for event in events]
+
+
+def alternating(pairs: list[tuple[bytes, bytes]], talk: Conversation) -> list[Event]:
+    events = []
+    for number, (asked, answer) in enumerate(pairs):
+        events += talk.feed(C, number * 1000, asked)
+        if answer:
+            events += talk.feed(B, number * 1000 + 7, answer)
+    return events
+
+
+def test_requests_and_their_answers() -> None:
+    events = alternating(frames(), Conversation())
+    assert told(events) == [
+        (side, Kind.MESSAGE, name, version)
+        for name, version in (("ApiVersions", 3), ("Metadata", 12), ("Produce", 9), ("Fetch", 12))
+        for side in (C, B)
+    ]
+    answers = events[1::2]
+    assert [event.latency_us for event in answers] == [7] * 4
+    assert [event.errors for event in answers] == [
+        (),
+        (),
+        (("NOT_LEADER_OR_FOLLOWER", 1),),
+        (("OFFSET_OUT_OF_RANGE", 2),),
+    ]
+    assert {event.client_id for event in events} == {"me"}
+    assert [event.correlation_id for event in events] == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert all(event.size == len(event.data) - 4 for event in events)
+
+
+@st.composite
+def cuts(draw: st.DrawFn, data: bytes) -> list[bytes]:
+    places = sorted(draw(st.sets(st.integers(1, len(data) - 1), max_size=12)))
+    return [data[a:b] for a, b in zip([0, *places], [*places, len(data)], strict=True)]
+
+
+@given(st.data())
+def test_it_does_not_matter_how_the_stream_is_cut(data: st.DataObject) -> None:
+    pairs = frames()
+    whole = {C: b"".join(asked for asked, _ in pairs), B: b"".join(answer for _, answer in pairs)}
+    talk = Conversation()
+    events = []
+    for side in (C, B):
+        for piece in data.draw(cuts(whole[side])):
+            events += talk.feed(side, 0, piece)
+    for side in (C, B):
+        mine = [event for event in events if event.side is side]
+        assert b"".join(event.data for event in mine) == whole[side]
+        assert [event.api for event in mine] == ["ApiVersions", "Metadata", "Produce", "Fetch"]
+    assert all(event.kind is Kind.MESSAGE for event in events)
+    assert talk.end(1) == []
+
+
+@given(st.lists(st.tuples(st.sampled_from([C, B]), st.binary(max_size=60)), max_size=20))
+def test_any_bytes_are_told_and_none_is_lost(pieces: list[tuple[Side, bytes]]) -> None:
+    talk = Conversation(max_frame_bytes=50)
+    events = [event for side, piece in pieces for event in talk.feed(side, 0, piece)]
+    events += talk.end(0)
+    for side in (C, B):
+        passed = b"".join(event.data for event in events if event.side is side)
+        assert passed == b"".join(piece for whose, piece in pieces if whose is side)
+
+
+def test_acks_0_has_no_answer() -> None:
+    steps: list[Step] = [(ProduceRequest(acks=0), None, 9), STEPS[1]]
+    events = alternating(frames(steps), Conversation())
+    assert [event.is_answered for event in events] == [False, True, True]
+    assert told(events)[1:] == [
+        (C, Kind.MESSAGE, "Metadata", 12),
+        (B, Kind.MESSAGE, "Metadata", 12),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "tokens"), [("PLAIN", 1), ("SCRAM-SHA-256", 2), ("GSSAPI", 3)]
+)
+def test_raw_tokens_behind_a_handshake_of_version_0(mechanism: str, tokens: int) -> None:
+    handshake: Step = (SaslHandshakeRequest(mechanism=mechanism), SaslHandshakeResponse(), 0)
+    pairs = frames([handshake, *STEPS])
+    raw = [(frame(b"\x60token"), frame(b""))] * tokens
+    events = alternating([pairs[0], *raw, *pairs[1:]], Conversation())
+    kinds = [event.kind for event in events]
+    assert kinds == [Kind.MESSAGE] * 2 + [Kind.TOKEN] * 2 * tokens + [Kind.MESSAGE] * 8
+
+
+def test_no_token_comes_behind_a_handshake_that_was_refused() -> None:
+    refused: Step = (
+        SaslHandshakeRequest(mechanism="PLAIN"),
+        SaslHandshakeResponse(error_code=33, mechanisms=["GSSAPI"]),
+        0,
+    )
+    events = alternating(frames([refused, *STEPS]), Conversation())
+    assert events[1].errors == (("UNSUPPORTED_SASL_MECHANISM", 1),)
+    assert {event.kind for event in events} == {Kind.MESSAGE}
+
+
+def test_what_no_definition_knows_is_told_with_its_answer() -> None:
+    talk = Conversation()
+    asked = frame(struct.pack(">hhih", 9999, 7, 5, 2), b"meand more")
+    (request,) = talk.feed(C, 10, asked)
+    assert (request.kind, request.api, request.client_id) == (Kind.UNKNOWN, "api key 9999", "me")
+    (response,) = talk.feed(B, 30, frame(b"\0\0\0\5whatever"))
+    assert (response.kind, response.latency_us, response.version) == (Kind.UNKNOWN, 20, 7)
+    assert api_name(1) == "Fetch"
+
+
+def test_a_broken_frame_is_told_and_what_follows_is_read() -> None:
+    pairs = frames()
+    talk = Conversation()
+    broken = frame(pairs[0][0][4:-1])
+    (event,) = talk.feed(C, 0, broken)
+    assert event.kind is Kind.BROKEN
+    assert event.data == broken
+    assert "ApiVersionsRequest v3" in event.note
+    assert talk.feed(B, 1, frame(pairs[0][1][4:-1]))[0].kind is Kind.BROKEN
+    events = alternating(pairs[1:], talk)
+    assert {event.kind for event in events} == {Kind.MESSAGE}
+
+
+def test_a_stream_that_cannot_be_cut_is_told_once() -> None:
+    talk = Conversation()
+    first = talk.feed(C, 0, b"GET / HTTP/1.1\r\n")
+    again = talk.feed(C, 0, b"Host: x\r\n\r\n")
+    assert [event.kind for event in first + again] == [Kind.BYTES] * 2
+    assert "announces 1195725856 bytes" in first[0].note
+    assert again[0].note == ""
+
+
+def test_answers_that_are_not_there_and_answers_to_nothing() -> None:
+    pairs = frames()
+    talk = Conversation()
+    for asked, _ in pairs:
+        talk.feed(C, 0, asked)
+    events = talk.feed(B, 5, frame(b"\0\0\0\x63nobody") + pairs[2][1])
+    assert [(event.kind, event.correlation_id) for event in events] == [
+        (Kind.UNMATCHED, 99),
+        (Kind.UNANSWERED, 0),
+        (Kind.UNANSWERED, 1),
+        (Kind.MESSAGE, 2),
+    ]
+    assert [event.kind for event in talk.end(9)] == [Kind.UNANSWERED]
+
+
+@given(st.integers(1, 150))
+def test_a_capture_from_the_middle_goes_on_at_the_next_frame(cut: int) -> None:
+    pairs = frames(times=2)
+    talk = Conversation(from_middle=True)
+    requests = b"".join(asked for asked, _ in pairs)[cut:]
+    responses = b"".join(answer for _, answer in pairs)[cut:]
+    events = talk.feed(C, 0, requests) + talk.feed(B, 1, responses)
+    read = [event for event in events if event.kind is Kind.MESSAGE]
+    later = ["ApiVersions", "Metadata", "Produce", "Fetch"]
+    for side in (C, B):
+        assert [event.api for event in read if event.side is side][-4:] == later
+
+
+@given(st.integers(1, 400), st.integers(1, 100))
+def test_missing_bytes_cost_what_they_touch(at: int, count: int) -> None:
+    pairs = frames(times=5)
+    requests = b"".join(asked for asked, _ in pairs)
+    responses = b"".join(answer for _, answer in pairs)
+    talk = Conversation()
+    events = talk.feed(C, 0, requests[:at]) + talk.missing(C, 0, count)
+    events += talk.feed(C, 0, requests[at + count :]) + talk.feed(B, 1, responses)
+    (lost,) = [event for event in events if "captured" in event.note]
+    assert lost.size == count
+    read = [event for event in events if event.kind is Kind.MESSAGE and event.side is C]
+    sizes = [len(asked) for asked, _ in pairs]
+    touched = sum(
+        sum(sizes[:n]) < at + count and at < sum(sizes[: n + 1]) for n in range(len(sizes))
+    )
+    assert len(read) == len(pairs) - touched
+    answered = [event for event in events if event.kind is Kind.MESSAGE and event.side is B]
+    assert len(answered) == len(read)
+
+
+def test_a_side_without_frames_is_given_up() -> None:
+    talk = Conversation(from_middle=True, max_skipped_bytes=1000)
+    events = [event for _ in range(5) for event in talk.feed(C, 0, b"\xff" * 500)]
+    assert events[0].kind is Kind.MISSING
+    assert "given up" in events[0].note
+
+
+def test_bytes_behind_a_body_are_named_and_kept() -> None:
+    asked = ClientConnection("me").send(MetadataRequest(topics=[]), 12)[1]
+    (event,) = Conversation().feed(C, 0, frame(asked[4:], b"\0\0\0"))
+    assert (event.kind, event.note) == (Kind.MESSAGE, "3 bytes behind the body")
+
+
+def test_a_conversation_keeps_the_bytes_of_requests_when_told_so() -> None:
+    for keep in (False, True):
+        talk = Conversation(keep_bytes=keep)
+        asked, answer = frames()[0]
+        talk.feed(C, 0, asked)
+        (event,) = talk.feed(B, 1, answer)
+        assert event.request is not None
+        assert event.request.data == (asked if keep else b"")

@@ -1,0 +1,164 @@
+"""From captures to what passed: which connections are Kafka's, who asked, what is missing."""
+
+from __future__ import annotations
+
+import random
+import re
+from itertools import groupby
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kproto.study.conversations import Kind, Side
+from kproto.study.flows import Passed, Unread, of_recording, of_segments
+from kproto.study.listing import (
+    exchange_as_json,
+    exchange_as_text,
+    exchanges,
+    opened,
+    stats_as_table,
+    stats_of,
+)
+from kproto.study.recording import Entry
+from kproto.study.tcp import Segment
+from tests.unit.study.packets import BROKER, connection
+from tests.unit.study.talk import frames
+
+APIS = ["ApiVersions", "Metadata", "Produce", "Fetch"]
+
+
+def apis(passed: list[Passed], side: Side) -> list[str]:
+    return [
+        one.event.api for one in passed if one.event.side is side and one.event.kind is Kind.MESSAGE
+    ]
+
+
+def test_a_connection_from_its_begin() -> None:
+    passed = list(of_segments(connection(frames())))
+    assert apis(passed, Side.CLIENT) == apis(passed, Side.BROKER) == APIS
+    assert {one.event.kind for one in passed} == {Kind.MESSAGE}
+    assert {(one.client, one.broker) for one in passed} == {("10.0.0.1:50000", "10.0.0.2:9092")}
+    # From the first piece of the request to the last of the answer, a millisecond a segment.
+    assert all((one.event.latency_us or 1000) % 1000 == 0 for one in passed)
+
+
+@given(st.integers(0, 1 << 32), st.integers(20, 500))
+def test_order_and_repetition_of_packets_change_nothing(seed: int, size: int) -> None:
+    rng = random.Random(seed)
+    segments = connection(frames(times=2), size=size)
+    expected = list(of_segments(segments))
+    passed_by: list[Segment] = []
+    mixed: list[Segment] = []
+    for _, run in groupby(segments[3:-3], key=lambda segment: segment.source):
+        # What one side sends at once, in any order, and among it what was sent before.
+        mine = list(run)
+        passed_by += mine
+        now = mine + rng.sample(passed_by, min(3, len(passed_by)))
+        rng.shuffle(now)
+        mixed += [segment._replace(acknowledged=None) for segment in now]
+    passed = list(of_segments([*segments[:3], *mixed, *segments[-3:]]))
+    for side in Side:
+        ours = [one.event.data for one in passed if one.event.side is side]
+        assert ours == [one.event.data for one in expected if one.event.side is side]
+
+
+@given(st.integers(4, 30), st.booleans())
+def test_a_capture_from_the_middle(start: int, port_is_named: bool) -> None:
+    segments = connection(frames(times=3), size=50)[start:]
+    ports = frozenset({BROKER[1]}) if port_is_named else frozenset()
+    passed = list(of_segments(segments, ports))
+    assert apis(passed, Side.CLIENT)[-4:] == APIS
+    assert apis(passed, Side.BROKER)[-4:] == APIS
+    assert {one.broker for one in passed} == {"10.0.0.2:9092"}
+
+
+@given(st.integers(3, 30))
+def test_a_packet_that_is_missing_is_told(lost: int) -> None:
+    segments = connection(frames(times=3), size=50)
+    missing = segments.pop(lost)
+    passed = list(of_segments(segments))
+    told = [one.event for one in passed if "not captured" in one.event.note]
+    assert [event.size for event in told] == [len(missing.data)]
+    listed = list(exchanges(passed))
+    (line,) = [exchange_as_text(each) for each in listed if each.event is told[0]]
+    assert re.search(r"10\.0\.0\.1:50000 from the (client|broker): missing; \d+ bytes were ", line)
+    assert len(apis(passed, Side.CLIENT)) >= 11
+    assert len(apis(passed, Side.BROKER)) == 11
+
+
+def test_several_connections_and_others_than_kafka() -> None:
+    talks = [
+        connection(frames(), client=("10.0.0.1", port), numbers=(port, port)) for port in (1, 2, 3)
+    ]
+    http = connection(
+        [(b"GET / HTTP/1.1\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n")], broker=("10.0.0.9", 80)
+    )
+    mixed = [segment for group in zip(*talks, strict=True) for segment in group] + http
+    unread = Unread()
+    passed = list(of_segments(mixed, unread=unread))
+    assert {one.connection for one in passed} == {1, 2, 3}
+    assert len(apis(passed, Side.BROKER)) == 12
+    assert unread.connections == 1
+    assert list(of_segments(mixed, frozenset({1234}))) == []
+    to_80 = list(of_segments(mixed, frozenset({80})))
+    assert {one.event.kind for one in to_80} == {Kind.BYTES}
+
+
+def test_a_port_that_is_used_again() -> None:
+    first = connection(frames())[:-3]  # its end was not captured
+    again = connection(frames(), numbers=(77_777, 88_888))
+    passed = list(of_segments([*first, *again]))
+    assert [one.connection for one in passed] == [1] * 8 + [2] * 8
+    ended = connection(frames())
+    late = ended[-4]._replace(time_us=ended[-1].time_us + 10)
+    assert len(list(of_segments([*ended, late, *again]))) == 16
+
+
+def test_a_reset_ends_it() -> None:
+    segments = connection(frames()[:1])[:-3]
+    reset = segments[-1]._replace(is_reset=True, data=b"")
+    after: list[Segment] = connection(frames(), client=("10.0.0.5", 5))
+    later = [each._replace(time_us=each.time_us + 10_000_000) for each in after]
+    passed = list(of_segments([*segments, reset, *later]))
+    assert len(passed) == 10
+
+
+def test_exchanges_and_their_sums() -> None:
+    listed = list(exchanges(of_segments(connection(frames()), keep_bytes=True)))
+    assert [each.number for each in listed] == [1, 2, 3, 4]
+    told = exchange_as_json(listed[2])
+    assert (told["api"], told["client_id"], told["errors"]) == (
+        "Produce",
+        "me",
+        {"NOT_LEADER_OR_FOLLOWER": 1},
+    )
+    assert opened(listed[1])["response"]["brokers"][0]["host"] == "b1"
+    assert opened(listed[1])["request"]["topics"] == []
+    stats = stats_of(listed)
+    assert {name: each.count for name, each in stats.items()} == dict.fromkeys(APIS, 1)
+    table = stats_as_table(stats)
+    assert len(table) == 5
+    assert any(line.startswith("Fetch ") and "OFFSET_OUT_OF_RANGE×2" in line for line in table)
+
+
+def test_a_recording_without_its_end() -> None:
+    asked, answer = frames()[0]
+    entries = [
+        Entry(1, 1, client="c:1", target="b:1"),
+        Entry(2, 1, Side.CLIENT, asked),
+        Entry(3, 2, Side.CLIENT, asked[:9]),
+        Entry(9, 1, Side.BROKER, answer),
+        Entry(9, 1, Side.CLIENT, frames()[1][0]),
+    ]
+    listed = list(exchanges(of_recording(entries)))
+    kinds = [(each.passed.connection, each.event.kind) for each in listed]
+    assert kinds == [(1, Kind.MESSAGE), (1, Kind.UNANSWERED), (2, Kind.BYTES)]
+    assert listed[0].event.latency_us == 7
+    assert listed[0].passed.client == "c:1"
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_stats_of_percentiles(count: int) -> None:
+    stats = stats_of(exchanges(of_segments(connection(frames(times=count)))))
+    assert all(len(each.latencies_us) == count for each in stats.values())
