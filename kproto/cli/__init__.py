@@ -15,11 +15,11 @@ from importlib import import_module
 
 from ..version import __version__
 from ..wire.errors import KprotoError
-from . import broker
+from . import broker, fuzz
 
 __all__ = ["main"]
 
-_COMMANDS = (broker,)
+_COMMANDS = (broker, fuzz)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
