@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from ..fuzz import page, report
+from ..fuzz.broker import BrokerFuzzSettings, fuzz_broker, replay_frames
 from ..fuzz.case import Case, Form, all_forms
 from ..fuzz.cases import KINDS
+from ..fuzz.frames import FRAME_KINDS
 from ..fuzz.implementation import Implementation
 from ..fuzz.judges import find_judge
 from ..fuzz.run import Plan, replay
@@ -30,7 +32,7 @@ _CASES = 10_000
 def run(options: argparse.Namespace) -> int:
     """Run the cases, or the one that is replayed; 1 when there is a finding, else 0."""
     if options.broker is not None:
-        raise ConfigurationError("fuzzing a broker is not there yet")
+        return _broker(options)
     settings = FuzzSettings(answer_timeout_s=options.timeout, late_s=options.timeout)
     case = None if options.replay is None else _case(options.replay)
     plan = _plan(options)
@@ -57,6 +59,34 @@ def run(options: argparse.Namespace) -> int:
     return 1 if result.harmful else 0
 
 
+def _broker(options: argparse.Namespace) -> int:
+    limits: dict[str, Any] = {"rate": options.rate}
+    limits |= {} if options.cases is None else {"frames": options.cases}
+    limits |= {} if options.time is None else {"time_s": options.time}
+    settings = BrokerFuzzSettings(**limits)
+    if options.not_loopback != options.it_may_break:
+        raise ConfigurationError(
+            "--not-loopback and --it-may-break go together: broken frames may end a broker"
+        )
+    anywhere: bool = options.not_loopback
+    if options.replay is not None:
+        node = _json_of(options.replay)
+        said = replay_frames(options.broker, node, settings=settings, anywhere=anywhere)
+        _print("".join(f"{each}\n" for each in said))
+        return 1 if any(":" in each for each in said) else 0
+    with _progress() as progress:
+        result = fuzz_broker(
+            options.broker,
+            seed=options.seed,
+            settings=settings,
+            kinds=_kinds(options.kinds, FRAME_KINDS),
+            anywhere=anywhere,
+            progress=progress,
+        )
+    _write(options, result.to_json(), report.broker_text(result.to_json()))
+    return 1 if result.findings else 0
+
+
 def _plan(options: argparse.Namespace) -> Plan:
     cases = _CASES if options.cases is None else options.cases
     if cases < 1:
@@ -68,18 +98,18 @@ def _plan(options: argparse.Namespace) -> Plan:
         seed=options.seed,
         cases=cases,
         time_s=options.time,
-        kinds=_kinds(options.kinds),
+        kinds=_kinds(options.kinds, KINDS),
         shrink=not options.no_shrink,
     )
 
 
-def _kinds(text: str | None) -> tuple[str, ...]:
+def _kinds(text: str | None, known: dict[str, str]) -> tuple[str, ...]:
     if text is None:
-        return tuple(KINDS)
+        return tuple(known)
     wanted = tuple(filter(None, text.split(",")))
-    unknown = [kind for kind in wanted if kind not in KINDS]
+    unknown = [kind for kind in wanted if kind not in known]
     if unknown or not wanted:
-        raise ConfigurationError(f"--kinds is {text!r}: it must name some of {', '.join(KINDS)}")
+        raise ConfigurationError(f"--kinds is {text!r}: it must name some of {', '.join(known)}")
     return wanted
 
 

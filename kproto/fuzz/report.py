@@ -6,7 +6,6 @@ Owns the words of the report; the page is `page`'s.
 from __future__ import annotations
 
 import json
-import shlex
 import textwrap
 from collections.abc import Iterator
 from typing import Any, Final
@@ -15,7 +14,7 @@ from .case import Answer, Case, Outcome
 from .judging import Verdict
 from .run import Finding, Result
 
-__all__ = ["replay_command", "replay_text", "shown", "text", "to_json", "where"]
+__all__ = ["broker_text", "replay_text", "shown", "text", "to_json", "where"]
 
 
 def to_json(result: Result) -> dict[str, Any]:
@@ -141,10 +140,22 @@ def _spans(versions: list[int]) -> str:
     return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
 
 
-def replay_command(command: str, case: Case) -> str:
-    """The command line that tries one case again."""
-    body = json.dumps(case.to_json(), separators=(",", ":"))
-    return f"kproto fuzz --command {shlex.quote(command)} --replay {shlex.quote(body)}"
+def broker_text(report: dict[str, Any]) -> str:
+    """The report of a run against a broker, from its plain data."""
+    lines = [
+        f"{report['implementation']}, seed {report['seed']}",
+        f"{report['cases']} frames: "
+        + ", ".join(f"{count} {what}" for what, count in report["outcomes"].items()),
+        "kinds: "
+        + ", ".join(f"{kind} {count}" for kind, count in report["tried"]["frames"]["-"].items()),
+    ]
+    if report["stopped"]:
+        lines.append(f"stopped early: {report['stopped']}")
+    for finding in report["findings"]:
+        lines += ["", f"{finding['count']} x {finding['words']}: {finding['cause']}"]
+        lines.append(f"    frames: {json.dumps(finding['example'], separators=(',', ':'))}")
+    lines += ["", f"{len(report['findings'])} findings" if report["findings"] else "no findings"]
+    return "\n".join(lines) + "\n"
 
 
 def replay_text(
