@@ -15,11 +15,11 @@ from importlib import import_module
 
 from ..version import __version__
 from ..wire.errors import KprotoError
-from . import broker, fuzz
+from . import broker, fuzz, vectors
 
 __all__ = ["main"]
 
-_COMMANDS = (broker, fuzz)
+_COMMANDS = (broker, fuzz, vectors)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
