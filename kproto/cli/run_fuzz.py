@@ -84,7 +84,7 @@ def _broker(options: argparse.Namespace) -> int:
             progress=progress,
         )
     _write(options, result.to_json(), report.broker_text(result.to_json()))
-    return 1 if result.findings else 0
+    return 1 if any(not finding.harmless for finding in result.findings) else 0
 
 
 def _plan(options: argparse.Namespace) -> Plan:

@@ -1,7 +1,8 @@
 """Sends frames to a broker that listens, and watches whether it lives on.
 
 A broker may close a connection on what is broken, and may be silent on what it waits with. It may
-not end, hang, close on a sound request, or answer with what is no answer. Every wait and the rate
+not end, hang, or answer with what is no answer. That it closes on a request whose form is sound is
+told, and harmless: the values may make no sense. Every wait and the rate
 are bounded. Only this machine is sent to, unless the caller says otherwise twice.
 """
 
@@ -19,7 +20,9 @@ from typing import Any, Final
 from ..messages import ApiVersionsRequest, ApiVersionsResponse
 from ..protocol.headers import encode_request_header, parse_response_header, response_class
 from ..wire.errors import BrokerConnectionError, ConfigurationError, DecodeError
+from .case import Form
 from .frames import FRAME_KINDS, Frame, frames_of
+from .lenient import Unreadable, walked
 
 __all__ = ["BrokerFinding", "BrokerFuzzSettings", "BrokerResult", "fuzz_broker", "replay_frames"]
 
@@ -59,6 +62,9 @@ WORDS: Final = {
     "malformed": "it answers with what is no answer to the request",
 }
 
+#: What Kafka's own brokers do as well: values that the definition allows may still make no sense.
+HARMLESS: Final = frozenset({"closed"})
+
 
 @dataclass(slots=True)
 class BrokerFinding:
@@ -69,6 +75,11 @@ class BrokerFinding:
     frames: list[Frame]
     count: int = 0
     where: Counter[tuple[str, int]] = field(default_factory=Counter)
+
+    @property
+    def harmless(self) -> bool:
+        """Whether Kafka's own brokers do it."""
+        return self.fault in HARMLESS
 
 
 @dataclass(slots=True)
@@ -105,7 +116,7 @@ def _finding_to_json(finding: BrokerFinding) -> dict[str, Any]:
     return {
         "fault": finding.fault,
         "words": WORDS[finding.fault],
-        "harmless": False,
+        "harmless": finding.harmless,
         "operation": "frames",
         "trait": None,
         "cause": finding.cause or None,
@@ -336,6 +347,7 @@ class _Target:
         cls = response_class(frame.api_key)
         if cls is None or frame.version not in cls.VALID_VERSIONS:
             return None
+        at = 0
         try:
             number, at = parse_response_header(cls, frame.version, answer)
             if number != frame.correlation_id:
@@ -344,5 +356,16 @@ class _Target:
         except DecodeError as error:
             if cls is ApiVersionsResponse and answer[4:6] == b"\x00\x23":
                 return None  # an unsupported version is answered in the form of version 0
+            if _as_kafka_reads(Form(cls._definition().name, frame.version), answer[at:]):
+                return None  # a name that is not UTF-8, say, which the request had
             return "malformed", f"{cls.__name__}: {error.reason}"
         return None
+
+
+def _as_kafka_reads(form: Form, data: bytes) -> bool:
+    """Whether Kafka's classes read the bytes, though kproto does not."""
+    try:
+        walked(form.shape, data)
+    except (Unreadable, RecursionError):
+        return False
+    return True

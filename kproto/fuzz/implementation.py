@@ -35,7 +35,7 @@ class GaveUpError(ImplementationError):
     """The command was started again as often as the settings allow."""
 
 
-#: How much of what the command writes to its standard error is kept.
+#: How much of what the command writes to its standard error is kept, of its beginning and its end.
 _ERROR_BYTES: Final = 4096
 
 #: Lines that may wait to be read: what comes faster must wait.
@@ -45,7 +45,7 @@ _END: Final = b""
 
 
 class _Running:
-    """One run of the command: its lines, and its last words."""
+    """One run of the command: its lines, and its first and last words."""
 
     def __init__(self, command: Sequence[str], folder: Path | None, max_line_bytes: int) -> None:
         try:
@@ -64,6 +64,7 @@ class _Running:
         assert self.process.stderr is not None
         self.lines: queue.Queue[bytes] = queue.Queue(_WAITING_LINES)
         self.outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self.first_words: list[bytes] = []
         self.last_words: deque[bytes] = deque(maxlen=_ERROR_BYTES // 256)
         self.answered = 0
         self._ending = threading.Event()
@@ -106,12 +107,16 @@ class _Running:
     def _listen(self, source: IO[bytes]) -> None:
         with source:
             while piece := source.read1(256):  # type: ignore[attr-defined]  # a BufferedReader
+                if len(self.first_words) < _ERROR_BYTES // 256:
+                    self.first_words.append(piece)
                 self.last_words.append(piece)
 
     def said(self) -> str:
-        """The end of what it wrote to its standard error."""
-        text = b"".join(self.last_words).decode(errors="replace").strip()
-        return text[-SHOWN:]
+        """The line of its standard error that tells most: the first, or of Python the last."""
+        lines = b"".join(self.first_words).decode(errors="replace").strip().splitlines()
+        if lines and lines[0].startswith("Traceback"):
+            lines = b"".join(self.last_words).decode(errors="replace").strip().splitlines()[-1:]
+        return lines[0][:SHOWN] if lines else ""
 
     def end(self) -> int | None:
         """End it and all that it started; its exit code, None if it had to be killed."""
@@ -259,8 +264,8 @@ class Implementation:
         how = "closed its output" if code is None else f"ended with exit code {code}"
         if code is not None and code < 0:
             how = f"was ended by signal {signal.Signals(-code).name}"
-        said = running.said().splitlines()
-        reason = f"{how}: {said[-1]}" if said else how
+        said = running.said()
+        reason = f"{how}: {said}" if said else how
         if lot.garbage:
             reason = f"{reason}; before it printed {lot.garbage}"
         return Answer(Outcome.CRASHED, reason=reason)

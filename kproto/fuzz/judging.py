@@ -76,8 +76,9 @@ class Verdict(NamedTuple):
 def judge(case: Case, right: Answer, given: Answer, *, by_kproto: bool) -> list[Verdict] | None:
     """The faults of an answer, none if it is right; None where nobody can say.
 
-    With kproto as the judge nobody can where kproto is stricter than Kafka's classes, which is
-    where its refusal and a lenient walk part: then both a refusal and an answer are right.
+    Nobody can where the judge has read a message and cannot write it again. With kproto as the
+    judge nobody can where kproto is stricter than Kafka's classes, which is where its refusal and a
+    lenient walk part: then both a refusal and an answer are right.
     """
     if given == right or (given.outcome is right.outcome is Outcome.REFUSED and not given.faults):
         return []
@@ -92,7 +93,8 @@ def judge(case: Case, right: Answer, given: Answer, *, by_kproto: bool) -> list[
     refused = given.outcome is Outcome.REFUSED
     undecided = by_kproto and any(isinstance(each, Deviation) for each in traits)
     if right.outcome is Outcome.REFUSED:
-        if undecided and not refused:
+        # What the judge has read and cannot write may be written by others.
+        if (undecided or right.taken is not None) and not refused:
             return found or None
         return found if refused else [*found, Verdict(Fault.LOOSER, trait, _cause(right.reason))]
     goes_on = _goes_on(case, right, end)

@@ -152,7 +152,8 @@ def broker_text(report: dict[str, Any]) -> str:
     if report["stopped"]:
         lines.append(f"stopped early: {report['stopped']}")
     for finding in report["findings"]:
-        lines += ["", f"{finding['count']} x {finding['words']}: {finding['cause']}"]
+        mark = " (harmless)" if finding["harmless"] else ""
+        lines += ["", f"{finding['count']} x {finding['words']}{mark}: {finding['cause']}"]
         lines.append(f"    frames: {json.dumps(finding['example'], separators=(',', ':'))}")
     lines += ["", f"{len(report['findings'])} findings" if report["findings"] else "no findings"]
     return "\n".join(lines) + "\n"

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from .. import messages
 from ..messages.base import Message
+from ..schema.naming import class_name
 from ..testing.instances import Fill, instance, instances
 from ..wire.errors import ConfigurationError
 
@@ -59,12 +60,15 @@ def vector_lines(
     those of the definitions that are wanted. Raises ConfigurationError on what is no such package,
     and on a name that it does not have.
     """
-    found = _messages_of(package)
-    unknown = sorted((names or frozenset()) - set(found))
-    if unknown:
-        raise ConfigurationError(f"{package.__name__} has no message {unknown[0]!r}")
-    for name in sorted(found if names is None else names):
-        cls = found[name]
+    found = _classes_of(package)
+    wanted = {class_name(name): name for name in names} if names is not None else found
+    for name in sorted(wanted):
+        if name not in found:
+            raise ConfigurationError(f"{package.__name__} has no message {wanted[name]!r}")
+    for name in sorted(wanted):
+        cls = getattr(package, name)
+        if not issubclass(cls, Message):
+            continue
         for version in cls.VALID_VERSIONS:
             held: dict[bytes, Message] = {}
             for made in chosen(cls, version):
@@ -73,12 +77,11 @@ def vector_lines(
                 yield cls._definition().module, vector_line(made, version)
 
 
-def _messages_of(package: ModuleType) -> dict[str, type[Message]]:
-    """The messages of a package, by the name in their definition."""
+def _classes_of(package: ModuleType) -> dict[str, str]:
+    """The names of a package's classes, and the modules that they stand in."""
     modules = getattr(package, "MODULES", None)
     if not isinstance(modules, dict):
         raise ConfigurationError(
             f"{package.__name__} is no package of messages, as kproto-codegen generates them"
         )
-    held = [getattr(package, name) for name in modules]
-    return {cls._definition().name: cls for cls in held if issubclass(cls, Message)}
+    return modules

@@ -62,18 +62,18 @@ def kafka_python() -> Callable[[str, int], Rewrite | None]:
             return None
         kind = cls._json["type"]
 
-        def rewrite(data: bytes) -> tuple[bytes, int | None]:
-            source = io.BytesIO(data)
+        def rewrite(data: bytes) -> tuple[bytes, None]:
+            # It does not say how far it has read.
             if kind == "header":
                 flexible = version >= int(cls._json["flexibleVersions"].rstrip("+"))
-                read = cls.decode(source, flexible=flexible)
-                return read.encode(flexible=flexible), source.tell()
+                read = cls.decode(io.BytesIO(data), flexible=flexible)
+                return read.encode(flexible=flexible), None
             if kind == "data":
-                read = cls.decode(source, version=version, header=False)
-                return read.encode(version=version, header=False), source.tell()
-            read = cls.decode(source, version=version)
+                read = cls.decode(data, version=version, header=False)
+                return read.encode(version=version, header=False), None
+            read = cls.decode(data, version=version)
             read._header = None  # decoding leaves it unset, and encoding asks for it
-            return read.encode(version=version), source.tell()
+            return read.encode(version=version), None
 
         return rewrite
 

@@ -61,7 +61,7 @@ def _answered(
 def _said(answer: Answer, operation: Operation) -> dict[str, Any]:
     reason = answer.data.decode(errors="replace")
     if answer.outcome is Outcome.UNWRITABLE:
-        return {"refused": f"read, and not written: {reason}"}
+        return {"refused": f"read, and not written: {reason}", "taken": answer.taken}
     if not answer.accepted:
         return {"refused": reason}
     if operation is Operation.FROM_JSON:

@@ -44,11 +44,17 @@ class Bad:
         self.thread = threading.Thread(target=self.serve, daemon=True)
         self.ill = False
         self.open: list[socket.socket] = []
+        self.listener.settimeout(0.1)
+        self.over = False
 
     def serve(self) -> None:
         while True:
             try:
                 connection, _ = self.listener.accept()
+            except TimeoutError:
+                if self.over:
+                    return
+                continue
             except OSError:
                 return
             connection.settimeout(0.2)
@@ -88,11 +94,11 @@ def bad(fault: str) -> Iterator[Bad]:
     try:
         yield broker
     finally:
+        broker.over = True
+        broker.thread.join(2)
         broker.listener.close()
         for connection in broker.open:
             connection.close()
-        # What still accepts ends when it is connected to, or when it is closed.
-        broker.thread.join(2)
 
 
 def fuzzed(broker: Bad, kinds: tuple[str, ...] = ("sound",)) -> BrokerResult:

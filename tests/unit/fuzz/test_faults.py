@@ -50,15 +50,15 @@ def fuzzed(
         ("looser", "looser", 1),
         ("stricter", "stricter", 24),
         ("bytes", "bytes", 24),
-        ("json", "json", 24),
+        pytest.param("json", "json", 24, marks=pytest.mark.slow),
         ("end", "end", 24),
-        ("failed", "failed", 24),
+        pytest.param("failed", "failed", 24, marks=pytest.mark.slow),
         ("crashed", "crashed", 60),
-        ("signal", "crashed", 60),
-        ("garbage", "garbage", 30),
-        ("other id", "garbage", 30),
-        ("twice", "garbage", 400),
-        ("wrong kind", "garbage", 60),
+        pytest.param("signal", "crashed", 60, marks=pytest.mark.slow),
+        pytest.param("garbage", "garbage", 30, marks=pytest.mark.slow),
+        pytest.param("other id", "garbage", 30, marks=pytest.mark.slow),
+        pytest.param("twice", "garbage", 400, marks=pytest.mark.slow),
+        pytest.param("wrong kind", "garbage", 60, marks=pytest.mark.slow),
     ],
 )
 def test_a_fault_is_found_and_shrunk(fault: str, found: str, longest: int) -> None:
@@ -70,11 +70,13 @@ def test_a_fault_is_found_and_shrunk(fault: str, found: str, longest: int) -> No
     assert result.harmful == result.findings
 
 
+@pytest.mark.slow
 def test_answers_out_of_order() -> None:
     findings = fuzzed("order", shrink=False).findings
     assert {finding.verdict.fault for finding in findings} == {Fault.ORDER}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("fault", "found"), [("hung", "hung"), ("late", "late")])
 def test_what_does_not_answer_in_time(fault: str, found: str) -> None:
     began = time.monotonic()
@@ -84,6 +86,7 @@ def test_what_does_not_answer_in_time(fault: str, found: str) -> None:
     assert result.cases == 20
 
 
+@pytest.mark.slow
 def test_a_flood_of_lines_is_bounded() -> None:
     result = fuzzed("flood", 20, shrink=False)
     assert {finding.verdict.fault.name.lower() for finding in result.findings} == {"garbage"}
