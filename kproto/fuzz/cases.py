@@ -132,7 +132,7 @@ def _spoil(node: dict[str, Any], source: random.Random) -> None:
     match source.randrange(6):
         case 0 if isinstance(inside, dict):
             inside["unknownField"] = inside[key]
-        case 0:
+        case 0 if isinstance(inside, list):
             inside.append(inside[key])
         case 1:
             del inside[key]

@@ -35,6 +35,7 @@ class Answers(Protocol):
 
     def ask(self, cases: Sequence[Case]) -> list[Answer]:
         """The answer to each case, in their order."""
+        raise NotImplementedError
 
     def close(self) -> None:
         """End what answers."""

@@ -72,3 +72,12 @@ def test_errors_are_one_line(
     assert captured.err.startswith("kproto: error: ")
     assert said in captured.err
     assert captured.err.count("\n") == 1
+
+
+def test_without_hypothesis_it_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "hypothesis", None)
+    assert main(["fuzz", "--command", OURS, *FEW]) == 1
+    assert "kproto[testing]" in capsys.readouterr().err
+    assert main(["fuzz", "--command", OURS, *FEW, "--no-shrink"]) == 0
