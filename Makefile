@@ -13,7 +13,8 @@ CHECKED := $(wildcard kproto codegen/kproto_codegen cloudevents/kproto_cloudeven
 	pipeline/kproto_pipeline tools tests examples)
 GENERATED := kproto/messages kproto/schema kproto/protocol/error_table.py
 # Tests that need nothing but Python.
-QUICK := not kafka and not peers and not pulsar and not reference and not spark and not slow
+QUICK := not kafka and not peers and not pulsar and not reference and not spark and not browser \
+	and not slow
 # Tests that share servers, or a file, stay in one process; servers first, as they take longest.
 PARALLEL := PYTHONDEVMODE=1 $(BIN)/python -m pytest --numprocesses auto \
 	--dist loadgroup --no-loadscope-reorder
@@ -23,7 +24,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test exhaustive test-all quick deep conformance lint types imports regen bench peers kafka-start \
+.PHONY: help setup demo test exhaustive test-all quick deep conformance lint types imports regen explorer bench peers kafka-start \
 	kafka-stop lock clean distclean
 
 help: ## list the targets
@@ -83,6 +84,10 @@ regen: $(STAMP) ## generate the messages again; fail if that changes a file
 		git --no-pager diff --stat -- $(GENERATED); echo "$$changed"; \
 		echo "the committed files are not what the generator writes: commit its output" >&2; \
 		exit 1; }
+
+explorer: $(STAMP) ## build the page to study the protocol, build/explorer.html
+	@mkdir -p build
+	$(BIN)/kproto explorer --out build/explorer.html
 
 bench: $(STAMP) ## measure against the peers in the same run
 	@JAVA_HOME="$$($(BIN)/python -m tools.setup.java)" && export JAVA_HOME \

@@ -11,6 +11,7 @@ from tests.support.availability import report_missing
 from tests.support.selection import keep_together, mark_older_releases
 
 pytest_plugins = [
+    "tests.support.browser",
     "tests.support.brokers",
     "tests.support.environment",
     "tests.support.peers",

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from kproto.schema.definitions import FILE_NAME
+from kproto.schema.release_table import TABLE_FILE
 from kproto.version import __version__
 
 from .emit.package import generate
@@ -204,11 +205,21 @@ def _generate(options: argparse.Namespace) -> int:
         secrets=options.secret,
         origins=union.origins,
     )
+    if own:
+        _copy_table(options.schemas / TABLE_FILE, out.parent / "schema" / TABLE_FILE)
     print(
         f"{out}: {len(report.written)} files written, {report.unchanged} unchanged, "
         f"{len(report.removed)} removed"
     )
     return 0
+
+
+def _copy_table(source: Path, target: Path) -> None:
+    """Take the table of releases over, which stands beside the releases, if it does."""
+    if source.is_file():
+        text = source.read_text(encoding="utf-8")
+        if not target.is_file() or target.read_text(encoding="utf-8") != text:
+            target.write_text(text, encoding="utf-8")
 
 
 def _check(options: argparse.Namespace) -> int:

@@ -9,17 +9,18 @@ was said in one line, 2 wrong arguments.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 
 from ..version import __version__
 from ..wire.errors import KprotoError
-from . import broker, fuzz, vectors
+from . import broker, diff, explorer, fuzz, inspect, vectors
 
 __all__ = ["main"]
 
-_COMMANDS = (broker, fuzz, vectors)
+_COMMANDS = (broker, inspect, diff, explorer, fuzz, vectors)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,13 +34,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for command in _COMMANDS:
         command.add_command(commands)
     for described in commands.choices.values():
+        if described.get_default("takes_version"):  # of a message, not of this program
+            continue
         described.add_argument("--version", action="version", version=version)
     options = parser.parse_args(arguments)
     try:
         code: int = import_module(f"{__name__}.{options.runs_in}").run(options)
+        sys.stdout.flush()  # here, where a reader that went away is noticed quietly
     except KprotoError as error:
         print(f"kproto: error: {error}", file=sys.stderr)
         return 1
+    except BrokenPipeError:  # the reader has what it wanted, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except KeyboardInterrupt:
         return 130  # as a shell says it of a process that Ctrl-C has ended
     return code

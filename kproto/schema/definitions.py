@@ -47,6 +47,10 @@ class Definitions(Mapping[str, MessageSpec]):
     def __len__(self) -> int:
         return len(self._lines)
 
+    def former(self, name: str) -> tuple[str, ...]:
+        """The messages that a release called `name` in some version; none for a name still used."""
+        return tuple(self._former.get(name, ()))
+
     def resolve(self, name: str, version: int) -> tuple[MessageSpec, int]:
         """The message that a release called `name` at `version`, and its version here.
 

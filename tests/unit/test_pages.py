@@ -9,8 +9,10 @@ from tests.support.pages import blocks, page_text, run_program
 PAGES = (
     "docs/broker.md",
     "docs/client.md",
+    "docs/explorer.md",
     "docs/messages.md",
     "docs/records.md",
+    "docs/study.md",
     "docs/testing.md",
 )
 PROGRAMS = [(page, program) for page in PAGES for program in blocks(page_text(page), "python")]

@@ -109,7 +109,7 @@ class CloudEvent:
         given: dict[str, Any]  # of our own, to be changed
         if attributes is None:
             given = named
-        elif attributes.__class__ is dict:
+        elif type(attributes) is dict:
             given = {**attributes, **named} if named else attributes.copy()
         else:
             given = _given({}, attributes, named)

@@ -157,22 +157,16 @@ def read_headers(table: Mapping[str, bytes | None], version: SpecVersion) -> dic
     """The attributes in the headers (Kafka binding 3.2.3), in the order of the headers."""
     names = tuple(table)
     plan = _PLANS[version].get(names)
-    steps: Iterable[tuple[bytes | None, _Step]]
-    if plan is None:
-        steps = _steps(table, version)
-    elif len(plan) == len(names):
-        # As many of one as of the other; `strict` would cost a tenth.
-        steps = zip(table.values(), plan)  # noqa: B905
-    else:
-        steps = ((table[step[0]], step) for step in plan)
+    if plan is None or len(plan) != len(names):
+        return _read_steps(table, version, plan)
     attributes: dict[str, Any] = {}
-    unset = False
     header = ""
     try:
-        for raw, (header, attribute, spec, remembered, quick) in steps:
+        # As many of one as of the other; `strict` would cost a tenth.
+        for raw, (header, attribute, spec, remembered, quick) in zip(table.values(), plan):  # noqa: B905
             if raw is None:
-                unset = True
-            elif remembered is None:
+                return _read_steps(table, version, plan)
+            if remembered is None:
                 # The usual text is found right at once, without a call of ours.
                 text = raw.decode()
                 if not (text and quick(text)):
@@ -184,12 +178,35 @@ def read_headers(table: Mapping[str, bytes | None], version: SpecVersion) -> dic
                 )
     except UnicodeDecodeError:
         raise _no_utf8_error(header) from None
+    return attributes if version.extension_map is None else version.with_map(attributes)
+
+
+def _read_steps(
+    table: Mapping[str, bytes | None], version: SpecVersion, plan: tuple[_Step, ...] | None
+) -> dict[str, Any]:
+    """The same where there is no plan, or some headers are null or not of the event."""
+    attributes: dict[str, Any] = {}
+    steps: Iterable[tuple[bytes | None, _Step]]
+    if plan is None:
+        steps = _steps(table, version)
+    else:
+        steps = ((table[step[0]], step) for step in plan)
+    unset = False
+    for raw, (header, attribute, spec, remembered, _) in steps:
+        if raw is None:
+            unset = True
+        elif remembered is None:
+            attributes[attribute] = _checked_text(header, raw, spec, version)
+        else:
+            attributes[attribute] = remembered.get(raw) or _remember(
+                header, raw, spec, remembered, version
+            )
     if plan is None or unset:
         for name in version.required:
             if name not in attributes:
                 raise version.missing_error(PREFIX + name, _BINARY_HEADERS)
     if plan is None:
-        _learn(names, version)
+        _learn(tuple(table), version)
     return attributes if version.extension_map is None else version.with_map(attributes)
 
 

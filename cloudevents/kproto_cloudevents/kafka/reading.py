@@ -55,13 +55,15 @@ def from_kafka(
     that has event headers is an event without data. Raises CloudEventError for a record that
     claims to be an event and breaks a rule, and for parts of the wrong Python type.
     """
+    held: tuple[Header, ...] = ()
     try:
         # By the exact type first: a call less.
         if type(value) is not bytes and not (value is None or isinstance(value, bytes)):
             raise TypeError
         if key is not None and not isinstance(key, bytes):
             raise TypeError
-        held = () if headers is None else tuple(headers)
+        if headers is not None:
+            held = tuple(headers)
         table = dict(held)
         if len(table) != len(held) or (profile is not DEFAULT and profile.any_case_headers):
             table = by_name(held, profile)

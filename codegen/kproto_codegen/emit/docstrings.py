@@ -8,10 +8,10 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
+from kproto.schema.glossary import load_glossary
 from kproto.schema.specs import MessageSpec
 from kproto.schema.versions import Versions
 
-from .glossary import load_glossary
 from .plan import FieldPlan, StructPlan
 from .wrapping import WIDTH
 

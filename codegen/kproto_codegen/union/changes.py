@@ -1,8 +1,8 @@
 """What changed between two releases, and whether it breaks who speaks the older one.
 
 The rules are those of Kafka's guide to its message definitions ("Incompatible Changes"): a
-version that was released stays as it is. It owns the judgement; `comparison` finds what differs,
-`history` which messages belong together.
+version that was released stays as it is. It owns the judgement; `kproto.schema.comparison` finds
+what differs, `history` which messages belong together.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kproto.schema.comparison import DifferenceKind, compare_layouts
 from kproto.schema.layout import layout
 from kproto.schema.specs import MessageSpec
 from kproto.schema.versions import Versions
 
 from ..releases.release import Release
-from .comparison import DifferenceKind, compare_layouts
 from .history import MESSAGE_RENAMED, MESSAGE_RENUMBERED, Union, changed_type, unite
 
 __all__ = ["Change", "format_changes", "release_changes"]

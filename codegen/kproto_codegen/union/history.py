@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from kproto.schema.comparison import compare_layouts
 from kproto.schema.layout import layout
 from kproto.schema.specs import FormerName, MessageSpec
 from kproto.schema.versions import Versions
@@ -19,7 +20,6 @@ from ..error_code import ErrorCode
 from ..errors import DefinitionError
 from ..origins import NO_ORIGINS, Origins
 from ..releases.release import Release, load_releases
-from .comparison import compare_layouts
 from .merge import merge_messages, wire_form
 
 __all__ = [

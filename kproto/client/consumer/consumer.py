@@ -11,7 +11,6 @@ import asyncio
 import logging
 from collections.abc import (
     Callable,
-    Coroutine,
     Iterable,
     Mapping,
     Sequence,
@@ -54,6 +53,7 @@ from .handing_out import (
 from .offsets import OffsetWanted, ask_for_offsets, offsets_or_errors
 from .partition import NOT_FOUND, PartitionState, new_partitions, plan_fetches
 from .topics import Start, checked_start, checked_topics, topic_of
+from .under_way import UnderWay, see
 from .visible import visible_batches
 from .waiting import Waiting
 
@@ -114,12 +114,11 @@ class Consumer:
         self._read_committed = read_committed
         self._closed = False
         self._partitions: dict[TopicPartition, PartitionState] = {}
-        self._fetches: dict[int, tuple[asyncio.Task[None], Fetch]] = {}
-        self._looking: dict[str, asyncio.Task[None]] = {}  # for leaders, for positions
-        self._timer: asyncio.Task[None] | None = None
+        self._under_way = UnderWay()
         self._fault: KprotoError | None = None  # told behind the records that came before it
         self._told_at = _NEVER  # by then, in seconds of the clock
         self._gives_way_at = _LONG_AGO
+        self._has_turned = True  # the loop, since that was set
         self._refreshes = Attempts(view.settings)
         self._names = list(dict.fromkeys(map(topic_of, self._wanted)))
         self._known: dict[str, TopicInfo] = {}  # whole topics as they were looked at last
@@ -238,25 +237,24 @@ class Consumer:
             self._view.abort(self)
 
     def _cancel(self) -> list[asyncio.Task[Any]]:
-        tasks: list[asyncio.Task[Any]] = [task for task, _ in self._fetches.values()]
-        tasks += self._looking.values()
-        tasks += [task for task in (self._timer, self._beginning) if task is not None]
-        self._fetches.clear()
-        self._looking.clear()
-        for task in tasks:
-            task.cancel()
-        return tasks
+        tasks = self._under_way.cancel()
+        if self._beginning is not None:
+            self._beginning.cancel()
+            tasks.append(self._beginning)
+        return [task for task in tasks if not task.done()]
 
     async def _next(self, take: Callable[[], T | None]) -> T | None:
         """What `take` gives; None at the end. Cancelled, it leaves what is under way."""
         await self._begin()
         now = self._view.clock.monotonic()
         if now >= self._gives_way_at:
-            self._gives_way_at = now + _GIVE_WAY_S
-            if self._fetches:
+            if not self._has_turned and self._under_way.fetches:
                 await asyncio.sleep(0)
                 if self._closed:
                     return None
+            self._gives_way_at = now + _GIVE_WAY_S
+            self._has_turned = False
+            asyncio.get_running_loop().call_soon(self._turned)
         while True:
             fetched = self._taken(take)
             if fetched is not None:
@@ -268,13 +266,16 @@ class Consumer:
                 return None
             await self._turn()
 
+    def _turned(self) -> None:
+        self._has_turned = True
+
     def _is_held_back(self) -> bool:
         """Whether a fault is still to wait for what is under way.
 
         It does for as long as a broker may hold a fetch, so that partitions of a slower broker go
         on for who reads on behind each fault.
         """
-        return bool(self._fetches) and self._view.clock.monotonic() < self._told_at
+        return bool(self._under_way.fetches) and self._view.clock.monotonic() < self._told_at
 
     def _taken(self, take: Callable[[], T | None]) -> T | None:
         """What `take` gives of what came; None where nothing is left of it.
@@ -301,9 +302,10 @@ class Consumer:
         while not (self._partitions or self._closed):
             if self._beginning is None:
                 self._beginning = asyncio.create_task(self._find_partitions())
-                self._beginning.add_done_callback(_see)
+                self._beginning.add_done_callback(see)
             task = self._beginning
-            await asyncio.wait([task])
+            if not task.done():
+                await asyncio.wait([task])
             self._beginning = None
             if not task.cancelled():
                 task.result()
@@ -331,7 +333,7 @@ class Consumer:
         counts_from_now = self._stop_at_end or self._start == "latest"
         as_of = view.clock.monotonic() if counts_from_now else _LONG_AGO
         places = await view.retrying(partial(find_places, view, wanted, as_of), responses=False)
-        self._look("connections", self._connect(places))
+        self._under_way.look("connections", self._connect(places))
         return await find_beginnings(
             view,
             places,
@@ -355,18 +357,7 @@ class Consumer:
         """Start what is due, wait until some of it is done or more is due, and take what came."""
         # Behind a fault nothing is begun until it is told.
         moment = self._start_what_is_due() if self._fault is None else self._told_at
-        waited: list[asyncio.Task[None]] = [task for task, _ in self._fetches.values()]
-        waited += self._looking.values()
-        if moment != _NEVER:
-            self._timer = asyncio.create_task(self._view.until(moment))
-            waited.append(self._timer)
-        try:
-            if waited:
-                await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
+        await self._under_way.first(None if moment == _NEVER else self._view.until(moment))
         if self._closed:
             return
         try:
@@ -384,19 +375,7 @@ class Consumer:
 
         The first, once all that came has been taken: no partition loses by another's fault.
         """
-        faults: list[KprotoError] = []
-        for name in [name for name, task in self._looking.items() if task.done()]:
-            try:
-                self._looking.pop(name).result()
-            except KprotoError as fault:
-                faults.append(fault)
-        for node in [node for node, (task, _) in self._fetches.items() if task.done()]:
-            task, fetch = self._fetches.pop(node)
-            try:
-                task.result()
-                self._take(node, fetch)
-            except KprotoError as fault:
-                faults.append(fault)
+        faults = [*self._under_way.found(), *self._under_way.fetched(self._take)]
         if faults:
             raise faults[0]
 
@@ -406,29 +385,27 @@ class Consumer:
         now = view.clock.monotonic()
         self._add_new_partitions()
         for name in self._unbegun:
-            self._look(f"beginning of {name}", self._begin_again(name))
+            self._under_way.look(f"beginning of {name}", self._begin_again(name))
         begun = [it for it in self._partitions.values() if it.topic not in self._unbegun]
         plan = plan_fetches(begun, now, view.led_by)
         if plan.unled:
-            self._look("leaders", self._find_leaders(plan.unled))
+            self._under_way.look("leaders", self._find_leaders(plan.unled))
         for node, states in plan.lost_by_node.items():
-            self._look(f"positions at {node}", self._find_positions(node, states))
+            self._under_way.look(f"positions at {node}", self._find_positions(node, states))
         for node, states in plan.by_node.items():
-            if node not in self._fetches:
+            if node not in self._under_way.fetches:
                 self._fetch_at(node, states, now)
         stale = {state.topic for states in plan.by_node.values() for state in states}
         stale = {topic for topic in stale if not view.is_fresh(topic)}
         if stale and self._refreshes.not_before <= now:
-            self._look("metadata", self._refresh(stale))
+            self._under_way.look("metadata", self._refresh(stale))
         return plan.next_at
 
     def _fetch_at(self, node: int, states: Sequence[PartitionState], now: float) -> None:
         asked = {(state.topic, state.partition): state.position for state in states}
         topics = {state.topic: self._view.cluster.topics[state.topic] for state in states}
         fetch = Fetch(asked, topics, now, self._attempt_ends_at(states, now))
-        task = asyncio.create_task(self._fetch(node, fetch))
-        task.add_done_callback(_see)
-        self._fetches[node] = (task, fetch)
+        self._under_way.fetch(node, fetch, self._fetch(node, fetch))
 
     def _attempt_ends_at(self, states: Iterable[PartitionState], now: float) -> float:
         """Begin an attempt for partitions; when the first of them can wait no longer for it."""
@@ -480,14 +457,6 @@ class Consumer:
             logger.warning("topic %s was made anew; it is read from its start", info.name)
         for place in places:
             self._partitions[place] = PartitionState(place, None, None, self._view.settings)
-
-    def _look(self, name: str, finding: Coroutine[Any, Any, None]) -> None:
-        """Have something found out, unless that is under way."""
-        if name in self._looking:
-            finding.close()
-        else:
-            self._looking[name] = asyncio.create_task(finding)
-            self._looking[name].add_done_callback(_see)
 
     async def _find_positions(self, node: int, states: Sequence[PartitionState]) -> None:
         """Ask the leader where the logs begin, or end, that lack what was asked for."""
@@ -652,9 +621,3 @@ class Consumer:
                 max_decompressed_bytes=most,
             )
             self._ready.append(waiting)
-
-
-def _see(task: asyncio.Task[None]) -> None:
-    """Look at what a task came to, if nobody does any more."""
-    if not task.cancelled():
-        task.exception()

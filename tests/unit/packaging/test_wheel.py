@@ -65,7 +65,8 @@ def test_every_tracked_file_of_a_package_is_there(package: str, names: list[Pure
 def test_data_files_are_there(names: list[PurePosixPath]) -> None:
     suffixes = {(name.parts[0], "".join(name.suffixes)) for name in names}
     assert ("kproto_codegen", ".py.j2") in suffixes
-    assert ("kproto_codegen", ".toml") in suffixes
+    assert ("kproto", ".toml") in suffixes
+    assert "kproto/schema/versions.json" in map(str, names)
     assert any(top == "kproto" and suffix.startswith(".jsonl") for top, suffix in suffixes)
 
 
@@ -81,11 +82,16 @@ def test_it_works_with_nothing_else_installed(wheel: Path, tmp_path: Path) -> No
         "from kproto.messages import ApiVersionsRequest\n"
         "request = ApiVersionsRequest(client_software_name='a', client_software_version='1')\n"
         "print(request.encode(3).hex(), kproto.__file__)\n"
+        "from kproto.schema import glossary, study\n"
+        "print(study.brought_by('Fetch', 13), glossary.load_glossary().message('FetchRequest'))\n"
     )
     python = tmp_path / "bare" / "bin" / "python"
     done = subprocess.run(
         [python, "-I", "-c", program], cwd=tmp_path, check=True, capture_output=True, text=True
     )
-    encoded, imported_from = done.stdout.split()
+    first, second = done.stdout.splitlines()
+    encoded, imported_from = first.split()
     assert encoded == "02610231" + "00"
     assert imported_from.startswith(str(wheel))
+    assert second.startswith("3.1.0 ")
+    assert second.endswith(".")

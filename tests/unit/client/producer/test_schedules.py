@@ -129,6 +129,7 @@ def play(waiting: Accumulator, chance: random.Random, fault_rate: float, idempot
             else:
                 waiting.came_back(batch, refused, now)
     check(leader, batches, once=idempotent)
+    assert (waiting.buffered, waiting.busy, waiting.unsettled) == (0, {}, set()), "all is let go"
 
 
 def answer(

@@ -10,12 +10,12 @@ import pytest
 from kproto_codegen.error_code import ErrorCode
 from kproto_codegen.errors import DefinitionError
 from kproto_codegen.releases.release import Release, load_release
-from kproto_codegen.union.comparison import DifferenceKind
 from kproto_codegen.union.history import Difference, Union, layout_differences, load_union, unite
 from kproto_codegen.union.merge import wire_form
 
 from kproto import messages
 from kproto.messages.base import Message
+from kproto.schema.comparison import DifferenceKind
 from kproto.schema.definitions import union as shipped_union
 from kproto.schema.layout import layout
 from kproto.schema.naming import class_name

@@ -306,3 +306,20 @@ def test_a_reader_that_is_read_out_has_no_more() -> None:
         parts.append(len(part))
     assert parts == [2, 2, 1]
     assert reader.read(2) == []
+
+
+@pytest.mark.parametrize("most", [1, 3, 40, 100])
+def test_offsets_before_that_of_the_batch_are_left_out_in_parts_too(most: int) -> None:
+    """Nobody writes such a delta; from the batch's own offset on they are not asked for."""
+    deltas = [*range(50), -7, *range(51, 70)]
+    payload = b"".join(record_bytes(offset_delta=encode_varint(delta)) for delta in deltas)
+    batch = RecordBatch(
+        batch_bytes(payload, record_count=70, last_offset_delta=69, base_offset=1000)
+    )
+    reader = batch.reader(from_offset=1000)
+    found = []
+    while reader.left:
+        found += reader.read(most)
+    expected = [1000 + delta for delta in deltas if delta >= 0]
+    assert [record.offset for record in found] == expected
+    assert [record.offset for record in batch.records(from_offset=1000)] == expected

@@ -1,4 +1,4 @@
-"""What each message, struct and field name means, in sentences for generated docstrings.
+"""What each message, struct and field name means, in sentences: for docstrings and for study.
 
 Owns: reading `glossary.toml`, which lies beside this file, and the order in which its entries
 answer. Must not know: definitions, versions or how a docstring is laid out. Whether the glossary
@@ -11,7 +11,8 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
+
+from .data_files import read_data
 
 __all__ = ["Glossary", "load_glossary"]
 
@@ -54,8 +55,7 @@ class Glossary:
 @cache
 def load_glossary() -> Glossary:
     """The glossary of Kafka's own messages. It is read once and shared."""
-    source = resources.files(__package__).joinpath("glossary.toml")
-    tables = tomllib.loads(source.read_text(encoding="utf-8"))
+    tables = tomllib.loads(read_data("glossary.toml"))
     return Glossary(
         fields=tables["fields"],
         overrides=tables["overrides"],

@@ -1,7 +1,8 @@
 """What differs between two layouts that should be the same version of the same message.
 
-It owns the comparison, field by field; the union reports what it finds (`history`), and the check
-for incompatible changes judges it (`changes`).
+It owns the comparison, field by field, and how a type and a default are said in words. What two
+versions of one message add to each other is for `changes`; the generator reports what releases
+changed of one version.
 """
 
 from __future__ import annotations
@@ -12,9 +13,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kproto.schema.layout import LayoutField, StructLayout, WireType
+from .layout import LayoutField, StructLayout, WireType
 
-__all__ = ["DifferenceKind", "LayoutDifference", "compare_layouts", "wire_words"]
+__all__ = [
+    "DifferenceKind",
+    "LayoutDifference",
+    "compare_layouts",
+    "default_words",
+    "wire_words",
+]
 
 
 class DifferenceKind(StrEnum):
@@ -135,14 +142,14 @@ def _compare_fields(old: LayoutField, new: LayoutField, prefix: str) -> Iterator
         yield LayoutDifference(DifferenceKind.FIELD_RENAMED, path, f"was {old.name}")
     # By their text: -0.0 equals 0.0 and has other bytes, and NaN does not equal itself.
     if before == after and repr(old.default) != repr(new.default):
-        detail = f"was {_default_words(old)}; is {_default_words(new)}"
+        detail = f"was {default_words(old)}; is {default_words(new)}"
         yield LayoutDifference(DifferenceKind.DEFAULT, path, detail)
     inner, outer = _struct_of(old.type), _struct_of(new.type)
     if inner is not None and outer is not None:
         yield from compare_layouts(inner, outer, path + ".")
 
 
-def _default_words(field: LayoutField) -> str:
+def default_words(field: LayoutField) -> str:
     """A default as a definition writes it: true, 1.5, a uuid in base64url, "" of what is empty.
 
     Only a struct that is not null has no word of its own.

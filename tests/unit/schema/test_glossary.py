@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from kproto_codegen.emit.glossary import Glossary, load_glossary
 
 from kproto import messages
 from kproto.schema.definitions import union
+from kproto.schema.glossary import Glossary, load_glossary
 from kproto.schema.naming import attribute_name, class_name
 from kproto.schema.specs import FieldSpec, MessageSpec
 
-ROOT = Path(__file__).parents[4]
+ROOT = Path(__file__).parents[3]
 SCHEMAS = ROOT / "schemas"
-GLOSSARY = ROOT / "codegen" / "kproto_codegen" / "emit" / "glossary.toml"
+GLOSSARY = ROOT / "kproto" / "schema" / "glossary.toml"
 
 #: How many definitions the jars of each release hold, over all modules.
 DEFINITIONS = {"3.9.2": 240, "4.4.0": 286}

@@ -1,0 +1,27 @@
+"""The arguments of `kproto explorer`: the page to study the protocol.
+
+Knows no page; `run_explorer` makes it.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+__all__ = ["add_command"]
+
+
+def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Describe the command's arguments."""
+    parser = commands.add_parser(
+        "explorer",
+        help="open a page to study the protocol and to decode bytes",
+        description="Builds one HTML page with every message, version and error code of Kafka, "
+        "which decodes the bytes that are pasted into it, and opens it in the browser. The page "
+        "needs no server and no network.",
+    )
+    parser.add_argument(
+        "--out",
+        metavar="FILE",
+        help="write the page there and open nothing; - is the standard output",
+    )
+    parser.set_defaults(runs_in="run_explorer")

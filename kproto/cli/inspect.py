@@ -1,0 +1,41 @@
+"""The arguments of `kproto inspect`: the layout of a message, version by version.
+
+Knows no message; `run_inspect` prints them.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+__all__ = ["add_command"]
+
+
+def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Describe the command's arguments."""
+    parser = commands.add_parser(
+        "inspect",
+        help="show the layout of a message, and what its versions changed",
+        description="Shows what one version of a message holds: where each field stands, its type, "
+        "default, tag, size and meaning. Lists messages when no name, a part of a name or an api "
+        "key is given.",
+    )
+    parser.add_argument(
+        "name",
+        nargs="?",
+        default="",
+        metavar="NAME",
+        help="a message such as FetchResponse, a part of its name, or an api key",
+    )
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "--version", type=int, metavar="N", help="the version (default: the latest that is final)"
+    )
+    which.add_argument(
+        "--diff",
+        type=int,
+        nargs=2,
+        metavar=("OLDER", "NEWER"),
+        help="show what changes from one version to the other",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.set_defaults(runs_in="run_inspect", takes_version=True)

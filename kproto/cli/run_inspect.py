@@ -1,0 +1,162 @@
+"""Prints what `kproto inspect` asks for: a layout, a comparison of versions, or a list."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from ..schema import study
+from ..schema.definitions import union
+from ..schema.specs import MessageSpec
+from .tables import print_json, print_table
+
+__all__ = ["run"]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print; the exit code. Raises UnknownNameError for what there is none of."""
+    message = _message(options.name)
+    if message is None:
+        _list(options.name, as_json=options.json)
+    elif options.diff is not None:
+        _diff(message, *options.diff, as_json=options.json)
+    else:
+        version = message.latest_stable if options.version is None else options.version
+        if options.version is None and version not in message.valid_versions:
+            version = message.valid_versions.highest
+        _layout(message, version, as_json=options.json)
+    return 0
+
+
+def _message(name: str) -> MessageSpec | None:
+    """The message of exactly that name, in whatever case; None where a list is wanted."""
+    for known in union():
+        if known.casefold() == name.casefold():
+            return union()[known]
+    return study.find_message(name) if name and union().former(name) else None
+
+
+def _list(part: str, *, as_json: bool) -> None:
+    found = study.messages(part)
+    if as_json:
+        print_json([_message_json(message) for message in found])
+        return
+    print_table(
+        ("MESSAGE", "TYPE", "KEY", "VERSIONS", "FLEXIBLE", "MEANING"),
+        [
+            (
+                message.name,
+                message.type,
+                "" if message.api_key is None else str(message.api_key),
+                str(message.valid_versions),
+                str(message.flexible_versions),
+                study.meaning(message.name),
+            )
+            for message in found
+        ],
+    )
+
+
+def _message_json(message: MessageSpec) -> dict[str, Any]:
+    return {
+        "message": message.name,
+        "type": message.type,
+        "module": message.module,
+        "apiKey": message.api_key,
+        "versions": str(message.valid_versions),
+        "flexible": str(message.flexible_versions),
+        "meaning": study.meaning(message.name),
+    }
+
+
+def _layout(message: MessageSpec, version: int, *, as_json: bool) -> None:
+    rows = study.message_rows(message.name, version)
+    size, least = study.least_size(message.name, version)
+    note = _note(message, version)
+    brought = _brought(message, version)
+    if as_json:
+        told = _message_json(message) | {"version": version, "size": size, "least": least}
+        told |= {"broughtBy": brought, "note": None if note is None else note.to_json()}
+        print_json(told | {"fields": [row.to_json() for row in rows]})
+        return
+    print(_title(message, f"version {version} of {message.valid_versions}"))
+    if brought is not None:
+        print(f"brought by Kafka {brought}")
+    if note is not None:
+        print(f"v{version}: {_note_words(note)}")
+    print(f"{'' if size is not None else 'at least '}{least} bytes, behind the header")
+    if not rows:
+        print("no fields")
+        return
+    print()
+    print_table(
+        ("OFFSET", "SIZE", "FIELD", "TYPE", "NULL", "DEFAULT", "TAG", "VERSIONS", "MEANING"),
+        [
+            (
+                "" if row.offset is None else f"{'+' if row.counts_from else ''}{row.offset}",
+                f"{row.least}+" if row.size is None else str(row.size),
+                "  " * row.depth + row.field.rpartition(".")[2],
+                row.type,
+                "null" if row.nullable else "",
+                row.default,
+                "" if row.tag is None else str(row.tag),
+                row.versions,
+                row.meaning,
+            )
+            for row in rows
+        ],
+    )
+
+
+def _diff(message: MessageSpec, older: int, newer: int, *, as_json: bool) -> None:
+    changes = study.changes(message.name, older, newer)
+    between = range(min(older, newer) + 1, max(older, newer) + 1)
+    notes = [note for version in between if (note := _note(message, version)) is not None]
+    if as_json:
+        told = study.VersionChanges(message.name, older, newer, changes).to_json()
+        print_json(told | {"notes": [note.to_json() for note in notes]})
+        return
+    print(_title(message, f"version {older} to {newer}"))
+    for note in notes:
+        print(f"v{note.version}: {_note_words(note)}")
+    if not changes:
+        print("the layout is the same")
+        return
+    print()
+    print_table(
+        ("CHANGE", "FIELD", "DETAIL", "MEANING"),
+        [
+            (
+                change.kind.value,
+                change.field,
+                change.detail,
+                study.meaning(message.name, change.field) if change.field else "",
+            )
+            for change in changes
+        ],
+    )
+
+
+def _title(message: MessageSpec, versions: str) -> str:
+    key = "" if message.api_key is None else f", api key {message.api_key}"
+    meaning = study.meaning(message.name)
+    return f"{message.name} ({message.type}{key}), {versions}" + (f"\n{meaning}" if meaning else "")
+
+
+def _is_of_api(message: MessageSpec) -> bool:
+    return message.module == "clients" and message.type in {"request", "response"}
+
+
+def _brought(message: MessageSpec, version: int) -> str | None:
+    if not _is_of_api(message):
+        return None
+    return study.brought_by(message.name, version)
+
+
+def _note(message: MessageSpec, version: int) -> study.VersionNote | None:
+    return study.version_note(message.name, version) if _is_of_api(message) else None
+
+
+def _note_words(note: study.VersionNote) -> str:
+    kips = ", ".join(f"{kip} {kip.title}".rstrip() for kip in note.kips)
+    return note.change + (f" ({kips})" if kips else "")

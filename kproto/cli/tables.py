@@ -1,0 +1,67 @@
+"""Tables and JSON on standard output, for the commands that print what they found."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+__all__ = ["print_json", "print_table", "table_lines"]
+
+#: Columns that the last cell of a row needs to stand beside the others; fewer make it a ladder.
+LEAST_ROOM: Final = 30
+
+_GAP: Final = "  "
+_BELOW: Final = 10
+
+
+def print_json(data: object) -> None:
+    """Print plain data, indented."""
+    print(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], indent: str = "") -> None:
+    """Print a table; on a terminal it keeps to its width, elsewhere its lines are whole."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    for line in table_lines(header, rows, width=width, indent=indent):
+        print(line)
+
+
+def table_lines(
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    width: int | None = None,
+    indent: str = "",
+) -> Iterator[str]:
+    """The lines of a table, the header first; columns that are empty in every row are left out.
+
+    With a `width` the last column is broken into lines; where less than LEAST_ROOM is left for it,
+    it stands below its row. What is still too long ends with an ellipsis.
+    """
+    filled = [at for at in range(len(header)) if any(row[at] for row in rows)]
+    kept = [[row[at] for at in filled] for row in [header, *rows]]
+    widths = [max(len(row[at]) for row in kept) for at in range(len(filled))]
+    before = len(indent) + sum(size + len(_GAP) for size in widths[:-1])
+    for row in kept:
+        cells = [cell.ljust(size) for cell, size in zip(row, widths, strict=True)]
+        line = (indent + _GAP.join(cells)).rstrip()
+        if width is None or len(line) <= width:
+            yield line
+        elif width - before >= LEAST_ROOM:
+            first, *others = textwrap.wrap(row[-1], width - before)
+            yield indent + _GAP.join([*cells[:-1], first])
+            yield from (" " * before + other for other in others)
+        else:
+            yield _cut((indent + _GAP.join(cells[:-1])).rstrip(), width)
+            below = " " * min(_BELOW, width // 4)
+            yield from textwrap.wrap(
+                row[-1], max(width, 2), initial_indent=below, subsequent_indent=below
+            )
+
+
+def _cut(line: str, width: int) -> str:
+    return line if len(line) <= width else line[: width - 1] + "…"

@@ -1,0 +1,106 @@
+"""Makes the page: one HTML text that holds its style, its scripts and all its data.
+
+Knows which files the page is made of, not what they say. A content security policy in the page
+allows its own style and script, by their hashes, and no request to anywhere.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from ..protocol.error_table import ERROR_TABLE
+from ..schema.definitions import union
+from ..schema.specs import MessageSpec
+from ..version import __version__
+from . import export, facts
+
+__all__ = ["MAX_PAGE_BYTES", "SCRIPTS", "kafka_page", "page", "page_data"]
+
+#: The largest page that is built, in bytes; larger ones are slow to open from a mail or a ticket.
+MAX_PAGE_BYTES: Final = 1_500_000
+
+#: The scripts, in the order in which they stand in the page: each knows those before it.
+SCRIPTS: Final = (
+    "model.js",
+    "decode.js",
+    "records.js",
+    "frames.js",
+    "dom.js",
+    "grid.js",
+    "message.js",
+    "diff.js",
+    "bytes.js",
+    "search.js",
+    "main.js",
+)
+
+_HERE: Final = Path(__file__).parent
+
+
+def kafka_page() -> str:
+    """The page of Kafka's own messages, with all that `kproto.schema` knows of them."""
+    return page(releases=facts.releases(), glossary=facts.glossary(), kips=facts.kips())
+
+
+def page(
+    messages: Mapping[str, MessageSpec] | None = None,
+    *,
+    releases: Mapping[str, Mapping[int, tuple[int, int]]] | None = None,
+    glossary: Mapping[str, Mapping[str, Any]] | None = None,
+    kips: Iterable[Mapping[str, Any]] = (),
+) -> str:
+    """The page as HTML text, for `messages` by name (Kafka's own by default).
+
+    `releases`, oldest first: for each, the lowest and highest version of each API key.
+    `glossary`: the sentences under `fields`, `messages`, `structs` and `overrides`, by name.
+    `kips`: a row for a version of an API, with `api`, `version`, `change`, and `kips`: a list of
+    mappings with `number`, and `title` and `address` where they are known.
+    """
+    style = _file("style.css")
+    script = "(() => {\n" + '"use strict";\n' + "".join(map(_file, SCRIPTS)) + "})();\n"
+    data = page_data(messages, releases=releases, glossary=glossary, kips=kips)
+    parts = {
+        "@VERSION@": __version__,
+        "@POLICY@": (
+            f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
+            "img-src data:; base-uri 'none'; form-action 'none'"
+        ),
+        "@STYLE@": style,
+        "@DATA@": json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"),
+        "@SCRIPT@": script,
+    }
+    marks = re.compile("|".join(parts))
+    return marks.sub(lambda found: parts[found[0]], _file("page.html"))
+
+
+def page_data(
+    messages: Mapping[str, MessageSpec] | None = None,
+    *,
+    releases: Mapping[str, Mapping[int, tuple[int, int]]] | None = None,
+    glossary: Mapping[str, Mapping[str, Any]] | None = None,
+    kips: Iterable[Mapping[str, Any]] = (),
+) -> dict[str, Any]:
+    """What the scripts find in the page; the arguments are those of `page`."""
+    return {
+        "messages": export.definitions(union() if messages is None else messages),
+        "secrets": sorted(export.SECRETS),
+        "errors": export.error_codes(ERROR_TABLE),
+        "releases": export.release_ranges(releases or {}),
+        "glossary": glossary,
+        "kips": [dict(row) for row in kips],
+    }
+
+
+def _file(name: str) -> str:
+    return (_HERE / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"

@@ -1,0 +1,68 @@
+// Making elements and links. Text goes in as text, never as markup.
+
+/** An element: `class`, `on…` listeners and attributes; false and null are left out. */
+function el(tag, attributes, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (name === "style") Object.entries(value).forEach(([key, one]) => node.style.setProperty(key, one));
+    else node.setAttribute(name, value === true ? "" : value);
+  }
+  node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false && child !== ""));
+  return node;
+}
+
+/** The fragment of a state: `#/m/FetchRequest/13`. */
+const to = (...parts) => `#/${parts.map((part) => encodeURIComponent(part)).join("/")}`;
+const link = (href, text, more) => el("a", { href, ...more }, text);
+const messageLink = (name, version, text) => link(to("m", name, version), text || `${name} v${version}`);
+
+/** Tell a screen reader. */
+function announce(text) {
+  document.getElementById("status").textContent = text;
+}
+
+/** A labelled `select` of pairs of value and text. */
+function select(label, pairs, chosen, onchange, id) {
+  const made = el("select", { id, onchange: (event) => onchange(event.target.value) },
+    pairs.map(([value, text]) => el("option", { value, selected: String(value) === String(chosen) }, text)));
+  return el("label", { class: "field" }, el("span", null, label), made);
+}
+
+/** A table with a caption for screen readers, heads, and rows of cells. */
+function table(caption, heads, rows, more) {
+  return el("div", { class: "scroll" }, el("table", more,
+    el("caption", { class: "hidden" }, caption),
+    el("thead", null, el("tr", null, heads.map((head) => el("th", { scope: "col" }, head)))),
+    el("tbody", null, rows)));
+}
+
+/**
+ * Arrow keys inside `container`: its rows are those of `rows()`, each a list of elements that take
+ * the focus. One Tab stop a row, or one in all, is up to who makes them.
+ */
+function arrows(container, rows) {
+  container.addEventListener("keydown", (event) => {
+    const step = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key];
+    if (!step || event.altKey || event.ctrlKey || event.metaKey) return;
+    const all = rows();
+    const row = all.findIndex((one) => one.includes(event.target));
+    if (row < 0) return;
+    const column = all[row].indexOf(event.target);
+    const next = all[row + step[0]];
+    const target = next && (step[0] ? next[Math.min(column, next.length - 1)] : next[column + step[1]]);
+    if (!target) return;
+    event.preventDefault();
+    target.focus();
+  });
+}
+
+/** What changed in a version, and by which KIP, each with its page where one is known. */
+function kipLine(row, lead) {
+  const kips = row.kips.map((kip) => (kip.address
+    ? link(kip.address, `KIP-${kip.number}`, { title: kip.title || null, rel: "noreferrer", target: "_blank" }) : el("b", null, `KIP-${kip.number}`)));
+  return el("p", { class: "kip" }, lead, kips.flatMap((kip) => [kip, " "]), row.change);
+}
+
+const plural = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;

@@ -1,0 +1,118 @@
+"""The definitions, error codes and other facts as compact plain data for the scripts of the page.
+
+A field is a list: name, type, versions, a mapping of what else is said (or 0), and its own fields
+where it has some. The keys of that mapping and of a message stand in `_FIELD_KEYS` and `message`;
+`model.js` reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from ..schema.naming import attribute_name, snake_case
+from ..schema.specs import FieldSpec, MessageSpec
+
+__all__ = ["SECRETS", "definitions", "error_codes", "release_ranges"]
+
+#: Fields that carry a secret, as (message, field); the page shows them only when it is asked to.
+SECRETS: Final = frozenset(
+    {
+        ("AlterConfigsRequest", "Value"),
+        ("AlterUserScramCredentialsRequest", "Salt"),
+        ("AlterUserScramCredentialsRequest", "SaltedPassword"),
+        ("ConfigRecord", "Value"),
+        ("CreateDelegationTokenResponse", "Hmac"),
+        ("DescribeDelegationTokenResponse", "Hmac"),
+        ("ExpireDelegationTokenRequest", "Hmac"),
+        ("IncrementalAlterConfigsRequest", "Value"),
+        ("RenewDelegationTokenRequest", "Hmac"),
+        ("SaslAuthenticateRequest", "AuthBytes"),
+        ("SaslAuthenticateResponse", "AuthBytes"),
+        ("UserScramCredentialRecord", "Salt"),
+        ("UserScramCredentialRecord", "ServerKey"),
+        ("UserScramCredentialRecord", "StoredKey"),
+    }
+)
+
+#: What a field may say besides name, type and versions: the key, and how it is found; None for
+#: what is left out.
+_FIELD_KEYS: Final[tuple[tuple[str, Callable[[FieldSpec], object]], ...]] = (
+    ("n", lambda field: str(field.nullable_versions) if field.nullable_versions else None),
+    ("t", lambda field: field.tag),
+    ("tv", lambda field: str(field.tagged_versions) if field.tagged_versions else None),
+    (
+        "f",
+        lambda field: None if field.flexible_versions is None else str(field.flexible_versions),
+    ),
+    ("d", lambda field: field.default),
+    ("i", lambda field: 1 if field.ignorable else None),
+    ("k", lambda field: 1 if field.map_key else None),
+    ("e", lambda field: field.entity_type),
+    ("z", lambda field: 1 if field.zero_copy else None),
+    ("al", lambda field: list(field.aliases) or None),
+)
+
+
+def definitions(messages: Mapping[str, MessageSpec]) -> list[dict[str, Any]]:
+    """Every message, in the order of `messages`."""
+    return [_message(messages[name]) for name in messages]
+
+
+def error_codes(table: Iterable[tuple[int, str, bool]]) -> list[list[Any]]:
+    """Each error code as code, name, and 1 where a retry may help, else 0."""
+    return [[code, name, int(retriable)] for code, name, retriable in table]
+
+
+def release_ranges(
+    releases: Mapping[str, Mapping[int, tuple[int, int]]],
+) -> list[list[Any]]:
+    """Each release, oldest first as given: its name, and for each API key lowest and highest."""
+    return [
+        [name, [[key, *ranges[key]] for key in sorted(ranges)]] for name, ranges in releases.items()
+    ]
+
+
+def _message(spec: MessageSpec) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "n": spec.name,
+        "t": spec.type,
+        "m": spec.module,
+        "v": str(spec.valid_versions),
+        "fl": str(spec.flexible_versions),
+        "f": [_field(field, of_message=True) for field in spec.fields],
+    }
+    if spec.api_key is not None:
+        made["k"] = spec.api_key
+    if spec.listeners:
+        made["l"] = list(spec.listeners)
+    if spec.deprecated_versions:
+        made["dv"] = str(spec.deprecated_versions)
+    if spec.latest_version_unstable:
+        made["u"] = 1
+    if spec.formerly:
+        made["fo"] = [[entry.name, str(entry.versions), entry.becomes] for entry in spec.formerly]
+    if spec.common_structs:
+        made["c"] = [
+            [
+                struct.name,
+                str(struct.versions),
+                [_field(field, of_message=False) for field in struct.fields],
+            ]
+            for struct in spec.common_structs
+        ]
+    return made
+
+
+def _field(field: FieldSpec, *, of_message: bool) -> list[Any]:
+    extras = {key: found(field) for key, found in _FIELD_KEYS}
+    attribute = attribute_name(field.name, of_message=of_message)
+    if attribute != snake_case(field.name):  # which the page makes itself
+        extras["a"] = attribute
+    said = {key: value for key, value in extras.items() if value is not None}
+    made: list[Any] = [field.name, field.type, str(field.versions), said or 0]
+    if field.fields:
+        made.append([_field(inner, of_message=False) for inner in field.fields])
+    while made[-1] == 0:
+        made.pop()
+    return made

@@ -1,0 +1,44 @@
+"""What `kproto.schema` knows of Kafka's own messages beside the definitions, as the page takes it.
+
+Owns the shapes that `build.page` describes; every fact is asked of `kproto.schema`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..schema import study
+from ..schema.glossary import load_glossary
+
+__all__ = ["glossary", "kips", "releases"]
+
+
+def releases() -> dict[str, dict[int, tuple[int, int]]]:
+    """Each release, oldest first: for each API key the lowest and the highest version.
+
+    Versions that are not final there are left out, as nobody speaks them without opting in.
+    """
+    return {
+        release: {
+            key: (each.stable.lowest, each.stable.highest)
+            for key, each in study.ranges(release).items()
+            if each.stable
+        }
+        for release in study.releases()
+    }
+
+
+def glossary() -> dict[str, dict[str, Any]]:
+    """The sentences by name, under `fields`, `overrides`, `messages` and `structs`."""
+    known = load_glossary()
+    return {
+        "fields": dict(known.fields),
+        "overrides": {scope: dict(said) for scope, said in known.overrides.items()},
+        "messages": dict(known.messages),
+        "structs": dict(known.structs),
+    }
+
+
+def kips() -> list[dict[str, Any]]:
+    """What each version of an API changed, by API key and version; none where nobody says."""
+    return [note.to_json() for key in study.api_names() for note in study.version_notes(key)]

@@ -1,0 +1,155 @@
+// Text to bytes, and bytes to frames: which message it is, its header, its body.
+
+/** Bytes of hex (spaces, colons, 0x and offsets of a dump are skipped) or base64; null for neither. */
+function bytesOfText(text) {
+  const compact = withoutDump(text).replace(/0x|\\x|[\s:,]/g, "");
+  if (compact === "") return new Uint8Array(0);
+  if (/^[0-9a-fA-F]+$/.test(compact) && compact.length % 2 === 0) {
+    return Uint8Array.from(compact.match(/../g), (pair) => parseInt(pair, 16));
+  }
+  const plain = text.replace(/\s/g, "").replaceAll("-", "+").replaceAll("_", "/").replace(/=+$/, "");
+  if (!/^[A-Za-z0-9+/]+$/.test(plain) || plain.length % 4 === 1) return null;
+  return Uint8Array.from(atob(plain), (letter) => letter.charCodeAt(0));
+}
+
+/** The lines of a hex dump (`xxd`, `hexdump -C`, tcpdump) without offsets and text. */
+function withoutDump(text) {
+  const line = /^\s*(?:0x)?[0-9a-fA-F]{4,8}:?\s{1,2}((?:[0-9a-fA-F]{2,4} {1,2})*[0-9a-fA-F]{2,4})(?:\s{2,}.*|\s*\|.*)?\s*$/;
+  const lines = text.split("\n").filter((one) => one.trim() && !/^[0-9a-fA-F]{7,8}$/.test(one.trim()));
+  if (lines.length && lines.every((one) => /^\s*(?:0x)?[0-9a-fA-F]{4,8}:?\s/.test(one) && line.test(one))
+      && /^\s*(?:0x)?0{4,8}[: ]/.test(lines[0])) {
+    return lines.map((one) => one.match(line)[1]).join(" ");
+  }
+  return text;
+}
+
+const hexOf = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+
+/** The version of the header in front of a request; ControlledShutdown v0 has no client id. */
+function requestHeaderVersion(message, version) {
+  if (message.key === 7 && version === 0) return 0;
+  return within(message.flexible, version) ? 2 : 1;
+}
+
+/** The version of the header in front of a response; that of ApiVersions is always 0 (KIP-511). */
+function responseHeaderVersion(message, version) {
+  return message.key !== 18 && within(message.flexible, version) ? 1 : 0;
+}
+
+/** The request that the api key and version at `pos` name; null when no definition knows it. */
+function requestAt(data, pos) {
+  if (pos + 4 > data.length) return null;
+  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
+  const api = API_OF_KEY.get(view.getInt16(pos));
+  const message = api && api.request ? messageNamed(api.request) : null;
+  const version = view.getInt16(pos + 2);
+  if (!message || version < 0) return null;
+  const headerVersion = message.key === 7 && version === 0 ? 0 : within(message.flexible, version) ? 2 : 1;
+  if (headerVersion === 0) return { message, version, headerVersion };
+  return within(message.valid, version) ? { message, version, headerVersion } : null;
+}
+
+/** The size in front of a frame: the bytes that follow it, when these are all there. */
+function sizeAt(data, pos) {
+  if (pos + 4 > data.length) return null;
+  const size = new DataView(data.buffer, data.byteOffset, data.byteLength).getInt32(pos);
+  return size > 0 && size <= data.length - pos - 4 ? size : null;
+}
+
+const MAX_FRAMES = 200; // of one paste: more are no longer to be read by a person
+
+/**
+ * What `data` is, as `kind` says: `request` (frames that name themselves, with or without sizes in
+ * front), `response` (of `message` at `version`), `body`, or `records`. Gives a list of parts: title,
+ * trees, and fault or null with its offset in `data`.
+ */
+function decodeAs(kind, data, message, version) {
+  if (data.length === 0) return [];
+  if (kind === "records") return [{ title: "Record batches", trees: readRecords(data, 0, data.length), fault: null }];
+  if (kind === "body") return [bodyPart(`${message.name} v${version}`, message, version, data, 0, data.length, false)];
+  const parts = [];
+  let pos = 0;
+  while (pos < data.length && parts.length < MAX_FRAMES) {
+    const size = sizeAt(data, pos);
+    const sized = size !== null && (kind === "request"
+      ? requestAt(data, pos + 4) !== null : parts.length > 0 || size === data.length - pos - 4);
+    const begin = sized ? pos + 4 : pos;
+    const end = sized ? begin + size : data.length;
+    const part = kind === "request" ? requestPart(data, begin, end) : responsePart(data, begin, end, message, version);
+    if (sized) part.trees.unshift({ name: "Size", kind: "int32", at: pos, end: begin, value: size });
+    parts.push(part);
+    pos = end;
+  }
+  return parts;
+}
+
+function requestPart(data, begin, end) {
+  const found = requestAt(data.subarray(0, end), begin);
+  if (!found) {
+    const key = begin + 2 <= end ? new DataView(data.buffer, data.byteOffset).getInt16(begin) : null;
+    const version = begin + 4 <= end ? new DataView(data.buffer, data.byteOffset).getInt16(begin + 2) : null;
+    const api = API_OF_KEY.get(key);
+    const named = api ? `${api.name} has no request v${version}` : `no API has key ${key}`;
+    const reason = version === null ? "a request begins with 4 bytes of api key and version" : named;
+    return {
+      title: "Request frame", trees: [],
+      fault: { reason: `${reason}; if this is a response or a bare body, choose that`, path: "", offset: begin },
+    };
+  }
+  const { message, version, headerVersion } = found;
+  return withHeader(`${message.name} v${version}`, "RequestHeader", headerVersion, message, version, data, begin, end);
+}
+
+function responsePart(data, begin, end, message, version) {
+  const headerVersion = responseHeaderVersion(message, version);
+  return withHeader(`${message.name} v${version}`, "ResponseHeader", headerVersion, message, version, data, begin, end);
+}
+
+function withHeader(title, headerName, headerVersion, message, version, data, begin, end) {
+  if (headerVersion === 0 && headerName === "RequestHeader") { // no definition has it any more
+    const names = [["RequestApiKey", "int16", 0, 2], ["RequestApiVersion", "int16", 2, 4], ["CorrelationId", "int32", 4, 8]];
+    const decoder = new Decoder(data.subarray(0, end));
+    const children = names.filter((one) => begin + one[3] <= end).map(([name, kind, from, to]) => (
+      { name, kind, at: begin + from, end: begin + to, value: decoder.number(kind, begin + from), of: headerName }));
+    const header = { name: "RequestHeader", kind: "message", at: begin, end: Math.min(begin + 8, end), children };
+    if (children.length < 3) {
+      return { title, trees: [header], fault: { ...decoder.short(begin, 8), reason: "the header is cut", path: "" } };
+    }
+    const part = bodyPart(title, message, version, data, begin + 8, end, true);
+    part.trees.unshift(header);
+    return part;
+  }
+  const read = decodeMessage(messageNamed(headerName), headerVersion, data.subarray(0, end), begin, true);
+  if (read.fault) {
+    return { title, trees: [read.tree], fault: { ...read.fault, offset: read.fault.offset + begin } };
+  }
+  const part = bodyPart(title, message, version, data, read.end, end, true);
+  part.trees.unshift(read.tree);
+  return part;
+}
+
+/** The body of a message; bytes behind it are shown as such where a frame may carry them. */
+function bodyPart(title, message, version, data, begin, end, inFrame) {
+  if (!within(message.valid, version)) {
+    const reason = `${message.name} has versions ${rangeText(message.valid)}, not ${version}`;
+    return { title, trees: [], message, version, fault: { reason, path: "", offset: begin } };
+  }
+  const read = decodeMessage(message, version, data.subarray(0, end), begin, inFrame);
+  const trees = [read.tree];
+  if (!read.fault && read.end < end) {
+    trees.push({ name: "Behind the body", kind: "bytes", at: read.end, end, value: data.subarray(read.end, end) });
+  }
+  openRecords(read.tree, data);
+  const fault = read.fault && { ...read.fault, offset: read.fault.offset + begin };
+  return { title, trees, fault, message, version };
+}
+
+/** Put the batches of `records` fields under them. */
+function openRecords(node, data) {
+  if (node.kind === "records" && node.value && node.value.length) {
+    node.children = readRecords(data.subarray(0, node.end), node.content, node.end);
+  }
+  for (const child of node.children || []) {
+    if (child.kind !== "batch") openRecords(child, data);
+  }
+}

@@ -1,0 +1,277 @@
+"""What changes from one version of a message to another, and from one release to another.
+
+Two versions of a message are told apart by their layouts in the union of the releases, two
+releases by their version ranges. What releases changed of one and the same version, which is a
+fault of theirs, is for the generator's `check`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from .comparison import default_words
+from .definitions import union
+from .layout import LayoutField, StructLayout, WireType, layout
+from .nearest import UnknownNameError, unknown
+from .release_table import ApiRange, ranges
+from .specs import MessageSpec
+from .versions import Versions
+
+__all__ = [
+    "ChangeKind",
+    "FieldChange",
+    "RangeChange",
+    "ReleaseComparison",
+    "VersionChanges",
+    "changes",
+    "compare",
+    "find_message",
+    "message_layout",
+]
+
+
+class ChangeKind(StrEnum):
+    """What kind of change it is."""
+
+    FLEXIBLE = "flexible"
+    ADDED = "added"
+    REMOVED = "removed"
+    TYPE = "type"
+    NULL = "null"
+    DEFAULT = "default"
+    TAG = "tag"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """One change: `field` is the path of the field (`Topics.Partitions.LeaderEpoch`).
+
+    It is empty where the whole message changes: when it becomes flexible, all its lengths become
+    varints and each struct gets tagged fields, which is told once and not of each field.
+    """
+
+    kind: ChangeKind
+    field: str
+    detail: str
+
+    def to_json(self) -> dict[str, str]:
+        """This change as plain data."""
+        return {"kind": self.kind.value, "field": self.field, "detail": self.detail}
+
+
+@dataclass(frozen=True, slots=True)
+class VersionChanges:
+    """What changes from version `older` to version `newer` of a message."""
+
+    message: str
+    older: int
+    newer: int
+    changes: tuple[FieldChange, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """These changes as plain data."""
+        return {
+            "message": self.message,
+            "older": self.older,
+            "newer": self.newer,
+            "changes": [change.to_json() for change in self.changes],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RangeChange:
+    """An API that both releases have, and what they say otherwise of it."""
+
+    older: ApiRange
+    newer: ApiRange
+
+    @property
+    def added(self) -> tuple[int, ...]:
+        """The versions that the newer release alone has."""
+        return tuple(each for each in self.newer.versions if each not in self.older.versions)
+
+    @property
+    def dropped(self) -> tuple[int, ...]:
+        """The versions that the older release alone has."""
+        return tuple(each for each in self.older.versions if each not in self.newer.versions)
+
+    def to_json(self) -> dict[str, Any]:
+        """This change as plain data."""
+        return {
+            "older": self.older.to_json(),
+            "newer": self.newer.to_json(),
+            "added": list(self.added),
+            "dropped": list(self.dropped),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseComparison:
+    """What differs between two releases; `versions` has the changes of each version that came.
+
+    There a version is put beside the one before it, requests and responses each; one without a
+    predecessor is left out.
+    """
+
+    older: str
+    newer: str
+    added: tuple[ApiRange, ...]
+    removed: tuple[ApiRange, ...]
+    changed: tuple[RangeChange, ...]
+    versions: tuple[VersionChanges, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """This comparison as plain data."""
+        return {
+            "older": self.older,
+            "newer": self.newer,
+            "added": [each.to_json() for each in self.added],
+            "removed": [each.to_json() for each in self.removed],
+            "changed": [each.to_json() for each in self.changed],
+            "versions": [each.to_json() for each in self.versions],
+        }
+
+
+def find_message(name: str) -> MessageSpec:
+    """The message of that name, or that a release once called so. Raises UnknownNameError."""
+    messages = union()
+    if name in messages:
+        return messages[name]
+    for each in messages.former(name):
+        return messages[each]
+    raise unknown("no message is called", name, messages)
+
+
+def message_layout(name: str, version: int) -> StructLayout:
+    """The layout of one version of a message. Raises UnknownNameError."""
+    return _layout(find_message(name), version)
+
+
+def _layout(message: MessageSpec, version: int) -> StructLayout:
+    if version not in message.valid_versions:
+        raise UnknownNameError(
+            f"{message.name} has no version {version}: it has {message.valid_versions}"
+        )
+    return layout(message, version)
+
+
+def changes(message: str, older: int, newer: int) -> tuple[FieldChange, ...]:
+    """What changes from version `older` of a message to version `newer`, outermost first.
+
+    A struct that comes or goes is told with each of its fields. Raises UnknownNameError.
+    """
+    spec = find_message(message)
+    before, after = _layout(spec, older), _layout(spec, newer)
+    return tuple(_message_changes(before, after))
+
+
+def _message_changes(before: StructLayout, after: StructLayout) -> Iterator[FieldChange]:
+    if before.flexible != after.flexible:
+        detail = "compact lengths, tagged fields" if after.flexible else "int lengths, no tags"
+        yield FieldChange(ChangeKind.FLEXIBLE, "", detail)
+    yield from _struct_changes(before, after, "")
+
+
+def _struct_changes(
+    before: StructLayout, after: StructLayout, prefix: str
+) -> Iterator[FieldChange]:
+    old = {field.name: field for field in before.all_fields()}
+    new = {field.name: field for field in after.all_fields()}
+    for name, field in old.items():
+        if name not in new:
+            yield from _whole(ChangeKind.REMOVED, field, prefix)
+    for name, field in new.items():
+        if name in old:
+            yield from _field_changes(old[name], field, prefix + name)
+        else:
+            yield from _whole(ChangeKind.ADDED, field, prefix)
+
+
+def _whole(kind: ChangeKind, field: LayoutField, prefix: str) -> Iterator[FieldChange]:
+    """A field that came or went, and all that it holds."""
+    path = prefix + field.name
+    yield FieldChange(kind, path, field_words(field))
+    inner = struct_of(field.type)
+    if inner is not None:
+        for each in inner.all_fields():
+            yield from _whole(kind, each, path + ".")
+
+
+def _field_changes(old: LayoutField, new: LayoutField, path: str) -> Iterator[FieldChange]:
+    before, after = _plain_words(old.type), _plain_words(new.type)
+    if before != after:
+        yield FieldChange(ChangeKind.TYPE, path, f"was {before}; is {after}")
+    if old.type.nullable != new.type.nullable:
+        detail = "may be null" if new.type.nullable else "may no longer be null"
+        yield FieldChange(ChangeKind.NULL, path, detail)
+    if repr(old.default) != repr(new.default):
+        detail = f"was {default_words(old)}; is {default_words(new)}"
+        yield FieldChange(ChangeKind.DEFAULT, path, detail)
+    if old.tag != new.tag:
+        detail = f"was {_place_words(old)}; is {_place_words(new)}"
+        yield FieldChange(ChangeKind.TAG, path, detail)
+    inner, outer = struct_of(old.type), struct_of(new.type)
+    if inner is not None and outer is not None:
+        yield from _struct_changes(inner, outer, path + ".")
+
+
+def _place_words(field: LayoutField) -> str:
+    return "in its place" if field.tag is None else f"tag {field.tag}"
+
+
+def struct_of(wire: WireType) -> StructLayout | None:
+    """The struct that a type holds, itself or in its elements."""
+    return wire.struct if wire.element is None else wire.element.struct
+
+
+def _plain_words(wire: WireType) -> str:
+    """A type as its definition says it, whatever the form of its lengths."""
+    return f"[]{_plain_words(wire.element)}" if wire.element is not None else wire.kind
+
+
+def field_words(field: LayoutField) -> str:
+    """A field in words: its type, whether it may be null, the default that it says, its tag."""
+    words = _plain_words(field.type)
+    if field.type.nullable:
+        words = f"nullable {words}"
+    if field.spec.default is not None:
+        words += f", default {default_words(field)}"
+    return words if field.tag is None else f"{words}, tag {field.tag}"
+
+
+def compare(older: str, newer: str) -> ReleaseComparison:
+    """What differs between two releases, such as "3.9.2" and "4.4.0".
+
+    Raises UnknownNameError for a release that there is none of.
+    """
+    before, after = ranges(older), ranges(newer)
+    changed = tuple(
+        RangeChange(before[key], after[key])
+        for key in sorted(before.keys() & after.keys())
+        if before[key] != after[key]
+    )
+    versions = (
+        found
+        for change in changed
+        for version in change.added
+        for found in _new_version(change.newer.name, version)
+    )
+    return ReleaseComparison(
+        older,
+        newer,
+        tuple(after[key] for key in sorted(after.keys() - before.keys())),
+        tuple(before[key] for key in sorted(before.keys() - after.keys())),
+        changed,
+        tuple(versions),
+    )
+
+
+def _new_version(api: str, version: int) -> Iterator[VersionChanges]:
+    for kind in ("Request", "Response"):
+        spec = find_message(api + kind)
+        if spec.valid_versions.covers(Versions(version - 1, version)):
+            found = changes(spec.name, version - 1, version)
+            yield VersionChanges(spec.name, version - 1, version, found)

@@ -1,0 +1,13 @@
+"""Reads the files of data that lie in this package, from a folder or from inside a wheel."""
+
+from __future__ import annotations
+
+from importlib import resources
+
+__all__ = ["read_data"]
+
+
+def read_data(name: str) -> str:
+    """The text of the file called `name` in this package."""
+    package = __name__.rpartition(".")[0]
+    return resources.files(package).joinpath(name).read_text(encoding="utf-8")

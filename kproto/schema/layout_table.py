@@ -1,0 +1,155 @@
+"""The layout of one version of a message as rows: what stands where, how long it is, what it means.
+
+Sizes and offsets are in bytes, without the header in front of a request or response.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from .changes import find_message, message_layout, struct_of
+from .comparison import default_words
+from .glossary import load_glossary
+from .layout import FORMATS, LayoutField, StructLayout, WireType
+
+__all__ = ["LayoutRow", "least_size", "message_rows"]
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutRow:
+    """One field of one version.
+
+    `field` is its path (`Topics.Partitions.LeaderEpoch`). `offset` counts from the start of the
+    message, where `counts_from` is "", or of the element or tagged struct that `counts_from` names;
+    it is None behind anything of no fixed size, and for fields in a tag. `type` is Kafka's
+    notation, with `compact` where the length is a varint. `size` is None where it depends on the
+    value; `least` is the smallest it can be. `default` is what the definition says, or what stands
+    in for it: `0`, `false`, `""`, `[]`, `{}`, `null`, and `zero` of a uuid.
+    """
+
+    field: str
+    depth: int
+    offset: int | None
+    counts_from: str
+    type: str
+    nullable: bool
+    default: str
+    tag: int | None
+    versions: str
+    size: int | None
+    least: int
+    meaning: str
+
+    def to_json(self) -> dict[str, Any]:
+        """This row as plain data."""
+        return {
+            "field": self.field,
+            "offset": self.offset,
+            "countsFrom": self.counts_from,
+            "type": self.type,
+            "nullable": self.nullable,
+            "default": self.default,
+            "tag": self.tag,
+            "versions": self.versions,
+            "size": self.size,
+            "least": self.least,
+            "meaning": self.meaning,
+        }
+
+
+def message_rows(message: str, version: int) -> tuple[LayoutRow, ...]:
+    """The fields of one version, each struct followed by what it holds; tagged fields last.
+
+    Raises UnknownNameError for a message or version that there is none of.
+    """
+    spec = find_message(message)
+    return tuple(_rows(message_layout(message, version), spec.name, "", "", 0))
+
+
+def least_size(message: str, version: int) -> tuple[int | None, int]:
+    """The size of a message where it is fixed, else None; and the smallest that it can be.
+
+    Tagged fields at their defaults are not written, and so are not counted. Raises as
+    `message_rows` does.
+    """
+    return _struct_size(message_layout(message, version))
+
+
+def _rows(
+    layout: StructLayout, message: str, prefix: str, base: str, start: int | None
+) -> Iterator[LayoutRow]:
+    """The rows of a struct that begins at offset `start` of what `base` names."""
+    at = start
+    for field in layout.all_fields():
+        size, least = _size(field.type)
+        offset = at if field.tag is None else None
+        yield LayoutRow(
+            prefix + field.name,
+            prefix.count("."),
+            offset,
+            base,
+            _type_words(field.type),
+            field.type.nullable,
+            _default(field),
+            field.tag,
+            str(field.spec.versions),
+            size,
+            least,
+            load_glossary().field(message, layout.name, field.name) or "",
+        )
+        inner = struct_of(field.type)
+        if inner is not None:
+            path = prefix + field.name
+            if field.type.element is not None or field.tag is not None:
+                yield from _rows(inner, message, f"{path}.", path, 0)
+            else:  # a struct that may be null has a byte in front
+                begins = None if at is None else at + (1 if field.type.nullable else 0)
+                yield from _rows(inner, message, f"{path}.", base, begins)
+        at = None if at is None or size is None else at + size
+
+
+def _size(wire: WireType) -> tuple[int | None, int]:
+    """The size of a value where it is fixed, else None; and the smallest that it can be."""
+    if wire.kind in FORMATS:
+        fixed = struct.calcsize(f">{FORMATS[wire.kind]}")
+        return fixed, fixed
+    if wire.kind == "struct":
+        assert wire.struct is not None
+        return (None, 1) if wire.nullable else _struct_size(wire.struct)
+    if wire.compact:
+        return None, 1
+    return None, 2 if wire.kind == "string" else 4
+
+
+def _struct_size(layout: StructLayout) -> tuple[int | None, int]:
+    sizes = [_size(field.type) for field in layout.fields]
+    least = sum(each for _, each in sizes) + (1 if layout.flexible else 0)
+    fixed = not layout.flexible and all(size is not None for size, _ in sizes)
+    return (least if fixed else None), least
+
+
+def _type_words(wire: WireType) -> str:
+    if wire.struct is not None:
+        return wire.struct.name
+    compact = "compact " if wire.compact else ""
+    if wire.element is None:
+        name = wire.kind
+    else:
+        element = wire.element
+        name = f"[]{element.struct.name if element.struct is not None else element.kind}"
+    return compact + name
+
+
+def _default(field: LayoutField) -> str:
+    if field.default is None:
+        return "null"
+    if field.spec.is_array:
+        return "[]"
+    if field.type.struct is not None:
+        return "{}"
+    if isinstance(field.default, bytes) and field.type.kind == "uuid" and not any(field.default):
+        return "zero"
+    return default_words(field)

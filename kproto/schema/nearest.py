@@ -1,0 +1,41 @@
+"""The error of a name, a release or a version that there is none of; it tells the nearest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Final
+
+from ..wire.errors import KprotoError
+
+__all__ = ["UnknownNameError", "nearest", "unknown"]
+
+#: How many names an error tells; more would hide the right one.
+MAX_TOLD: Final = 3
+
+
+class UnknownNameError(KprotoError, LookupError):
+    """There is nothing of that name; the message tells the nearest that there is."""
+
+
+def nearest(name: str, known: Iterable[str]) -> list[str]:
+    """The known names most like `name`, the best first; case does not count. At most MAX_TOLD."""
+    by_folded: dict[str, str] = {}
+    for each in known:
+        by_folded.setdefault(each.casefold(), each)
+    # A part of a name, however short, is nearer than anything that only looks alike.
+    folded = name.casefold()
+    holding = sorted((each for each in by_folded if folded and folded in each), key=len)
+    alike = get_close_matches(folded, by_folded, n=MAX_TOLD, cutoff=0.5)
+    return [by_folded[each] for each in dict.fromkeys((*holding, *alike))][:MAX_TOLD]
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> UnknownNameError:
+    """The error: `what` says what kind of name it is, such as `no message is called`."""
+    names = [*known]
+    found = nearest(name, names)
+    if found:
+        hint = f"; the nearest: {', '.join(found)}"
+    else:
+        hint = f"; the first is {names[0]}, the last {names[-1]}" if names else ""
+    return UnknownNameError(f"{what} {name!r}{hint}")

@@ -1,0 +1,147 @@
+"""What came when: the functions for who studies versions of the protocol.
+
+    from kproto.schema import study
+
+    study.releases()                             # ("0.8.2.0", …, "4.4.0")
+    study.ranges("3.9.2")[1]                     # what 3.9.2 says of Fetch
+    study.brought_by("Fetch", 13)                # "3.1.0"
+    study.version_note("Fetch", 13)              # KIP-516: topic ids replace topic names
+    study.changes("FetchRequest", 12, 13)        # field by field
+    study.compare("3.9.2", "4.4.0")              # APIs, ranges, and what each new version changes
+    study.meaning("FetchRequest", "Topics.Partitions.CurrentLeaderEpoch")
+
+All is plain data of the package: no network, no generator.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from .changes import (
+    ChangeKind,
+    FieldChange,
+    RangeChange,
+    ReleaseComparison,
+    VersionChanges,
+    changes,
+    compare,
+    find_message,
+    message_layout,
+)
+from .definitions import union
+from .glossary import load_glossary
+from .kips import Kip, VersionNote, version_note, version_notes
+from .layout_table import LayoutRow, least_size, message_rows
+from .nearest import UnknownNameError, unknown
+from .release_table import (
+    ApiRange,
+    api_name,
+    api_names,
+    brought_by,
+    dropped_by,
+    ranges,
+    releases,
+)
+from .specs import FieldSpec, MessageSpec
+
+__all__ = [
+    "ApiRange",
+    "ChangeKind",
+    "FieldChange",
+    "Kip",
+    "LayoutRow",
+    "RangeChange",
+    "ReleaseComparison",
+    "UnknownNameError",
+    "VersionChanges",
+    "VersionNote",
+    "api_name",
+    "api_names",
+    "brought_by",
+    "changes",
+    "compare",
+    "dropped_by",
+    "find_field",
+    "find_message",
+    "least_size",
+    "meaning",
+    "message_layout",
+    "message_rows",
+    "messages",
+    "ranges",
+    "releases",
+    "version_note",
+    "version_notes",
+]
+
+
+def meaning(message: str, field_path: str = "") -> str:
+    """What a message is for, or what one of its fields means, in a sentence of the glossary.
+
+    The path is that of the definition (`Topics.Partitions.LeaderEpoch`) or that of an error or an
+    attribute (`topics[3].partitions[0].leader_epoch`). It is "" where the glossary has no sentence.
+    Raises UnknownNameError for a message or a field that there is none of.
+    """
+    spec = find_message(message)
+    if not field_path:
+        return load_glossary().message(spec.name) or ""
+    struct, field = find_field(spec, field_path)
+    return load_glossary().field(spec.name, struct, field.name) or ""
+
+
+def messages(part: str = "") -> tuple[MessageSpec, ...]:
+    """The messages whose name has `part` in it, whatever its case, or whose api key it is.
+
+    By their names; all of them for "". Raises UnknownNameError where there is none.
+    """
+    folded = part.casefold()
+    found = tuple(
+        spec
+        for spec in map(union().__getitem__, sorted(union()))
+        if (
+            spec.api_key == int(part) and spec.type in {"request", "response"}
+            if part.isascii() and part.isdigit()
+            else folded in spec.name.casefold()
+        )
+    )
+    if not found:
+        raise unknown("no message has in its name", part, union())
+    return found
+
+
+def find_field(message: MessageSpec, path: str) -> tuple[str, FieldSpec]:
+    """The field at a path, of any version, and the name of the struct that has it.
+
+    Raises UnknownNameError, which tells the nearest field of the struct where the path ends.
+    """
+    structs = {struct.name: struct for struct in message.structs()}
+    holder, fields = message.name, message.fields
+    found: FieldSpec | None = None
+    for step in re.sub(r"\[[^]]*\]", "", path).split("."):
+        if found is not None:
+            inner = structs.get(found.element_type)
+            if inner is None:
+                raise UnknownNameError(
+                    f"{message.name}: {path!r} goes on behind {found.name}, which is of type "
+                    f"{found.type} and has no fields"
+                )
+            holder, fields = inner.name, inner.fields
+        found = _named(_folded(step), fields)
+        if found is None:
+            names = [field.name for field in fields]
+            raise unknown(f"{message.name}: {holder} has no field", step, names)
+    assert found is not None
+    return holder, found
+
+
+def _named(name: str, fields: Sequence[FieldSpec]) -> FieldSpec | None:
+    for field in fields:
+        if name in (_folded(field.name), *map(_folded, field.aliases)):
+            return field
+    return None
+
+
+def _folded(name: str) -> str:
+    """A name of a definition and its attribute (`LeaderEpoch`, `leader_epoch`) as the same text."""
+    return name.replace("_", "").casefold()

@@ -1,0 +1,96 @@
+"""The explorer, built once and opened in a real browser."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pytest
+
+from kproto.explorer.build import kafka_page, page
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
+
+Open: TypeAlias = "Callable[..., Chrome]"
+
+#: What is not of this package, as the page takes it: only its shape matters here.
+RELEASES: dict[str, dict[int, tuple[int, int]]] = {
+    "1.0.0": {0: (0, 5), 1: (0, 6), 3: (0, 5), 4: (0, 1)},
+    "2.0.0": {0: (0, 6), 1: (0, 8), 3: (0, 6), 4: (0, 1), 22: (0, 0)},
+    "2.0.1": {0: (0, 6), 1: (0, 8), 3: (0, 6), 4: (0, 1), 22: (0, 0)},
+    "4.0.0": {0: (3, 12), 1: (4, 17), 3: (0, 13), 22: (0, 5)},
+}
+GLOSSARY: dict[str, dict[str, Any]] = {
+    "fields": {"MaxWaitMs": "How long to wait, in ms."},
+    "messages": {"FetchRequest": "Asks for records."},
+    "overrides": {"FetchRequest.FetchRequest": {"MinBytes": "How many bytes make an answer."}},
+}
+KIPS: list[dict[str, Any]] = [
+    {
+        "api": "Fetch",
+        "version": 13,
+        "change": "Topics have an id.",
+        "kips": [{"number": 516, "title": "Topic ids", "address": "https://example.org/kip"}],
+    },
+    {"api": "Fetch", "version": 14, "change": "An error code is new.", "kips": []},
+]
+
+
+@pytest.fixture(scope="session")
+def address(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Where the page stands that has all that it can have."""
+    file = tmp_path_factory.mktemp("explorer") / "explorer.html"
+    file.write_text(page(releases=RELEASES, glossary=GLOSSARY, kips=KIPS), encoding="utf-8")
+    return file.as_uri()
+
+
+@pytest.fixture(scope="session")
+def plain_address(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Where the page stands that `kproto explorer` makes."""
+    file = tmp_path_factory.mktemp("explorer") / "plain.html"
+    file.write_text(kafka_page(), encoding="utf-8")
+    return file.as_uri()
+
+
+def console(browser: Any) -> list[dict[str, Any]]:
+    """What the console was told since it was asked before."""
+    told: list[dict[str, Any]] = browser.get_log("browser")
+    return told
+
+
+@pytest.fixture
+def opened(chromium: Chrome, address: str) -> Open:
+    """Opens a fragment of the page afresh. The test fails on whatever the console was told."""
+
+    def go(fragment: str = "", *, scheme: str = "light", where: str = address) -> Chrome:
+        media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+        chromium.get("about:blank")
+        chromium.get(where + fragment)
+        return chromium
+
+    console(chromium)  # what an earlier test left
+    return go
+
+
+@pytest.fixture(autouse=True)
+def silent(request: pytest.FixtureRequest) -> Any:
+    """No test leaves a word in the console."""
+    yield
+    if "opened" in request.fixturenames:
+        browser = request.getfixturevalue("chromium")
+        assert console(browser) == []
+
+
+def vectors() -> list[dict[str, Any]]:
+    """Every golden vector, in the order of the files."""
+    folder = Path(__file__).parent.parent / "vectors"
+    lines = [
+        line
+        for file in sorted(folder.glob("*.jsonl"))
+        for line in file.read_text(encoding="utf-8").splitlines()
+    ]
+    return [json.loads(line) for line in lines]

@@ -1,0 +1,48 @@
+"""A real browser without a window, for pages of ours: Debian's chromium and chromium-driver.
+
+Knows how one is started and asked, not which page is looked at.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from .availability import not_available
+
+if TYPE_CHECKING:
+    from selenium import webdriver
+
+__all__ = ["chromium"]
+
+ARGUMENTS = (
+    "--headless=new",
+    "--no-sandbox",  # which no container has; the pages are our own
+    "--disable-dev-shm-usage",
+    "--hide-scrollbars",
+    "--window-size=1400,1000",
+    "--force-device-scale-factor=1",
+)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[webdriver.Chrome]:
+    """The browser; all tests of a worker share it."""
+    browser, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if browser is None or driver is None:
+        not_available("pages in a browser", "chromium or chromedriver is not installed")
+    from selenium import webdriver  # here, as most runs need none
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = browser
+    for argument in ARGUMENTS:
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    started = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    try:
+        yield started
+    finally:
+        started.quit()

@@ -1,0 +1,51 @@
+"""`kproto diff`: any two releases, as tables and as JSON."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kproto.cli import main
+from kproto.cli.run_diff import _listed
+from kproto.schema import study
+
+
+def test_two_releases(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", "3.9.2", "4.4.0"]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert " ".join(lines[0]) == "Kafka 3.9.2 to 4.4.0: 7 APIs came, 4 went, 71 changed"
+    assert ["88", "StreamsGroupHeartbeat", "0-1", "flexible", "0+,", "for", "broker"] in lines
+    assert ["1", "Fetch", "0-17", "4-18", "18", "0-3"] in [line[:6] for line in lines]
+    assert ["FetchRequest", "v18", "KIP-1166", "added"] in [line[:4] for line in lines]
+    assert ["4", "LeaderAndIsr", "0-7"] in [line[:3] for line in lines]
+
+
+def test_json_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", "3.9.2", "4.4.0", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    notes = [row.pop("note") for row in told["versions"]]
+    assert told == study.compare("3.9.2", "4.4.0").to_json()
+    assert any(note and note["kips"][0]["number"] == 1166 for note in notes)
+
+
+def test_every_release_beside_the_first_and_the_last(capsys: pytest.CaptureFixture[str]) -> None:
+    releases = study.releases()
+    for release in releases:
+        for pair in ([releases[0], release], [release, releases[-1]]):
+            assert main(["diff", *pair]) == 0
+            assert capsys.readouterr().out.startswith(f"Kafka {pair[0]} to {pair[1]}: ")
+
+
+def test_a_release_that_there_is_none_of(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", "3.9.2", "4.5.0"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    expected = "kproto: error: no release is called '4.5.0'; the nearest: 4.4.0, "
+    assert captured.err.startswith(expected)
+    assert captured.err.count("\n") == 1
+
+
+def test_versions_in_runs() -> None:
+    assert _listed((0, 1, 2, 5)) == "0-2, 5"
+    assert _listed(()) == ""

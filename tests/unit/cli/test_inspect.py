@@ -1,0 +1,173 @@
+"""`kproto inspect`: layouts, versions beside each other, lists, and names that are not there."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+from kproto.cli import main
+from kproto.cli.tables import table_lines
+from kproto.schema.definitions import union
+from tests.support.environment import ROOT
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(arguments) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    return captured.out
+
+
+def test_a_layout(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed(capsys, "inspect", "FetchRequest", "--version", "13").splitlines()
+    assert lines[:5] == [
+        "FetchRequest (request, api key 1), version 13 of 0-18",
+        "Reads record batches from partitions, for a consumer or a follower.",
+        "brought by Kafka 3.1.0",
+        "v13: Topic ids replace topic names. (KIP-516 Topic Identifiers)",
+        "at least 29 bytes, behind the header",
+    ]
+    header, *rows = lines[6:]
+    assert header.split()[:4] == ["OFFSET", "SIZE", "FIELD", "TYPE"]
+    assert any(row.split()[:4] == ["+0", "16", "TopicId", "uuid"] for row in rows)
+    assert any(row.split()[:4] == ["12", "4", "MaxBytes", "int32"] for row in rows)
+
+
+def test_the_default_is_the_latest_final_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "version 5 of 0-6" in printed(capsys, "inspect", "InitProducerIdRequest")
+    assert "no fields" in printed(capsys, "inspect", "ListGroupsRequest", "--version", "0")
+
+
+def test_versions_beside_each_other(capsys: pytest.CaptureFixture[str]) -> None:
+    out = printed(capsys, "inspect", "FetchRequest", "--diff", "14", "16")
+    assert "v15: ReplicaState" in out
+    assert "v16: " in out
+    assert ["removed", "ReplicaId", "int32,"] in [line.split()[:3] for line in out.splitlines()]
+    assert "the layout is the same" in printed(
+        capsys, "inspect", "FetchRequest", "--diff", "15", "16"
+    )
+
+
+def test_lists(capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(printed(capsys, "inspect").splitlines()) == 1 + len(union())
+    by_part = printed(capsys, "inspect", "fetchsnap").splitlines()
+    assert [line.split()[0] for line in by_part[1:]] == [
+        "FetchSnapshotRequest",
+        "FetchSnapshotResponse",
+    ]
+    by_key = printed(capsys, "inspect", "3").splitlines()
+    assert [line.split()[0] for line in by_key[1:]] == ["MetadataRequest", "MetadataResponse"]
+
+
+def test_case_and_former_names(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed(capsys, "inspect", "fetchresponse").startswith("FetchResponse (response")
+    former = printed(capsys, "inspect", "ListClientMetricsResourcesRequest")
+    assert former.startswith("ListConfigResourcesRequest")
+
+
+def test_every_version_of_every_message_can_be_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, spec in union().items():
+        for version in {spec.valid_versions.lowest, spec.valid_versions.highest}:
+            out = printed(capsys, "inspect", name, "--version", str(version))
+            assert out.startswith(f"{name} ("), name
+
+
+def test_json(capsys: pytest.CaptureFixture[str]) -> None:
+    told = json.loads(printed(capsys, "inspect", "FetchRequest", "--version", "13", "--json"))
+    assert (told["message"], told["version"], told["broughtBy"]) == ("FetchRequest", 13, "3.1.0")
+    assert told["note"]["kips"][0]["number"] == 516
+    (row,) = (row for row in told["fields"] if row["field"] == "Topics.TopicId")
+    assert (row["offset"], row["countsFrom"], row["size"]) == (0, "Topics", 16)
+    told = json.loads(printed(capsys, "inspect", "FetchRequest", "--diff", "12", "13", "--json"))
+    assert [change["field"] for change in told["changes"]][:2] == ["Topics.Topic", "Topics.TopicId"]
+    assert len(json.loads(printed(capsys, "inspect", "--json"))) == len(union())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["FechRequest"], "no message has in its name 'FechRequest'; the nearest: FetchRequest"),
+        (["FetchRequest", "--version", "99"], "FetchRequest has no version 99: it has 0-18"),
+        (["FetchRequest", "--version", "-1"], "FetchRequest has no version -1"),
+        (["FetchRequest", "--diff", "1", "99"], "FetchRequest has no version 99"),
+        (["9999"], "no message has"),
+        (["☃"], "no message has"),
+    ],
+    ids=" ".join,
+)
+def test_errors_are_one_line(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["inspect", *arguments]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("kproto: error: ")
+    assert said in captured.err
+    assert captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--version", "x"], ["--diff", "1"], ["a", "b"]], ids=" ".join
+)
+def test_wrong_arguments(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["inspect", *arguments])
+    assert caught.value.code == 2
+    assert "error: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["inspect"], ["diff", "0.8.2.0", "4.4.0"]], ids=" ".join)
+def test_a_reader_that_goes_away_is_no_error(command: list[str]) -> None:
+    line = [sys.executable, "-X", "dev", "-W", "error", "-m", "kproto", *command]
+    with subprocess.Popen(
+        line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        said = process.stderr.read()
+        assert (process.wait(60), said) == (0, b"")
+
+
+def test_the_page_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs" / "study.md").read_text()
+    examples = re.findall(
+        r"^    \$ kproto (.*)\n((?:(?:    .*)?\n)+?)(?=\n?\S|\Z)", page, re.MULTILINE
+    )
+    assert len(examples) == 2
+    for command, shown in examples:
+        main(command.split())
+        captured = capsys.readouterr()
+        lines = [line[4:] for line in shown.rstrip().splitlines()]
+        assert lines == (captured.out + captured.err).rstrip().splitlines()
+
+
+def test_a_table_leaves_out_columns_that_are_empty() -> None:
+    rows = [("a", "", "long text"), ("bb", "", "")]
+    assert list(table_lines(("X", "Y", "Z"), rows)) == ["X   Z", "a   long text", "bb"]
+    assert list(table_lines(("X",), [], indent="  ")) == [""]
+
+
+def test_a_table_keeps_to_the_width_of_a_terminal() -> None:
+    rows = [("a", "words " * 12), ("b", "few")]
+    assert list(table_lines(("X", "Z"), rows, width=40)) == [
+        "X  Z",
+        "a  words words words words words words",
+        "   words words words words words words",
+        "b  few",
+    ]
+    assert list(table_lines(("X", "Z"), [("a" * 30, "words " * 6)], width=32)) == [
+        "X",
+        "        Z",
+        "a" * 30,
+        "        words words words words",
+        "        words words",
+    ]
+    for width in (1, 5, 20, 60, 200):
+        for line in table_lines(("NAME", "MEANING"), [("a" * 70, "words " * 9)], width=width):
+            assert len(line) <= max(width, 5)

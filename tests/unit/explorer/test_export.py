@@ -1,0 +1,96 @@
+"""What the scripts of the page are given is what the definitions say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kproto_codegen.emit import kafka_messages
+
+from kproto.explorer.export import SECRETS, definitions, error_codes, release_ranges
+from kproto.protocol.error_table import ERROR_TABLE
+from kproto.schema.definitions import union
+from kproto.schema.specs import FieldSpec, MessageSpec
+from kproto.schema.versions import Versions
+
+ZERO = Versions.single(0)
+
+#: The words of Kafka's format for the short keys.
+KEYS = {
+    "n": "nullableVersions",
+    "t": "tag",
+    "tv": "taggedVersions",
+    "f": "flexibleVersions",
+    "d": "default",
+    "i": "ignorable",
+    "k": "mapKey",
+    "e": "entityType",
+    "z": "zeroCopy",
+    "al": "aliases",
+}
+
+
+def field_in_full(made: list[Any]) -> dict[str, Any]:
+    """A field of the export in Kafka's format again."""
+    name, kind, versions, extras, fields = [*made, 0, 0][:5]
+    out: dict[str, Any] = {"name": name, "type": kind, "versions": versions}
+    for key, value in (extras or {}).items():
+        if key in KEYS:
+            out[KEYS[key]] = True if key in {"i", "k", "z"} else value
+    if fields:
+        out["fields"] = [field_in_full(one) for one in fields]
+    return out
+
+
+def test_every_definition_comes_back_from_the_export() -> None:
+    specs = union()
+    made = definitions(specs)
+    assert [one["n"] for one in made] == list(specs)
+    for one in made:
+        spec = specs[one["n"]]
+        again = {
+            "name": one["n"],
+            "type": one["t"],
+            "module": one["m"],
+            "validVersions": one["v"],
+            "flexibleVersions": one["fl"],
+            "apiKey": one.get("k"),
+            "listeners": one.get("l", []),
+            "deprecatedVersions": one.get("dv", "none"),
+            "latestVersionUnstable": bool(one.get("u")),
+            "fields": [field_in_full(field) for field in one["f"]],
+            "commonStructs": [
+                {"name": name, "versions": versions, "fields": list(map(field_in_full, fields))}
+                for name, versions, fields in one.get("c", [])
+            ],
+            "formerly": [entry.to_json() for entry in spec.formerly],
+        }
+        assert MessageSpec.from_json(again) == spec
+        assert [[e.name, str(e.versions), e.becomes] for e in spec.formerly] == one.get("fo", [])
+
+
+def test_an_attribute_that_python_spells_otherwise_is_said() -> None:
+    """`copy` and `list` are names that a struct needs for itself."""
+    fields = (FieldSpec("Copy", "int8", ZERO), FieldSpec("TopicId", "int8", ZERO))
+    spec = MessageSpec("OddRequest", "request", ZERO, fields=fields)
+    (made,) = definitions({"OddRequest": spec})
+    assert made["f"] == [["Copy", "int8", "0", {"a": "copy_"}], ["TopicId", "int8", "0"]]
+
+
+def test_error_codes() -> None:
+    assert error_codes(ERROR_TABLE)[:3] == [
+        [-1, "UNKNOWN_SERVER_ERROR", 0],
+        [0, "NONE", 0],
+        [1, "OFFSET_OUT_OF_RANGE", 0],
+    ]
+    assert [6, "NOT_LEADER_OR_FOLLOWER", 1] in error_codes(ERROR_TABLE)
+
+
+def test_releases_keep_their_order() -> None:
+    assert release_ranges({"2.0.0": {3: (0, 6), 0: (0, 6)}, "1.0.0": {}}) == [
+        ["2.0.0", [[0, 0, 6], [3, 0, 6]]],
+        ["1.0.0", []],
+    ]
+
+
+def test_secrets_are_those_of_the_generated_classes() -> None:
+    assert SECRETS == kafka_messages.SECRETS

@@ -1,0 +1,121 @@
+"""What each release speaks: the shipped table against the definitions, and what is asked of it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from kproto_codegen.releases.release import load_release
+
+from kproto.schema.definitions import union
+from kproto.schema.nearest import UnknownNameError
+from kproto.schema.release_table import (
+    api_name,
+    api_names,
+    brought_by,
+    dropped_by,
+    ranges,
+    releases,
+)
+from kproto.schema.versions import NO_VERSIONS, Versions
+from tests.support.environment import ROOT
+
+
+def test_the_package_has_the_table_of_the_schemas() -> None:
+    own = (ROOT / "kproto" / "schema" / "versions.json").read_bytes()
+    assert own == (ROOT / "schemas" / "versions.json").read_bytes()
+
+
+@pytest.mark.parametrize("release", ["3.9.2", "4.4.0"])
+def test_it_says_what_the_definitions_say(release: str) -> None:
+    spoken = ranges(release)
+    requests = {
+        message.api_key: message
+        for message in load_release(ROOT / "schemas" / release).messages
+        if message.type == "request" and message.module == "clients" and message.valid_versions
+    }
+    assert spoken.keys() == requests.keys()
+    for key, api in spoken.items():
+        message = requests[key]
+        assert f"{api.called}Request" == message.name
+        assert api.versions == message.valid_versions
+        assert api.flexible == message.flexible_versions
+        assert api.deprecated == message.deprecated_versions
+        assert api.listeners == message.listeners
+        assert api.stable.highest == message.latest_stable or not api.stable
+
+
+def test_every_version_of_a_request_came_with_a_release_and_no_other_did() -> None:
+    for key, name in api_names().items():
+        had = {version for release in releases() for version in _versions(release, key)}
+        assert had == set(union()[f"{name}Request"].valid_versions), name
+        for version in had:
+            assert brought_by(key, version, unstable=True) is not None
+
+
+def _versions(release: str, key: int) -> Versions:
+    api = ranges(release).get(key)
+    return NO_VERSIONS if api is None else api.versions
+
+
+def test_what_it_is_asked() -> None:
+    assert releases()[0] == "0.8.2.0"
+    assert releases()[-1] == "4.4.0"
+    assert brought_by("Fetch", 13) == brought_by(1, 13) == "3.1.0"
+    assert brought_by("FetchRequest", 13) == "3.1.0"
+    assert brought_by("OffsetCommit", 9) == "3.7.0"
+    assert brought_by("OffsetCommit", 9, unstable=True) == "3.6.0"
+    assert brought_by("InitProducerId", 6) is None
+    assert brought_by("Fetch", 99) is None
+    assert dropped_by("Fetch", 3) == "4.0.0"
+    assert dropped_by("Fetch", 4) is None
+    assert dropped_by("Fetch", 99) is None
+    assert dropped_by("LeaderAndIsr", 0) == "4.0.0"
+
+
+def test_placeholders_do_not_count() -> None:
+    assert 11 not in ranges("0.8.2.2")
+    assert ranges("0.9.0.0")[11].versions == Versions(0, 0)
+    assert brought_by("JoinGroup", 0) == brought_by("Heartbeat", 0) == "0.9.0.0"
+    first = json.loads((ROOT / "schemas" / "versions.json").read_text())["apis"][11]["rows"][0]
+    assert first == {"since": "0.8.2.0", "versions": "none", "placeholder": "0"}
+
+
+def test_unstable_versions_are_not_stable() -> None:
+    commit = ranges("3.6.0")[8]
+    assert (commit.versions, commit.unstable, commit.stable) == (
+        Versions(0, 9),
+        Versions(9, 9),
+        Versions(0, 8),
+    )
+    heartbeat = ranges("3.6.0")[68]
+    assert heartbeat.unstable == heartbeat.versions
+    assert not heartbeat.stable
+
+
+def test_an_api_has_every_name_that_it_ever_had() -> None:
+    assert api_name("ConsumerMetadata") == api_name("GroupCoordinator") == (10, "FindCoordinator")
+    assert api_name(10) == (10, "FindCoordinator")
+    assert ranges("0.9.0.0")[10].called == "GroupCoordinator"
+    assert ranges("0.9.0.0")[10].to_json() == {
+        "apiKey": 10,
+        "name": "FindCoordinator",
+        "versions": "0",
+        "called": "GroupCoordinator",
+    }
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda: ranges("4.5.0"), "no release is called '4.5.0'; the nearest: 4.4.0"),
+        (lambda: ranges(""), "no release is called ''"),
+        (lambda: brought_by("Fetsch", 1), "no API is called 'Fetsch'; the nearest: Fetch"),
+        (lambda: brought_by(999, 1), "no API has the key 999; keys are 0 to "),
+    ],
+)
+def test_what_there_is_none_of(ask: object, said: str) -> None:
+    assert callable(ask)
+    with pytest.raises(UnknownNameError) as caught:
+        ask()
+    assert said in str(caught.value)

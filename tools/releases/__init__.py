@@ -1,0 +1,1 @@
+"""What each release of Apache Kafka speaks, read from its own clients jar."""

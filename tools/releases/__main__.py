@@ -1,0 +1,82 @@
+"""`python -m tools.releases`: read every clients jar, and write schemas/versions.json anew."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from kproto_codegen.errors import DefinitionError
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from tools.setup.java import JavaNotFoundError
+from tools.setup.javac import CompilerError
+from tools.setup.maven import MavenError
+from tools.setup.programs import ProgramError
+
+from .classes import facts_of_classes
+from .facts import Facts, facts_of_definitions
+from .jars import clients_jar
+from .names import DEFINITIONS_SINCE, RELEASES
+from .table import format_table
+
+OUT = Path(__file__).resolve().parents[2] / "schemas" / "versions.json"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the file; the exit code, which is 1 with --check when the file differs."""
+    parser = argparse.ArgumentParser(prog="python -m tools.releases", description=__doc__)
+    parser.add_argument("--out", type=Path, default=OUT, help="default: schemas/versions.json")
+    parser.add_argument("--check", action="store_true", help="only say whether the file differs")
+    options = parser.parse_args(arguments)
+    try:
+        with _bar() as show:
+            text = read_all(show)
+    except (MavenError, JavaNotFoundError, CompilerError, ProgramError, DefinitionError) as error:
+        print(f"releases: {error}", file=sys.stderr)
+        return 1
+    same = options.out.is_file() and options.out.read_text(encoding="utf-8") == text
+    if not (same or options.check):
+        options.out.write_text(text, encoding="utf-8")
+    print(
+        f"{options.out}: {'is up to date' if same else 'differs' if options.check else 'written'}"
+    )
+    return 1 if options.check and not same else 0
+
+
+def read_all(show: Callable[[int, int], None] = lambda done, total: None) -> str:
+    """The text of the file, made of the jars; `show` is told how many of how many are read.
+
+    Raises MavenError, JavaNotFoundError, CompilerError, ProgramError and DefinitionError.
+    """
+    found: dict[str, dict[int, Facts]] = {}
+    old: dict[str, Path] = {}
+    first = RELEASES.index(DEFINITIONS_SINCE)
+    for number, release in enumerate(RELEASES):
+        show(number, len(RELEASES))
+        jar = clients_jar(release)
+        if number < first:
+            old[release] = jar
+        else:
+            found[release] = facts_of_definitions(jar)
+    declared = facts_of_classes(list(old.values()))
+    for release, jar in old.items():
+        found[release] = declared[jar.name]
+    show(len(RELEASES), len(RELEASES))
+    return format_table(RELEASES, found)
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[int, int], None]]:
+    """A bar on standard error for as long as the block lasts."""
+    columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("reading", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

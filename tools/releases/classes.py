@@ -1,0 +1,78 @@
+"""What ApiKeys of old clients jars declares, which hold their versions in classes alone.
+
+Runs the program in `java/`. Knows nothing of definitions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from kproto.schema.versions import NO_VERSIONS, Versions
+from tools.setup import java
+from tools.setup.javac import compile_java
+from tools.setup.maven import fetch_jar
+from tools.setup.once import locked
+from tools.setup.programs import run_program
+
+from .facts import Facts
+from .jars import CACHE
+
+__all__ = ["facts_of_classes"]
+
+SOURCES = Path(__file__).with_name("java")
+LIBRARIES = (
+    "org.slf4j:slf4j-api:1.7.36",
+    "com.fasterxml.jackson.core:jackson-core:2.13.4",
+    "com.fasterxml.jackson.core:jackson-databind:2.13.4",
+)
+"""What ApiKeys asks for when it is loaded: slf4j since 1.0, jackson in some of 2.x."""
+
+RUN_TIMEOUT_S = 300.0
+"""It takes two seconds for thirty jars; a busy machine may need more."""
+
+#: Schemas that no broker of the release answered, with the keys that have them: 0.8.2 has one for
+#: JoinGroup and Heartbeat, whose bytes are not those of the version 0 that 0.9 brought.
+PLACEHOLDERS = {"0.8.2": frozenset({11, 12})}
+
+
+def facts_of_classes(jars: Sequence[Path]) -> dict[str, dict[int, Facts]]:
+    """For each jar, by the name of its file: what each api key's row says.
+
+    Raises JavaNotFoundError, CompilerError, MavenError and ProgramError.
+    """
+    home = java.java_home()
+    sources = sorted(SOURCES.glob("*.java"))
+    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
+    classes = CACHE / f"classes-{digest}"
+    with locked(CACHE / "lock"):
+        libraries = [
+            fetch_jar(CACHE, library, otherwise=f"put its jar into {CACHE}")
+            for library in LIBRARIES
+        ]
+        if not classes.is_dir():
+            compile_java(home, sources, classes, cache=CACHE)
+    path = os.pathsep.join(map(str, libraries))
+    command = [str(home / "bin" / "java"), "-classpath", str(classes), "Ranges", path]
+    said = run_program([*command, *map(str, jars)], timeout_s=RUN_TIMEOUT_S)
+    found: dict[str, dict[int, Facts]] = {jar.name: {} for jar in jars}
+    for line in said.splitlines():
+        if line.count("\t") != 4:  # what logging says of itself
+            continue
+        path, key, constant, lowest, highest = line.split("\t")
+        name = Path(path).name
+        found[name][int(key)] = _facts(name, int(key), constant, int(lowest), int(highest))
+    return found
+
+
+def _facts(jar: str, key: int, constant: str, lowest: int, highest: int) -> Facts:
+    words = constant.removesuffix("_KEY").split("_")
+    versions = Versions(lowest, highest) if highest >= lowest else NO_VERSIONS
+    name = "".join(word.capitalize() for word in words)
+    release = jar.removeprefix("kafka-clients-")
+    for line, keys in PLACEHOLDERS.items():
+        if release.startswith(f"{line}.") and key in keys:
+            return Facts(name, NO_VERSIONS, placeholder=versions)
+    return Facts(name, versions)

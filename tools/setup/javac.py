@@ -1,0 +1,56 @@
+"""Compiles Java, with `javac` where there is a JDK.
+
+Else with the compiler of Eclipse, which is one jar that a bare Java runtime can run. Knows nothing
+of what the programs do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from .maven import MavenError, fetch_jar
+from .once import finished_at_once
+from .programs import ProgramError, run_program
+
+__all__ = ["CompilerError", "compile_java"]
+
+COMPILER = "org.eclipse.jdt:ecj:3.45.0"
+"""It needs Java 17 to run, and reads the class files of Java 25."""
+
+COMPILE_TIMEOUT_S = 300.0
+"""It takes two seconds; a busy machine may need more."""
+
+
+class CompilerError(RuntimeError):
+    """There is no compiler here and none can be fetched, or it refused the sources."""
+
+
+def compile_java(
+    home: Path, sources: Sequence[Path], classes: Path, *, libraries: str = "", cache: Path
+) -> None:
+    """Compile `sources` with the Java at `home`, against the class path `libraries`.
+
+    The folder `classes` gets its name only when all is there. A compiler that is fetched is kept in
+    `cache`. The caller sees to it that one process does this at a time. Raises CompilerError.
+    """
+    with finished_at_once(classes) as unfinished:
+        path = ["-classpath", libraries] if libraries else []
+        command = [*_compiler(home, cache), *path, "-d", str(unfinished), *map(str, sources)]
+        try:
+            run_program(command, timeout_s=COMPILE_TIMEOUT_S)
+        except ProgramError as error:
+            where = sources[0].parent
+            raise CompilerError(f"cannot compile {where}: {error}") from error
+
+
+def _compiler(home: Path, cache: Path) -> list[str]:
+    """The beginning of a command that compiles Java, for a runtime of 17 or newer."""
+    javac = home / "bin" / "javac"
+    if javac.exists():
+        return [str(javac), "-proc:none"]
+    try:
+        jar = fetch_jar(cache, COMPILER, otherwise="install a JDK, which has a compiler")
+    except MavenError as error:
+        raise CompilerError(str(error)) from error
+    return [str(home / "bin" / "java"), "-jar", str(jar), "-17", "-proc:none", "-nowarn"]
