@@ -16,11 +16,11 @@ from importlib import import_module
 
 from ..version import __version__
 from ..wire.errors import KprotoError
-from . import broker, capture, decode, diff, explorer, inspect, proxy
+from . import broker, capture, decode, diff, explorer, fuzz, inspect, proxy, vectors
 
 __all__ = ["main"]
 
-_COMMANDS = (broker, inspect, diff, explorer, decode, proxy, capture)
+_COMMANDS = (broker, inspect, diff, explorer, decode, proxy, capture, fuzz, vectors)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

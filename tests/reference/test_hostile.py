@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kproto.fuzz.lenient import Deviation
 from kproto.messages import FetchRequest
 from kproto.messages.fetch_request import FetchPartition, FetchTopic
 from tools.reference import Reference
@@ -23,7 +24,6 @@ from tools.reference.hostile import (
     mutations,
     seeds,
 )
-from tools.reference.lenient import Deviation
 from tools.reference.pairs import forms, pairs
 
 pytestmark = pytest.mark.reference

@@ -1,4 +1,4 @@
-"""`python -m tools.reference compare|fuzz|vectors|conformance`: Kafka's classes as the judge."""
+"""`python -m tools.reference compare|fuzz|vectors|answer|conformance`: Kafka's classes judge."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from . import conformance, findings, vectors
+from . import answering, conformance, findings, vectors
 from .classes import ReferenceUnavailableError
 from .conformance import MUTATIONS, SEED
 
@@ -34,6 +34,9 @@ def main(arguments: list[str] | None = None) -> int:
             case "vectors":
                 print(vectors.write())
                 return 0
+            case "answer":
+                answering.serve(sys.stdin, sys.stdout)
+                return 0
             case _:
                 return _conformance(options)
     except ReferenceUnavailableError as error:
@@ -49,6 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     fuzz.add_argument("--mutations", type=int, default=MUTATIONS, help="default: %(default)s")
     fuzz.add_argument("--seed", type=int, default=SEED, help="default: %(default)s")
     commands.add_parser("vectors", help="write tests/vectors anew")
+    commands.add_parser("answer", help="answer the lines of `kproto fuzz` (docs/fuzzing.md)")
     written = commands.add_parser("conformance", help="run both, and write docs/conformance.md")
     for command in (compare, fuzz, written):
         command.add_argument("--processes", type=int, help="default: one a processor")

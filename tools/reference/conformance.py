@@ -12,13 +12,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
+from kproto.fuzz.lenient import Deviation
 from kproto.schema.definitions import union
 from kproto.schema.versions import Versions
 
 from .comparison import ADDED_LATER, DIFFERENT, RENAMED, Compared, Difference
 from .findings import FuzzResult
 from .hostile import Agreement
-from .lenient import Deviation
 from .pairs import RELEASES, Pair, all_pairs
 from .vectors import read
 

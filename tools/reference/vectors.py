@@ -1,7 +1,7 @@
 """Golden vectors: messages as JSON and as bytes, for whoever writes a codec in any language.
 
-Owns their choice and their form (see tests/vectors/README.md). The values are those of
-`kproto.testing.instances`; that the bytes are right, Kafka's own classes say.
+Their choice and the form of a line are those of `kproto.fuzz.vectors`; here stands which releases
+have them (see tests/vectors/README.md). That the bytes are right, Kafka's own classes say.
 """
 
 from __future__ import annotations
@@ -11,18 +11,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from kproto.fuzz.vectors import chosen, vector_line
 from kproto.messages.base import Message
 from kproto.schema.definitions import union
-from kproto.testing.instances import Fill, instance, instances
 
 from .pairs import Form, Pair, forms
 
 __all__ = ["FOLDER", "Vector", "lines", "pair_of", "read", "vectors", "write"]
 
 FOLDER: Final = Path(__file__).resolve().parents[2] / "tests" / "vectors"
-
-#: How a vector's values are chosen, beside the instances with nulls.
-_FILLS: Final = (Fill.LEAST, Fill.FULL, Fill.LOW)
 
 
 class Vector(NamedTuple):
@@ -39,18 +36,8 @@ class Vector(NamedTuple):
 
     def line(self) -> str:
         """The vector as a line of its file."""
-        content = {
-            "message": self.form.name,
-            "version": self.form.version,
-            "apiKey": self.api_key,
-            "releases": {
-                release: {"message": name, "version": version}
-                for release, (name, version) in self.releases.items()
-            },
-            "json": self.json,
-            "hex": self.data.hex(),
-        }
-        return json.dumps(content, separators=(",", ":"))
+        made = self.form.message.decode(self.data, self.form.version)
+        return vector_line(made, self.form.version, self.releases)
 
 
 def vectors() -> Iterator[Vector]:
@@ -58,18 +45,10 @@ def vectors() -> Iterator[Vector]:
     for form, pairs in forms().items():
         names = {pair.release: (pair.name, pair.version) for pair in pairs}
         found: dict[bytes, Message] = {}
-        for made in _chosen(form):
+        for made in chosen(form.message, form.version):
             found.setdefault(made.encode(form.version), made)
         for data, made in found.items():
             yield Vector(form, form.message.API_KEY, names, made.to_json(form.version), data)
-
-
-def _chosen(form: Form) -> Iterator[Message]:
-    for fill in _FILLS:
-        yield instance(form.message, form.version, fill, unknown_tags=False)
-    # Those behind one of each fill have nulls, one instance a depth of nesting.
-    built = instances(form.message, form.version, unknown_tags=False)
-    yield from built[len(Fill) - 1 :]
 
 
 def lines() -> dict[str, list[str]]:

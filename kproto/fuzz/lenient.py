@@ -1,19 +1,29 @@
-"""Reads messages as leniently as Kafka's classes do, and says where kproto deviates from them.
+"""Reads messages as leniently as Kafka's classes do, and says what is odd about their bytes.
 
 kproto is stricter than Kafka's readers in a few cases, and looser in none. This walk, by the layout
 of the definition and independent of kproto's codec, tells whether bytes are such a case: it builds
-nothing, and notes each place where the two part.
+nothing, and notes each place where the two part. It notes too what no writer makes and every reader
+takes, and where lengths, counts and tags stand, for whoever changes them.
 """
 
 from __future__ import annotations
 
 import struct
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
-from kproto.schema.layout import FORMATS, StructLayout, WireType
+from ..schema.layout import FORMATS, StructLayout, WireType
 
-__all__ = ["Deviation", "Unreadable", "read_leniently"]
+__all__ = [
+    "Deviation",
+    "Oddity",
+    "Place",
+    "Role",
+    "Unreadable",
+    "Walked",
+    "read_leniently",
+    "walked",
+]
 
 
 class Deviation(Enum):
@@ -26,6 +36,50 @@ class Deviation(Enum):
     UTF8 = "kproto refuses bytes that are not UTF-8, which Kafka replaces by U+FFFD"
     TAG_NUMBER = "kproto refuses a tag of 2^31-1 or more, which Kafka reads and cannot write"
     TAG_VERSION = "kproto refuses a tag that is a field of later versions, which older Kafka keeps"
+
+
+class Oddity(Enum):
+    """What bytes may hold that Kafka's writers do not make of the version, and its readers take.
+
+    The value names it in words.
+    """
+
+    UNKNOWN_TAGS = "unknown tagged fields"
+    LONG_VARINT = "a varint longer than need be"
+    BOOL = "a bool that is neither 0 nor 1"
+    MARK = "a mark of null or presence that is neither -1, 0 nor 1"
+
+
+class Role(Enum):
+    """What a number that says how the bytes go on is for."""
+
+    LENGTH = "length"
+    COUNT = "count"
+    TAGS = "tags"
+
+
+class Place(NamedTuple):
+    """Where a length or count stands: the bytes from `begin` to `end`, and those that it is about.
+
+    `value` is as the field means it, -1 for null; `stop` is the offset behind what it announces;
+    `width` is that of a plain number, 0 for an unsigned varint, which says one more, but for TAGS.
+    """
+
+    role: Role
+    begin: int
+    end: int
+    stop: int
+    value: int
+    width: int
+
+
+class Walked(NamedTuple):
+    """A walk to the end of a message: where that is, what was met, and where lengths stand."""
+
+    end: int
+    deviations: tuple[Deviation, ...]
+    oddities: tuple[Oddity, ...]
+    places: tuple[Place, ...]
 
 
 class Unreadable(Exception):  # noqa: N818 - a finding, not a fault
@@ -47,10 +101,20 @@ def read_leniently(shape: StructLayout, data: bytes) -> tuple[int, list[Deviatio
     return end, reader.found
 
 
+def walked(shape: StructLayout, data: bytes) -> Walked:
+    """All that is to be known of the message at the start of `data`. Raises Unreadable."""
+    reader = _Reader(data)
+    end = reader.struct(shape, 0)
+    odd = tuple(dict.fromkeys(reader.odd))
+    return Walked(end, tuple(dict.fromkeys(reader.found)), odd, tuple(reader.places))
+
+
 class _Reader:
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.found: list[Deviation] = []
+        self.odd: list[Oddity] = []
+        self.places: list[Place] = []
 
     def struct(self, shape: StructLayout, pos: int) -> int:
         for field in shape.fields:
@@ -66,8 +130,16 @@ class _Reader:
             case "string":
                 return self.string(kind, pos)
             case "bytes" | "records":
+                begin = pos
                 size, pos = self.length(kind, pos, 4)
-                return self.skip(pos, size or 0)
+                end = self.skip(pos, size or 0)
+                self.place(Role.LENGTH, begin, pos, end, size, 0 if kind.compact else 4)
+                return end
+            case "bool":
+                end = self.skip(pos, 1)
+                if self.data[pos] > 1:
+                    self.odd.append(Oddity.BOOL)
+                return end
             case fixed:
                 return self.skip(pos, _SIZES[fixed])
 
@@ -77,29 +149,42 @@ class _Reader:
             if kind.compact:
                 mark, pos = self.uvarint(pos)
                 present = mark > 0
+                usual = mark in (0, 1)
             else:
-                present = self.number(pos, 1) >= 0
+                mark = self.number(pos, 1)
+                present = mark >= 0
+                usual = mark in (-1, 1)
                 pos += 1
+            if not usual:
+                self.odd.append(Oddity.MARK)
             if not present:
                 return pos
         return self.struct(kind.struct, pos)
 
     def array(self, kind: WireType, pos: int) -> int:
+        begin = pos
         count, pos = self.length(kind, pos, 4)
+        head = pos
         assert kind.element is not None
         if count is not None and count > len(self.data) - pos:
             raise Unreadable
         for _ in range(count or 0):
             pos = self.value(kind.element, pos)
+        self.place(Role.COUNT, begin, head, pos, count, 0 if kind.compact else 4)
         return pos
 
+    def place(
+        self, role: Role, begin: int, end: int, stop: int, value: int | None, width: int
+    ) -> None:
+        self.places.append(Place(role, begin, end, stop, -1 if value is None else value, width))
+
     def string(self, kind: WireType, pos: int) -> int:
+        begin = pos
         size, pos = self.length(kind, pos, 2)
-        if size is None:
-            return pos
-        if size > _MAX_STRING:
+        if size is not None and size > _MAX_STRING:
             raise Unreadable
-        end = self.skip(pos, size)
+        end = self.skip(pos, size or 0)
+        self.place(Role.LENGTH, begin, pos, end, size, 0 if kind.compact else 2)
         try:
             self.data[pos:end].decode()
         except UnicodeDecodeError:
@@ -123,10 +208,12 @@ class _Reader:
         return None, pos
 
     def tags(self, shape: StructLayout, pos: int) -> int:
+        begin = pos
         known = {field.tag: field.type for field in shape.tagged}
         elsewhere = {spec.tag for spec in shape.absent}
         others = elsewhere | {field.spec.tag for field in shape.fields} - {None}
         count, pos = self.uvarint(pos)
+        head = pos
         if count < 0:
             self.found.append(Deviation.TAG_COUNT)
         previous = -1
@@ -143,12 +230,14 @@ class _Reader:
             previous = unsigned
             kind = known.get(tag)
             if kind is None:
+                self.odd.append(Oddity.UNKNOWN_TAGS)
                 pos = self.skip(pos, size)
                 continue
             end = self.value(kind, pos)
             if end - pos != size:
                 self.found.append(Deviation.TAG_SIZE)
             pos = end
+        self.place(Role.TAGS, begin, head, pos, max(count, 0), 0)
         return pos
 
     def uvarint(self, pos: int) -> tuple[int, int]:
@@ -159,6 +248,8 @@ class _Reader:
             pos += 1
             value |= (byte & 0x7F) << 7 * index
             if byte < 0x80:
+                if byte == 0 and index:
+                    self.odd.append(Oddity.LONG_VARINT)
                 value &= 0xFFFFFFFF
                 return value - (value >> 31 << 32), pos
         raise Unreadable

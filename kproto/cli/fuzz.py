@@ -1,0 +1,81 @@
+"""The arguments of `kproto fuzz`: odd and broken messages for any implementation.
+
+Knows no case; `run_fuzz` runs them.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+__all__ = ["add_command"]
+
+_CASES = 10_000
+_BROKER_FRAMES = 2_000
+_RATE = 200.0
+
+
+def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Describe the command's arguments."""
+    parser = commands.add_parser(
+        "fuzz",
+        help="put odd and broken messages to an implementation or a broker",
+        description="Puts sound, odd and broken messages to a command that answers lines of JSON "
+        "(docs/fuzzing.md), and says what it does that the judge does not; or sends broken "
+        "frames to a broker. The exit code is 1 when there are findings that are not harmless.",
+    )
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--command", help="the command under test, as one text")
+    what.add_argument("--broker", metavar="HOST:PORT", help="a broker under test, which may break")
+    parser.add_argument(
+        "--judge",
+        choices=("auto", "java", "kproto"),
+        default="auto",
+        help="who says what is right: Kafka's Java classes (a checkout and Java are needed), "
+        "kproto's codec, or the first that can be had (%(default)s)",
+    )
+    parser.add_argument(
+        "--messages", metavar="NAME,…", help="only these messages, such as MetadataRequest"
+    )
+    parser.add_argument("--versions", metavar="N,…", help="only these versions of them")
+    parser.add_argument("--kinds", metavar="KIND,…", help="only these kinds of cases")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="(%(default)s)")
+    parser.add_argument(
+        "--cases",
+        type=int,
+        metavar="N",
+        help=f"how many cases ({_CASES}), or frames to a broker ({_BROKER_FRAMES})",
+    )
+    parser.add_argument("--time", type=float, metavar="S", help="end after so many seconds")
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=5.0,
+        metavar="S",
+        help="how long an answer may take (%(default)s)",
+    )
+    parser.add_argument(
+        "--no-shrink", action="store_true", help="leave the examples as large as they were found"
+    )
+    parser.add_argument(
+        "--replay", metavar="CASE", help="one case out of a report: its JSON, a file, or -"
+    )
+    parser.add_argument("--json", metavar="FILE", help="write the report as JSON; - for the output")
+    parser.add_argument("--html", metavar="FILE", help="write the report as one page")
+    parser.add_argument(
+        "--rate",
+        type=float,
+        default=_RATE,
+        metavar="N",
+        help="frames a second to a broker, at most (%(default)s)",
+    )
+    parser.add_argument(
+        "--not-loopback",
+        action="store_true",
+        help="the broker may be on another machine; --it-may-break must say so too",
+    )
+    parser.add_argument(
+        "--it-may-break",
+        action="store_true",
+        help="that broker, and what it stores, may be lost",
+    )
+    parser.set_defaults(runs_in="run_fuzz")

@@ -1,0 +1,200 @@
+"""Runs what `kproto fuzz` asks for, and prints what was found."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ..fuzz import page, report
+from ..fuzz.broker import BrokerFuzzSettings, fuzz_broker, replay_frames
+from ..fuzz.case import Case, Form, all_forms
+from ..fuzz.cases import KINDS
+from ..fuzz.frames import FRAME_KINDS
+from ..fuzz.implementation import Implementation
+from ..fuzz.judges import find_judge
+from ..fuzz.run import Plan, replay
+from ..fuzz.run import run as run_plan
+from ..fuzz.settings import FuzzSettings
+from ..schema.definitions import union
+from ..wire.errors import ConfigurationError
+
+__all__ = ["run"]
+
+_CASES = 10_000
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the cases, or the one that is replayed; 1 when there is a finding, else 0."""
+    if options.broker is not None:
+        return _broker(options)
+    settings = FuzzSettings(answer_timeout_s=options.timeout, late_s=options.timeout)
+    case = None if options.replay is None else _case(options.replay)
+    plan = _plan(options)
+    right, by_kproto = find_judge(options.judge, FuzzSettings())
+    try:
+        with Implementation(options.command, settings) as implementation:
+            if case is not None:
+                wanted, given, verdicts = replay(case, implementation, right, by_kproto=by_kproto)
+                _print(report.replay_text(case, wanted, given, verdicts, right.name))
+                return 1 if verdicts else 0
+            with _progress() as progress:
+                result = run_plan(
+                    implementation,
+                    right,
+                    plan,
+                    by_kproto=by_kproto,
+                    settings=settings,
+                    progress=progress,
+                )
+    finally:
+        right.close()
+    node = report.to_json(result)
+    _write(options, node, report.text(result))
+    return 1 if result.harmful else 0
+
+
+def _broker(options: argparse.Namespace) -> int:
+    limits: dict[str, Any] = {"rate": options.rate}
+    limits |= {} if options.cases is None else {"frames": options.cases}
+    limits |= {} if options.time is None else {"time_s": options.time}
+    settings = BrokerFuzzSettings(**limits)
+    if options.not_loopback != options.it_may_break:
+        raise ConfigurationError(
+            "--not-loopback and --it-may-break go together: broken frames may end a broker"
+        )
+    anywhere: bool = options.not_loopback
+    if options.replay is not None:
+        node = _json_of(options.replay)
+        said = replay_frames(options.broker, node, settings=settings, anywhere=anywhere)
+        _print("".join(f"{each}\n" for each in said))
+        return 1 if any(":" in each for each in said) else 0
+    with _progress() as progress:
+        result = fuzz_broker(
+            options.broker,
+            seed=options.seed,
+            settings=settings,
+            kinds=_kinds(options.kinds, FRAME_KINDS),
+            anywhere=anywhere,
+            progress=progress,
+        )
+    _write(options, result.to_json(), report.broker_text(result.to_json()))
+    return 1 if any(not finding.harmless for finding in result.findings) else 0
+
+
+def _plan(options: argparse.Namespace) -> Plan:
+    cases = _CASES if options.cases is None else options.cases
+    if cases < 1:
+        raise ConfigurationError(f"--cases is {cases}: it must be 1 or more")
+    if options.time is not None and not options.time > 0:
+        raise ConfigurationError(f"--time is {options.time:g}: it must be above 0 seconds")
+    return Plan(
+        _forms(options),
+        seed=options.seed,
+        cases=cases,
+        time_s=options.time,
+        kinds=_kinds(options.kinds, KINDS),
+        shrink=not options.no_shrink,
+    )
+
+
+def _kinds(text: str | None, known: dict[str, str]) -> tuple[str, ...]:
+    if text is None:
+        return tuple(known)
+    wanted = tuple(filter(None, text.split(",")))
+    unknown = [kind for kind in wanted if kind not in known]
+    if unknown or not wanted:
+        raise ConfigurationError(f"--kinds is {text!r}: it must name some of {', '.join(known)}")
+    return wanted
+
+
+def _forms(options: argparse.Namespace) -> tuple[Form, ...]:
+    forms = all_forms()
+    if options.messages is not None:
+        names = set(filter(None, options.messages.split(",")))
+        for name in sorted(names):
+            if name not in union():
+                raise ConfigurationError(f"--messages: the definitions have no {name!r}")
+        forms = tuple(form for form in forms if form.name in names)
+    if options.versions is not None:
+        try:
+            versions = {int(part) for part in options.versions.split(",")}
+        except ValueError:
+            raise ConfigurationError(
+                f"--versions is {options.versions!r}: it must be numbers with commas between them"
+            ) from None
+        forms = tuple(form for form in forms if form.version in versions)
+    if not forms:
+        raise ConfigurationError("no message has these versions: leave --versions out to see all")
+    return forms
+
+
+def _case(given: str) -> Case:
+    return Case.from_json(_json_of(given))
+
+
+def _json_of(given: str) -> Any:
+    """What `--replay` says: JSON, or the name of a file that holds it, or - for the input."""
+    text = given
+    if not given.lstrip().startswith("{"):
+        try:
+            text = sys.stdin.read() if given == "-" else Path(given).read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise ConfigurationError(f"--replay: cannot read {given}: {error}") from None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigurationError(f"--replay: this is no JSON: {error}") from None
+
+
+def _write(options: argparse.Namespace, node: dict[str, Any], text: str) -> None:
+    if options.html is not None:
+        _to_file(options.html, page.page(node))
+    if options.json == "-":
+        _print(json.dumps(node, indent=1) + "\n")
+        return
+    if options.json is not None:
+        _to_file(options.json, json.dumps(node, indent=1) + "\n")
+    _print(text)
+
+
+def _to_file(name: str, text: str) -> None:
+    try:
+        Path(name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"cannot write {name}: {error}") from None
+
+
+def _print(text: str) -> None:
+    """Print, and end quietly where nobody reads on."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python would complain once more when it closes the output.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], None] | None]:
+    """A bar on standard error, where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+
+    def show(done: int, total: int) -> None:
+        filled = 40 * done // max(total, 1)
+        bar = "#" * filled + "." * (40 - filled)
+        sys.stderr.write(f"\r{bar} {done} of {total} cases")
+        sys.stderr.flush()
+
+    try:
+        yield show
+    finally:
+        sys.stderr.write("\r\x1b[K")
+        sys.stderr.flush()

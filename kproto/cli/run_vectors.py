@@ -1,0 +1,65 @@
+"""Writes the vectors that `kproto vectors` asks for."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+from .. import messages
+from ..fuzz.vectors import vector_lines
+from ..wire.errors import ConfigurationError
+
+__all__ = ["run"]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write them to files, or to the output; the exit code."""
+    package = messages if options.package is None else _package(options.package)
+    names = None
+    if options.messages is not None:
+        names = frozenset(filter(None, options.messages.split(",")))
+    lines = vector_lines(package, names)
+    if options.out is not None:
+        _to_files(Path(options.out), lines)
+        return 0
+    try:
+        for _, line in lines:
+            print(line)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Nobody reads on; Python would complain once more when it closes the output.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def _package(name: str) -> ModuleType:
+    """The package of that name, which may stand in the current folder."""
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        return importlib.import_module(name)
+    except Exception as error:  # noqa: BLE001 - whatever the package does when it is imported
+        raise ConfigurationError(
+            f"--package: cannot import {name!r}: {type(error).__name__}: {error}"
+        ) from None
+    finally:
+        sys.path.pop(0)
+
+
+def _to_files(folder: Path, lines: Iterator[tuple[str, str]]) -> None:
+    """Write a file for each module, over those of the same name."""
+    held: dict[str, list[str]] = {}
+    for module, line in lines:
+        held.setdefault(f"{module or 'messages'}.jsonl", []).append(line)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in held.items():
+            (folder / name).write_text("".join(f"{line}\n" for line in content), encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"--out: cannot write to {folder}: {error}") from None
+    count = sum(map(len, held.values()))
+    print(f"{count} vectors in {len(held)} files in {folder}")

@@ -1,0 +1,30 @@
+"""The arguments of `kproto vectors`: golden bytes and JSON of messages.
+
+Knows no message; `run_vectors` writes them.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+__all__ = ["add_command"]
+
+
+def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Describe the command's arguments."""
+    parser = commands.add_parser(
+        "vectors",
+        help="write golden vectors of messages, for codecs in any language",
+        description="Writes messages as JSON and as bytes, a line of JSON each "
+        "(docs/fuzzing.md): Kafka's, or those of a package that kproto-codegen generated.",
+    )
+    parser.add_argument(
+        "--out", metavar="DIR", help="write a file for each module there, not to the output"
+    )
+    parser.add_argument(
+        "--package", metavar="NAME", help="the generated package, as Python imports it from here"
+    )
+    parser.add_argument(
+        "--messages", metavar="NAME,…", help="only these messages, such as MetadataRequest"
+    )
+    parser.set_defaults(runs_in="run_vectors")

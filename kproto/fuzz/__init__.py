@@ -1,0 +1,5 @@
+"""Puts odd and broken messages to any implementation of Kafka's protocol, and reports what it does.
+
+An implementation is a command that answers lines of JSON (`case`, docs/fuzzing.md), or a broker
+that listens (`broker`).
+"""

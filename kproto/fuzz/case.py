@@ -1,0 +1,200 @@
+"""What an implementation is asked and what it answers, each a line of JSON; see docs/fuzzing.md.
+
+Owns the form of both lines. Knows no process.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, Final, NamedTuple
+
+from .. import messages
+from ..messages.base import Message
+from ..schema.definitions import union
+from ..schema.layout import StructLayout, layout
+from ..schema.naming import class_name
+from ..wire.errors import ConfigurationError
+
+__all__ = [
+    "Answer",
+    "Case",
+    "Form",
+    "NotAnAnswer",
+    "Operation",
+    "Outcome",
+    "all_forms",
+    "answer_of",
+]
+
+
+class Operation(Enum):
+    """What an implementation is asked to do.
+
+    DECODE: bytes to JSON. ENCODE: JSON to bytes. REWRITE: bytes to the bytes that it writes of what
+    it read.
+    """
+
+    DECODE = "decode"
+    ENCODE = "encode"
+    REWRITE = "rewrite"
+
+
+class Outcome(Enum):
+    """How a question ended; the first four are answers, the others are what came in their place."""
+
+    DONE = "done"
+    REFUSED = "refused"
+    UNSUPPORTED = "unsupported"
+    FAILED = "failed"
+    CRASHED = "crashed"
+    HUNG = "hung"
+    LATE = "late"
+    GARBAGE = "garbage"
+
+
+class Form(NamedTuple):
+    """A message of the definitions and one of its versions."""
+
+    name: str
+    version: int
+
+    @property
+    def cls(self) -> type[Message]:
+        """The class of kproto."""
+        found: type[Message] = getattr(messages, class_name(self.name))
+        return found
+
+    @property
+    def shape(self) -> StructLayout:
+        """The layout of the version."""
+        return layout(union()[self.name], self.version)
+
+    def __str__(self) -> str:
+        return f"{self.name} v{self.version}"
+
+
+def all_forms() -> tuple[Form, ...]:
+    """Every message of the definitions at every version, by name and version."""
+    return tuple(
+        Form(name, version) for name in sorted(union()) for version in union()[name].valid_versions
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One question. `content` is bytes, or the JSON text of ENCODE; `kind` says how it was made."""
+
+    operation: Operation
+    form: Form
+    content: bytes | str
+    kind: str
+
+    def question(self, number: int) -> str:
+        """The line that an implementation gets, without its end; `number` is its id."""
+        return json.dumps({"id": number, **self._body()}, ensure_ascii=True, separators=(",", ":"))
+
+    def to_json(self) -> dict[str, Any]:
+        """The case as a report holds it, and as `from_json` reads it."""
+        return {**self._body(), "kind": self.kind}
+
+    def _body(self) -> dict[str, Any]:
+        head = {
+            "operation": self.operation.value,
+            "message": self.form.name,
+            "version": self.form.version,
+        }
+        if isinstance(self.content, bytes):
+            return {**head, "hex": self.content.hex()}
+        return {**head, "json": json.loads(self.content)}
+
+    @classmethod
+    def from_json(cls, node: object) -> Case:
+        """Read what `to_json` made. Raises ConfigurationError, which says what is wrong."""
+        if not isinstance(node, dict):
+            raise ConfigurationError("a case is a JSON object; copy one out of a report")
+        try:
+            operation = Operation(node.get("operation"))
+        except ValueError:
+            known = ", ".join(each.value for each in Operation)
+            raise ConfigurationError(
+                f"operation is {node.get('operation')!r}: it must be one of {known}"
+            ) from None
+        name, version = node.get("message"), node.get("version")
+        if not isinstance(name, str) or name not in union():
+            raise ConfigurationError(f"message is {name!r}, which the definitions do not have")
+        if type(version) is not int or version not in union()[name].valid_versions:
+            known = str(union()[name].valid_versions)
+            raise ConfigurationError(f"version is {version!r}: {name} has versions {known}")
+        kind = node.get("kind", "given")
+        return cls(operation, Form(name, version), _content(operation, node), str(kind))
+
+    def with_content(self, content: bytes | str) -> Case:
+        """The same question about something else."""
+        return replace(self, content=content)
+
+    def __str__(self) -> str:
+        shown = self.content.hex() if isinstance(self.content, bytes) else self.content
+        return f"{self.operation.value} {self.form} {shown}"
+
+
+def _content(operation: Operation, node: dict[str, Any]) -> bytes | str:
+    if operation is Operation.ENCODE:
+        if "json" not in node:
+            raise ConfigurationError("a case of encode needs the key json")
+        return json.dumps(node["json"], separators=(",", ":"))
+    return _bytes_of(node.get("hex"), "a case of decode or rewrite needs the key hex, bytes in hex")
+
+
+def _bytes_of(value: object, otherwise: str) -> bytes:
+    try:
+        return bytes.fromhex(value)  # type: ignore[arg-type]  # what is no str is refused below
+    except (TypeError, ValueError):
+        raise ConfigurationError(otherwise) from None
+
+
+class Answer(NamedTuple):
+    """What became of a question.
+
+    `value` is bytes, or plain JSON data of DECODE, when it is DONE. `taken` is how many bytes were
+    read, None where the implementation does not say. `faults` are what it did beside answering, as
+    words of `Outcome` or `order`, each with what was seen.
+    """
+
+    outcome: Outcome
+    value: Any = None
+    reason: str = ""
+    taken: int | None = None
+    faults: tuple[tuple[str, str], ...] = ()
+
+
+class NotAnAnswer(Exception):  # noqa: N818 - a finding, not a fault of ours
+    """A line that is no answer to what was asked; the text says why."""
+
+
+#: How much of a line or reason of an implementation is kept.
+SHOWN: Final = 200
+
+
+def answer_of(node: dict[str, Any], operation: Operation) -> Answer:
+    """Read an answer's object. Raises NotAnAnswer."""
+    said = [key for key in ("hex", "json", "refused", "failed", "unsupported") if key in node]
+    if len(said) != 1:
+        raise NotAnAnswer(
+            f"one of hex, json, refused, failed and unsupported is wanted, not {said or 'none'}"
+        )
+    key = said[0]
+    taken = node.get("taken")
+    if taken is not None and type(taken) is not int:
+        raise NotAnAnswer(f"taken is {str(taken)[:SHOWN]}, not a number of bytes")
+    if key in ("refused", "failed", "unsupported"):
+        return Answer(Outcome(key), reason=str(node[key])[:SHOWN], taken=taken)
+    if (key == "json") != (operation is Operation.DECODE):
+        raise NotAnAnswer(f"it answers {operation.value} with {key}")
+    if key == "json":
+        return Answer(Outcome.DONE, node["json"], taken=taken)
+    try:
+        return Answer(Outcome.DONE, bytes.fromhex(node["hex"]), taken=taken)
+    except (TypeError, ValueError):
+        raise NotAnAnswer(f"hex is not hexadecimal: {str(node['hex'])[:SHOWN]}") from None

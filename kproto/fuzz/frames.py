@@ -1,0 +1,156 @@
+"""Makes the frames that a broker is sent: sound requests, and all that can be wrong with one.
+
+Endless, and the same for the same seed. Knows no socket.
+"""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..messages import ProduceRequest
+from ..protocol.headers import encode_request_header, request_class
+from ..testing.instances import random_instances
+from .case import Form
+from .lenient import walked
+from .mutations import MUTATIONS, mutate, mutations
+
+__all__ = ["FRAME_KINDS", "Frame", "frames_of"]
+
+#: The kinds of frames, and what each is in words.
+FRAME_KINDS: Final[dict[str, str]] = {
+    "sound": "a sound request with values at random",
+    "body": "a request with something wrong in its body",
+    "header": "a request with something wrong in its header",
+    "size": "a frame that announces another size than it has",
+    "cut": "a frame that ends too early",
+    "unknown": "an api key or a version that the broker does not have",
+    "several": "several requests in one write, one of them broken",
+    "noise": "bytes that are no request at all",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What is written to one connection.
+
+    `api_key`, `version` and `correlation_id` are those of the request whose answer is awaited, or
+    None where none can be told from the bytes.
+    """
+
+    kind: str
+    data: bytes
+    name: str = ""
+    api_key: int | None = None
+    version: int | None = None
+    correlation_id: int | None = None
+
+
+#: What clients that do not speak Kafka's protocol say first.
+_NOISE: Final = (b"GET / HTTP/1.1\r\n\r\n", bytes.fromhex("160301020001000001fc0303"), b"\n")
+
+_SIZE: Final = struct.Struct(">i")
+
+
+def frames_of(versions: dict[int, range], seed: int, kinds: tuple[str, ...]) -> Iterator[Frame]:
+    """Frames without end for a broker that has these versions by api key."""
+    source = random.Random(f"{seed} frames")  # noqa: S311 - values for tests, not secrets
+    forms = [
+        (Form(cls._definition().name, version), cls)
+        for key, spoken in sorted(versions.items())
+        if (cls := request_class(key)) is not None
+        for version in spoken
+        if version in cls.VALID_VERSIONS
+    ]
+    values: dict[Form, Iterator[Any]] = {}
+    number = 0
+    while True:
+        for kind in kinds:
+            form, cls = source.choice(forms)
+            if form not in values:
+                values[form] = random_instances(cls, form.version, seed=seed)
+            number += 1
+            value = next(values[form])
+            if isinstance(value, ProduceRequest) and value.acks == 0:
+                value.acks = 1  # with 0 it has no answer, and an error closes the connection
+            body = value.encode(form.version)
+            header = encode_request_header(cls, form.version, number, "kproto-fuzz")
+            request = _Request(form, cls.API_KEY, number, header, body)
+            yield _MAKERS[kind](request, source)
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    form: Form
+    api_key: int
+    number: int
+    header: bytes
+    body: bytes
+
+    def frame(self, kind: str, data: bytes) -> Frame:
+        return Frame(kind, data, self.form.name, self.api_key, self.form.version, self.number)
+
+
+def _sized(content: bytes) -> bytes:
+    return _SIZE.pack(len(content)) + content
+
+
+def _sound(request: _Request, source: random.Random) -> Frame:
+    return request.frame("sound", _sized(request.header + request.body))
+
+
+def _body(request: _Request, source: random.Random) -> Frame:
+    places = walked(request.form.shape, request.body).places
+    made = mutate(source.choice(MUTATIONS), request.body, places, source)
+    if made is None:
+        made = next(mutations([request.body], source))
+    return request.frame("body", _sized(request.header + made))
+
+
+def _header(request: _Request, source: random.Random) -> Frame:
+    made = next(mutations([request.header], source))
+    return Frame("header", _sized(made + request.body), request.form.name)
+
+
+def _size(request: _Request, source: random.Random) -> Frame:
+    content = request.header + request.body
+    size = len(content)
+    wrong = (0, 1, size - 1, size + 1, -1, -size, 2**31 - 1, -(2**31), 104_857_601)
+    return Frame("size", _SIZE.pack(source.choice(wrong)) + content, request.form.name)
+
+
+def _cut(request: _Request, source: random.Random) -> Frame:
+    whole = _sized(request.header + request.body)
+    return Frame("cut", whole[: source.randrange(len(whole))], request.form.name)
+
+
+def _unknown(request: _Request, source: random.Random) -> Frame:
+    key = source.choice((request.api_key, -1, 999, 32767))
+    version = source.choice((-1, 99, 32767)) if key == request.api_key else request.form.version
+    head = struct.pack(">hh", key, version) + request.header[4:]
+    return Frame("unknown", _sized(head + request.body), request.form.name)
+
+
+def _several(request: _Request, source: random.Random) -> Frame:
+    first = _sound(request, source).data
+    broken = _body(request, source).data
+    return Frame("several", first + broken + first, request.form.name)
+
+
+def _noise(request: _Request, source: random.Random) -> Frame:
+    return Frame("noise", source.choice((*_NOISE, source.randbytes(source.randint(1, 64)))))
+
+
+_MAKERS: Final[dict[str, Callable[[_Request, random.Random], Frame]]] = {
+    "sound": _sound,
+    "body": _body,
+    "header": _header,
+    "size": _size,
+    "cut": _cut,
+    "unknown": _unknown,
+    "several": _several,
+    "noise": _noise,
+}

@@ -1,0 +1,360 @@
+"""Runs a command that answers questions, and is ready for all that it may do instead.
+
+Owns the process: lines in and out, the time that an answer may take, starting again. What came
+instead of an answer is an `Outcome`; whether an answer is right it does not know.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import shlex
+import signal
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any, Final, Self
+
+from ..wire.errors import ConfigurationError, KprotoError
+from .case import SHOWN, Answer, Case, NotAnAnswer, Outcome, answer_of
+from .settings import FuzzSettings
+
+__all__ = ["GaveUpError", "Implementation", "ImplementationError"]
+
+
+class ImplementationError(KprotoError):
+    """The command cannot be run, or never answers."""
+
+
+class GaveUpError(ImplementationError):
+    """The command was started again as often as the settings allow."""
+
+
+#: How much of what the command writes to its standard error is kept, of its beginning and its end.
+_ERROR_BYTES: Final = 4096
+
+#: Lines that may wait to be read: what comes faster must wait.
+_WAITING_LINES: Final = 1024
+
+_END: Final = b""
+
+
+class _Running:
+    """One run of the command: its lines, and its first and last words."""
+
+    def __init__(self, command: Sequence[str], folder: Path | None, max_line_bytes: int) -> None:
+        try:
+            self.process = subprocess.Popen(  # noqa: S603 - the command that the user named
+                command,
+                cwd=folder,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise ImplementationError(f"cannot run {shlex.join(command)}: {error}") from error
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
+        self.lines: queue.Queue[bytes] = queue.Queue(_WAITING_LINES)
+        self.outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self.first_words: list[bytes] = []
+        self.last_words: deque[bytes] = deque(maxlen=_ERROR_BYTES // 256)
+        self.answered = 0
+        self._ending = threading.Event()
+        self._threads = [
+            threading.Thread(target=work, args=arguments, daemon=True)
+            for work, arguments in (
+                (self._write, (self.process.stdin,)),
+                (self._read, (self.process.stdout, max_line_bytes)),
+                (self._listen, (self.process.stderr,)),
+            )
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _write(self, target: IO[bytes]) -> None:
+        try:
+            with target:
+                while (block := self.outgoing.get()) is not None:
+                    target.write(block)
+                    target.flush()
+        except OSError:
+            pass  # it ended, or closed its input: its answers tell
+
+    def _read(self, source: IO[bytes], max_line_bytes: int) -> None:
+        with source:
+            while line := source.readline(max_line_bytes):
+                if not self._put(line):
+                    return
+        self._put(_END)
+
+    def _put(self, line: bytes) -> bool:
+        while not self._ending.is_set():
+            try:
+                self.lines.put(line, timeout=0.1)
+            except queue.Full:
+                continue
+            return True
+        return False
+
+    def _listen(self, source: IO[bytes]) -> None:
+        with source:
+            while piece := source.read1(256):  # type: ignore[attr-defined]  # a BufferedReader
+                if len(self.first_words) < _ERROR_BYTES // 256:
+                    self.first_words.append(piece)
+                self.last_words.append(piece)
+
+    def said(self) -> str:
+        """The line of its standard error that tells most: the first, or of Python the last."""
+        lines = b"".join(self.first_words).decode(errors="replace").strip().splitlines()
+        if lines and lines[0].startswith("Traceback"):
+            lines = b"".join(self.last_words).decode(errors="replace").strip().splitlines()[-1:]
+        return lines[0][:SHOWN] if lines else ""
+
+    def end(self) -> int | None:
+        """End it and all that it started; its exit code, None if it had to be killed."""
+        self._ending.set()
+        self.outgoing.put(None)
+        try:
+            code: int | None = self.process.wait(0.2)
+        except subprocess.TimeoutExpired:
+            code = None
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        for thread in self._threads:
+            thread.join(2.0)
+        return code
+
+
+class Implementation:
+    """A command under test, or one that judges; a context manager. It is started when it is asked.
+
+    Raises ConfigurationError on a command that is empty or has an open quotation mark.
+    """
+
+    def __init__(
+        self,
+        command: str,
+        settings: FuzzSettings | None = None,
+        *,
+        name: str = "",
+        folder: Path | None = None,
+    ) -> None:
+        try:
+            self.command = shlex.split(command)
+        except ValueError as error:
+            raise ConfigurationError(f"command {command!r}: {error}") from None
+        if not self.command:
+            raise ConfigurationError("command is empty: give the program that answers, as one text")
+        self.settings = settings or FuzzSettings()
+        self.name = name or command
+        self.folder = folder
+        self.restarts = 0
+        self._silent_starts = 0
+        self._running: _Running | None = None
+        self._next = 0
+        self._start_s: float | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the command."""
+        if self._running is not None:
+            self._running.end()
+            self._running = None
+
+    def ask(self, cases: Sequence[Case]) -> list[Answer]:
+        """What became of each case, in their order.
+
+        Where the command ends or hangs in the middle, those that are open are asked again, each by
+        itself. Raises ImplementationError when it cannot be started, or never answers, and
+        GaveUpError after too many starts.
+        """
+        found: dict[int, Answer] = {}
+        for first in range(0, len(cases), self.settings.at_once):
+            lot = list(range(first, min(first + self.settings.at_once, len(cases))))
+            failure = self._ask(cases, lot, found)
+            if failure is None:
+                continue
+            again = [index for index in lot if index not in found]
+            for index in again if len(lot) > 1 else ():
+                found_alone: dict[int, Answer] = {}
+                alone = self._ask(cases, [index], found_alone)
+                found[index] = alone or found_alone[index]
+                if alone is not None:
+                    failure = None
+            if failure is not None:  # it takes more than one of them
+                first_open = again[0]
+                reason = failure.reason
+                if len(lot) > 1:
+                    reason = f"{reason} (only behind the cases before it)"
+                faults = (*found.get(first_open, failure).faults, *failure.faults)
+                found[first_open] = failure._replace(reason=reason, faults=faults)
+        return [found[index] for index in range(len(cases))]
+
+    def _ask(
+        self, cases: Sequence[Case], lot: list[int], found: dict[int, Answer]
+    ) -> Answer | None:
+        """Ask the cases of `lot` at once; what became of the first that is open at a failure."""
+        running = self._started()
+        numbers = {self._next + offset: index for offset, index in enumerate(lot)}
+        self._next += len(lot)
+        lines = [f"{cases[index].question(number)}\n" for number, index in numbers.items()]
+        running.outgoing.put("".join(lines).encode())
+        lot_of = _Lot(cases, numbers, found)
+        while lot_of.open:
+            failure = self._one_line(running, lot_of)
+            if failure is not None:
+                self._restart()
+                return failure
+        return None
+
+    def _one_line(self, running: _Running, lot: _Lot) -> Answer | None:
+        """Read a line; what became of the case that waits for it, if it does so in vain."""
+        settings = self.settings
+        allowed = settings.answer_timeout_s
+        if not running.answered:
+            # What the start took before it may take again, and three times that.
+            slowest = settings.start_timeout_s
+            known = self._start_s
+            allowed = slowest if known is None else min(slowest, allowed + 3 * known)
+        started = time.monotonic()
+        try:
+            line = running.lines.get(timeout=max(0.0, allowed))
+        except queue.Empty:
+            try:
+                line = running.lines.get(timeout=settings.late_s)
+            except queue.Empty:
+                if lot.garbage:
+                    return Answer(Outcome.GARBAGE, reason=lot.garbage)
+                waited = time.monotonic() - started
+                return Answer(Outcome.HUNG, reason=f"no answer within {waited:.0f} s")
+            if line != _END:
+                lot.late = f"an answer after more than {allowed:g} s"
+        if line == _END:
+            return self._ended(running, lot)
+        if len(line) >= settings.max_line_bytes:
+            return Answer(Outcome.GARBAGE, reason=f"a line of {len(line)} bytes or more")
+        lot.take(line)
+        if lot.answered and not running.answered and self._start_s is None:
+            self._start_s = time.monotonic() - started
+        running.answered += lot.answered
+        self._silent_starts = 0 if lot.answered else self._silent_starts
+        lot.answered = 0
+        if lot.garbage_lines > settings.max_garbage:
+            return Answer(
+                Outcome.GARBAGE, reason=f"{lot.garbage_lines} lines such as {lot.garbage}"
+            )
+        return None
+
+    def _ended(self, running: _Running, lot: _Lot) -> Answer:
+        code = running.end()
+        how = "closed its output" if code is None else f"ended with exit code {code}"
+        if code is not None and code < 0:
+            how = f"was ended by signal {signal.Signals(-code).name}"
+        said = running.said()
+        reason = f"{how}: {said}" if said else how
+        if lot.garbage:
+            reason = f"{reason}; before it printed {lot.garbage}"
+        return Answer(Outcome.CRASHED, reason=reason)
+
+    def _started(self) -> _Running:
+        if self._running is None:
+            self._running = _Running(self.command, self.folder, self.settings.max_line_bytes)
+        return self._running
+
+    def _restart(self) -> None:
+        running = self._running
+        assert running is not None
+        self._silent_starts += not running.answered
+        running.end()
+        self._running = None
+        if self._silent_starts >= self.settings.max_silent_starts and self._never_answered():
+            said = running.said()
+            raise ImplementationError(
+                f"{self.name} was started {self._silent_starts} times and answered nothing"
+                + (f"; it said: {said}" if said else "")
+                + ". Does it read lines and flush each answer?"
+            )
+        self.restarts += 1
+        if self.restarts > self.settings.max_restarts:
+            raise GaveUpError(
+                f"{self.name} was started again {self.settings.max_restarts} times (max_restarts)"
+            )
+
+    def _never_answered(self) -> bool:
+        return self.restarts + 1 == self._silent_starts
+
+
+class _Lot:
+    """The questions under way, by the numbers that they were asked under."""
+
+    def __init__(
+        self, cases: Sequence[Case], numbers: dict[int, int], found: dict[int, Answer]
+    ) -> None:
+        self.cases = cases
+        self.numbers = numbers
+        self.found = found
+        self.open = dict(numbers)
+        self.faults: dict[int, list[tuple[str, str]]] = {}
+        self.garbage = ""
+        self.garbage_lines = 0
+        self.late = ""
+        self.answered = 0
+
+    def take(self, line: bytes) -> None:
+        """Take a line: an answer to what is open, or garbage."""
+        try:
+            number, node = self._parsed(line)
+        except NotAnAnswer as error:
+            self._fault("garbage", str(error))
+            self.garbage = str(error)
+            self.garbage_lines += 1
+            return
+        first = next(iter(self.open))
+        index = self.open[number]
+        if number != first:
+            self._fault("order", "the answer to a later question comes first")
+        try:
+            answer = answer_of(node, self.cases[index].operation)
+        except NotAnAnswer as error:
+            answer = Answer(Outcome.GARBAGE, reason=str(error))
+        if self.late:
+            answer, self.late = Answer(Outcome.LATE, reason=self.late), ""
+        del self.open[number]
+        self.answered += 1
+        faults = tuple(self.faults.pop(number, ()))
+        self.garbage = "" if number == first else self.garbage
+        self.found[index] = answer._replace(faults=faults)
+
+    def _parsed(self, line: bytes) -> tuple[int, dict[str, Any]]:
+        shown = line[:SHOWN].decode(errors="replace").rstrip("\n")
+        try:
+            node = json.loads(line)
+        except (ValueError, RecursionError):
+            raise NotAnAnswer(f"a line that is no JSON: {shown}") from None
+        if not isinstance(node, dict):
+            raise NotAnAnswer(f"a line that is no JSON object: {shown}")
+        number = node.get("id")
+        if type(number) is not int or number not in self.open:
+            known = type(number) is int and 0 <= number <= max(self.numbers)
+            what = "a second answer to one question" if known else "an id that was not asked"
+            raise NotAnAnswer(f"{what}: {shown}")
+        return number, node
+
+    def _fault(self, kind: str, reason: str) -> None:
+        held = self.faults.setdefault(next(iter(self.open)), [])
+        if (kind, reason) not in held:
+            held.append((kind, reason))

@@ -1,0 +1,52 @@
+"""Who judges: Kafka's Java classes where they can be run, else kproto's own codec.
+
+The Java classes are an implementation as any other, a command of a checkout of kproto; an
+installed kproto has none of it, and judges by itself.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Final
+
+from ..wire.errors import ConfigurationError
+from .case import Case, Form, Operation, Outcome
+from .implementation import Implementation, ImplementationError
+from .ours import Ours
+from .run import Answers
+from .settings import FuzzSettings
+
+__all__ = ["JUDGES", "find_judge"]
+
+JUDGES: Final = ("auto", "java", "kproto")
+
+#: Where the package stands; of a checkout it is the root.
+_ROOT: Final = Path(__file__).resolve().parents[2]
+
+_PROBE: Final = Case(Operation.REWRITE, Form("ApiVersionsRequest", 0), b"", "probe")
+
+
+def find_judge(name: str, settings: FuzzSettings) -> tuple[Answers, bool]:
+    """The judge, and whether it is kproto's codec; `name` is one of JUDGES.
+
+    Raises ConfigurationError when Java is asked for and cannot be had.
+    """
+    if name == "kproto":
+        return Ours(), True
+    if (_ROOT / "tools" / "reference" / "answering.py").is_file():
+        command = shlex.join([sys.executable, "-m", "tools.reference", "answer"])
+        java = Implementation(command, settings, name="Kafka's Java classes", folder=_ROOT)
+        reason = "they do not answer"
+        try:
+            if java.ask([_PROBE])[0].outcome is Outcome.DONE:
+                return java, False
+        except ImplementationError as error:
+            reason = str(error)
+        java.close()
+    else:
+        reason = "they are run from a checkout of kproto, which this is not"
+    if name == "java":
+        raise ConfigurationError(f"no judge of Kafka's Java classes: {reason}; or --judge kproto")
+    return Ours(), True

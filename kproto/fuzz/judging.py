@@ -1,0 +1,206 @@
+"""Says how an answer differs from the right one, and what that is worth.
+
+Plain functions on a case, the right answer and the given one. Knows no process.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from typing import Any, Final, NamedTuple
+
+from ..schema.json_form import json_name
+from ..schema.layout import StructLayout
+from .case import Answer, Case, Operation, Outcome
+from .lenient import Deviation, Oddity, Unreadable, walked
+
+__all__ = ["BEHIND", "Fault", "Verdict", "judge", "without_records"]
+
+
+class Fault(Enum):
+    """How an answer can be wrong; the value says it in words."""
+
+    LOOSER = "takes what the judge refuses"
+    STRICTER = "refuses what the judge takes"
+    BYTES = "writes other bytes than the judge"
+    JSON = "reads other values than the judge"
+    END = "reads as far as the judge does not"
+    FAILED = "breaks, by its own word"
+    CRASHED = "ends, or closes its output"
+    HUNG = "does not answer in time"
+    LATE = "answers late"
+    GARBAGE = "writes what is no answer"
+    ORDER = "answers out of order"
+    STRICTER_ON_ODD = "refuses odd bytes that the judge takes and no writer makes"
+
+
+#: The faults that harm nobody: nothing that Kafka's writers make is lost.
+HARMLESS: Final = frozenset({Fault.STRICTER_ON_ODD})
+
+_BY_OUTCOME: Final = {
+    Outcome.FAILED: Fault.FAILED,
+    Outcome.CRASHED: Fault.CRASHED,
+    Outcome.HUNG: Fault.HUNG,
+    Outcome.LATE: Fault.LATE,
+    Outcome.GARBAGE: Fault.GARBAGE,
+}
+
+_BESIDE: Final = {"garbage": Fault.GARBAGE, "order": Fault.ORDER}
+
+#: The trait of bytes that go on behind the message.
+BEHIND: Final = "bytes behind the message"
+
+#: Each deviation by what is in the bytes, whoever reads them.
+TRAITS: Final[dict[Deviation, str]] = {
+    Deviation.LENGTH: "a length or count below -1",
+    Deviation.TAG_COUNT: "a count of 2^31 tagged fields or more",
+    Deviation.TAG_ORDER: "tags twice or out of order",
+    Deviation.TAG_SIZE: "a known tag whose declared size is wrong",
+    Deviation.UTF8: "bytes that are not UTF-8",
+    Deviation.TAG_NUMBER: "a tag of 2^31-1 or more",
+    Deviation.TAG_VERSION: "a tag that is a field of other versions",
+}
+
+
+class Verdict(NamedTuple):
+    """One fault: what kind, what is odd about the case (empty for nothing), and a cause in words.
+
+    Faults of the same three, in one operation, are one finding.
+    """
+
+    fault: Fault
+    trait: str
+    cause: str
+
+
+def judge(case: Case, right: Answer, given: Answer, *, by_kproto: bool) -> list[Verdict] | None:
+    """The faults of an answer, none if it is right; None where nobody can say.
+
+    Nobody can where the judge has read a message and cannot write it again. With kproto as the
+    judge nobody can where kproto is stricter than Kafka's classes, which is where its refusal and a
+    lenient walk part: then both a refusal and an answer are right.
+    """
+    if given == right or (given.outcome is right.outcome is Outcome.REFUSED and not given.faults):
+        return []
+    traits, end = _traits(case)
+    trait = ", ".join(sorted(traits.values()))
+    found = [Verdict(_BESIDE[kind], "", _cause(reason)) for kind, reason in given.faults]
+    if given.outcome is Outcome.UNSUPPORTED:
+        return found or None
+    if given.outcome in _BY_OUTCOME:
+        cause = "" if given.outcome is Outcome.HUNG else _cause(given.reason)
+        return [*found, Verdict(_BY_OUTCOME[given.outcome], trait, cause)]
+    refused = given.outcome is Outcome.REFUSED
+    undecided = by_kproto and any(isinstance(each, Deviation) for each in traits)
+    if right.outcome is Outcome.REFUSED:
+        # What the judge has read and cannot write may be written by others.
+        if (undecided or right.taken is not None) and not refused:
+            return found or None
+        return found if refused else [*found, Verdict(Fault.LOOSER, trait, _cause(right.reason))]
+    goes_on = _goes_on(case, right, end)
+    if refused:
+        if goes_on:  # whether they are read or refused is for whoever cuts the frames
+            return found
+        odd = sorted(words for each, words in traits.items() if isinstance(each, Deviation))
+        if odd:
+            return [*found, Verdict(Fault.STRICTER_ON_ODD, ", ".join(odd), "")]
+        return [*found, Verdict(Fault.STRICTER, trait, _cause(given.reason))]
+    if goes_on:
+        trait = ", ".join(filter(None, (trait, BEHIND)))
+    different = _difference(case, right, given)
+    if different:
+        return [*found, Verdict(different[0], trait, different[1])]
+    if given.taken is not None and right.taken is not None and given.taken != right.taken:
+        cause = "fewer bytes" if given.taken < right.taken else "more bytes"
+        return [*found, Verdict(Fault.END, trait, cause)]
+    return found
+
+
+def _goes_on(case: Case, right: Answer, end: int | None) -> bool:
+    """Whether bytes follow the message in a case."""
+    if isinstance(case.content, str):
+        return False
+    taken = right.taken if right.taken is not None else end
+    return taken is not None and taken < len(case.content)
+
+
+def _difference(case: Case, right: Answer, given: Answer) -> tuple[Fault, str] | None:
+    if case.operation is Operation.DECODE:
+        shape = case.form.shape
+        path = _first_difference(
+            without_records(shape, right.value), without_records(shape, given.value), ""
+        )
+        return None if path is None else (Fault.JSON, path)
+    if given.value == right.value:
+        return None
+    less = len(given.value) - len(right.value)
+    return Fault.BYTES, "fewer bytes" if less < 0 else "more bytes" if less else "as many bytes"
+
+
+def _first_difference(right: Any, given: Any, path: str) -> str | None:
+    """Where two JSON values part, as a path without the numbers of elements; None if nowhere."""
+    if isinstance(right, dict) and isinstance(given, dict):
+        for key in right:
+            if key not in given:
+                return f"{path}.{key} is missing"
+            found = _first_difference(right[key], given[key], f"{path}.{key}")
+            if found is not None:
+                return found
+        more = sorted(set(given) - set(right))
+        return f"{path}.{more[0]} is not of this version" if more else None
+    if isinstance(right, list) and isinstance(given, list) and len(right) == len(given):
+        for mine, other in zip(right, given, strict=True):
+            found = _first_difference(mine, other, f"{path}[]")
+            if found is not None:
+                return found
+        return None
+    same = right == given and isinstance(right, bool) == isinstance(given, bool)
+    return None if same else path or "the whole"
+
+
+def without_records(shape: StructLayout, node: Any) -> Any:
+    """JSON with `records` as Kafka's converter writes them: an empty string for all but null."""
+    if not isinstance(node, dict):
+        return node
+    made = dict(node)
+    for field in shape.all_fields():
+        name = json_name(field.name)
+        held = made.get(name)
+        inner = (field.type.element or field.type).struct
+        if held is None:
+            continue
+        if field.type.kind == "records":
+            made[name] = ""
+        elif inner is not None and isinstance(held, list):
+            made[name] = [without_records(inner, part) for part in held]
+        elif inner is not None:
+            made[name] = without_records(inner, held)
+    return made
+
+
+def _traits(case: Case) -> tuple[dict[Deviation | Oddity, str], int | None]:
+    """What is odd about the bytes of a case, and where the message ends; None if nowhere."""
+    if isinstance(case.content, str):
+        return {}, None
+    try:
+        found = walked(case.form.shape, case.content)
+    except (Unreadable, RecursionError):
+        return {}, None
+    traits: dict[Deviation | Oddity, str] = {each: TRAITS[each] for each in found.deviations}
+    traits.update({each: each.value for each in found.oddities})
+    return traits, found.end
+
+
+#: How long a cause may be.
+_CAUSE: Final = 90
+
+
+def _cause(reason: str) -> str:
+    """A reason without what changes from case to case: numbers, and what stands in quotes."""
+    text = re.sub(r"^\w+ v\d+(?:, [^:]*)?: ", "", reason)
+    text = re.sub(r"(['\"`]).*?\1", "…", text)
+    text = re.sub(r"\b(field|which|element of) \S+", r"\1 …", text)
+    text = re.sub(r"0x[0-9a-fA-F]+|[0-9a-fA-F]{16,}", "#", text)
+    text = re.sub(r"-?\b\d[\d.,]*", "#", text)
+    text = re.sub(r"\S*#\S*(?:, \S*#\S*)+", "#", text)
+    return text[:_CAUSE]

@@ -1,0 +1,237 @@
+"""Broken encodings: what is done to sound bytes so that a reader has something to decide.
+
+There are two ways. `mutations` changes bytes wherever they stand, one to three times. `mutate`
+changes one thing on purpose, which has a name: a length, a count, a varint, a tag. Both take all
+chance from a seeded source, and know no message.
+"""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from .lenient import Place, Role
+
+__all__ = ["MUTATIONS", "mutate", "mutations"]
+
+
+def mutations(sound: list[bytes], source: random.Random) -> Iterator[bytes]:
+    """Encodings out of `sound` with one to three mutations each, without end."""
+    while True:
+        data = bytearray(source.choice(sound))
+        for _ in range(source.choice((1, 1, 1, 2, 3))):
+            source.choice(_MUTATIONS)(data, source, sound)
+        yield bytes(data)
+
+
+#: Bytes that lengths, counts, tags and marks react to.
+_TELLING_BYTES: Final = (0x00, 0x01, 0x02, 0x7F, 0x80, 0xFE, 0xFF)
+
+#: Lengths and varints, in hexadecimal: null, below null, the longest, not minimal, too long, with
+#: all bits set; and bytes that are not UTF-8.
+_RUNS_IN_HEX: Final = """
+    ffff fffe 7fff 8000 0000 ffffffff fffffffe 7fffffff 80000000 00000000 00000001 8000 8100 808000
+    818000 8080808000 8180808000 ffffffff07 ffffffff0f 8080808008 8080808010 808080808000
+    ffffffffff01 c328 eda080 f4908080
+"""
+_TELLING_RUNS: Final = tuple(bytes.fromhex(run) for run in _RUNS_IN_HEX.split())
+
+
+def _flip_bit(data: bytearray, source: random.Random, sound: list[bytes]) -> None:
+    if data:
+        data[source.randrange(len(data))] ^= 1 << source.randrange(8)
+
+
+def _set_byte(data: bytearray, source: random.Random, sound: list[bytes]) -> None:
+    if data:
+        byte = source.choice(_TELLING_BYTES) if source.random() < 0.7 else source.randrange(256)
+        data[source.randrange(len(data))] = byte
+
+
+def _count_by_one(data: bytearray, source: random.Random, sound: list[bytes]) -> None:
+    if data:
+        at = source.randrange(len(data))
+        data[at] = (data[at] + source.choice((-1, 1))) % 256
+
+
+def _truncate(data: bytearray, source: random.Random, sound: list[bytes]) -> None:
+    del data[source.randrange(len(data) + 1) :]
+
+
+def _insert(data: bytearray, source: random.Random, sound: list[bytes]) -> None:
+    at = source.randrange(len(data) + 1)
+    data[at:at] = source.randbytes(source.randint(1, 4))
+
+
+def _delete(data: bytearray, source: random.Random, sound: list[bytes]) -> None:
+    at = source.randrange(len(data) + 1)
+    del data[at : at + source.randint(1, 4)]
+
+
+def _write_run(data: bytearray, source: random.Random, sound: list[bytes]) -> None:
+    run = source.choice(_TELLING_RUNS)
+    at = source.randrange(len(data) + 1)
+    # Over as many bytes, over one, or between two.
+    data[at : at + source.choice((len(run), 1, 0))] = run
+
+
+def _lengthen_varint(data: bytearray, source: random.Random, sound: list[bytes]) -> None:
+    if data:
+        at = source.randrange(len(data))
+        data[at : at + 1] = bytes([data[at] | 0x80, 0])
+
+
+def _repeat(data: bytearray, source: random.Random, sound: list[bytes]) -> None:
+    at = source.randrange(len(data) + 1)
+    data[at:at] = data[at : at + source.randint(1, 16)]
+
+
+def _splice(data: bytearray, source: random.Random, sound: list[bytes]) -> None:
+    other = source.choice(sound)
+    data[source.randrange(len(data) + 1) :] = other[source.randrange(len(other) + 1) :]
+
+
+def _put_tags(data: bytearray, source: random.Random, sound: list[bytes]) -> None:
+    """One to three tagged fields in place of a zero, which may say that there are none."""
+    zeroes = [at for at, byte in enumerate(data) if byte == 0]
+    at = source.choice(zeroes[-8:]) if zeroes else len(data)
+    count = source.randint(1, 3)
+    section = bytearray([count])
+    for _ in range(count):
+        content = source.randbytes(source.randrange(6))
+        size = len(content) + source.choice((0, 0, 0, 0, 1, -1))
+        section += bytes([source.choice((0, 1, 2, 3, 100)), max(size, 0)]) + content
+    data[at : at + 1] = section
+
+
+_MUTATIONS: Final[tuple[Callable[[bytearray, random.Random, list[bytes]], None], ...]] = (
+    _flip_bit,
+    _flip_bit,
+    _set_byte,
+    _set_byte,
+    _count_by_one,
+    _truncate,
+    _insert,
+    _delete,
+    _write_run,
+    _write_run,
+    _lengthen_varint,
+    _repeat,
+    _splice,
+    _put_tags,
+)
+
+
+def _uvarint(value: int) -> bytes:
+    value &= 0xFFFFFFFF
+    made = bytearray()
+    while value > 0x7F:
+        made.append(value & 0x7F | 0x80)
+        value >>= 7
+    made.append(value)
+    return bytes(made)
+
+
+def _number(place: Place, value: int) -> bytes:
+    """A length or count in the form that `place` has."""
+    if place.width == 0:
+        return _uvarint(value + (place.role is not Role.TAGS))
+    low, high = -(1 << 8 * place.width - 1), (1 << 8 * place.width - 1) - 1
+    return struct.pack(">h" if place.width == 2 else ">i", min(max(value, low), high))
+
+
+def _flip(data: bytes, places: tuple[Place, ...], source: random.Random) -> bytes | None:
+    """One bit is another."""
+    if not data:
+        return None
+    made = bytearray(data)
+    made[source.randrange(len(made))] ^= 1 << source.randrange(8)
+    return bytes(made)
+
+
+def _cut(data: bytes, places: tuple[Place, ...], source: random.Random) -> bytes | None:
+    """Bytes are missing at the end."""
+    return data[: source.randrange(len(data))] if data else None
+
+
+def _grow(data: bytes, places: tuple[Place, ...], source: random.Random) -> bytes | None:
+    """There are more bytes, behind the message or in it."""
+    more = source.randbytes(source.randint(1, 4))
+    at = len(data) if source.random() < 0.5 else source.randrange(len(data) + 1)
+    return data[:at] + more + data[at:]
+
+
+def _other_number(
+    role: Role, data: bytes, places: tuple[Place, ...], source: random.Random
+) -> bytes | None:
+    found = [place for place in places if place.role is role]
+    if not found:
+        return None
+    place = source.choice(found)
+    left = len(data) - place.end
+    wanted = (place.value + 1, place.value - 1, 0, -1, -2, left, left + 1, 0x7FFF, 0x7FFFFFFF)
+    other = _number(place, source.choice([value for value in wanted if value != place.value]))
+    return data[: place.begin] + other + data[place.end :]
+
+
+def _length(data: bytes, places: tuple[Place, ...], source: random.Random) -> bytes | None:
+    """A length is another: by one, null, below null, or far beyond the end."""
+    return _other_number(Role.LENGTH, data, places, source)
+
+
+def _count(data: bytes, places: tuple[Place, ...], source: random.Random) -> bytes | None:
+    """A count of elements is another, as a length may be."""
+    return _other_number(Role.COUNT, data, places, source)
+
+
+def _varint(data: bytes, places: tuple[Place, ...], source: random.Random) -> bytes | None:
+    """A varint is longer than need be, by one to four bytes, or too long."""
+    found = [place for place in places if place.width == 0]
+    if not found:
+        return None
+    place = source.choice(found)
+    last = bytes([data[place.end - 1] | 0x80])
+    more = b"\x80" * source.choice((0, 0, 0, 1, 2, 3, 4)) + b"\0"
+    return data[: place.end - 1] + last + more + data[place.end :]
+
+
+def _tags(data: bytes, places: tuple[Place, ...], source: random.Random) -> bytes | None:
+    """A struct has one more tagged field: unknown, twice, unordered, or of a wrong size."""
+    found = [place for place in places if place.role is Role.TAGS]
+    if not found:
+        return None
+    place = source.choice(found)
+    number = source.choice((50, 127, 128, 5000, 5000, 5000, 1 << 21, 0x7FFFFFFE, 0, 1, 2))
+    content = source.randbytes(source.choice((0, 1, 4, 130)))
+    size = len(content) + source.choice((0, 0, 0, 0, 0, 1, 100))
+    field = _uvarint(number) + _uvarint(size) + content
+    at = place.stop if source.random() < 0.8 else place.end
+    section = data[place.end : at] + field + data[at : place.stop]
+    head = _number(place, place.value + 1)
+    return data[: place.begin] + head + section + data[place.stop :]
+
+
+_NAMED: Final[dict[str, Callable[[bytes, tuple[Place, ...], random.Random], bytes | None]]] = {
+    "flip": _flip,
+    "cut": _cut,
+    "grow": _grow,
+    "length": _length,
+    "count": _count,
+    "varint": _varint,
+    "tags": _tags,
+}
+
+#: The names that `mutate` knows.
+MUTATIONS: Final = tuple(_NAMED)
+
+
+def mutate(
+    name: str, data: bytes, places: tuple[Place, ...], source: random.Random
+) -> bytes | None:
+    """`data` with the one change that is called `name`; None where there is nothing to change.
+
+    `places` are those of the lengths, counts and tags in `data`. Raises KeyError on another name.
+    """
+    return _NAMED[name](data, places, source)

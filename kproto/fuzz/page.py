@@ -1,0 +1,99 @@
+"""A report as one page of HTML that needs nothing else, light and dark.
+
+All that came from outside (cases, reasons, names) is escaped.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from html import escape
+from typing import Any, Final
+
+__all__ = ["page"]
+
+_STYLE: Final = """
+:root { color-scheme: light dark; --line: light-dark(#d5d8dc, #3a3f45);
+  --soft: light-dark(#f3f4f6, #1f2328); --bad: light-dark(#b42318, #ff8a80);
+  --good: light-dark(#1a7f37, #6fdd8b); }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
+table { border-collapse: collapse; width: 100%; }
+th, td { text-align: left; padding: .25rem .6rem; border-bottom: 1px solid var(--line);
+  vertical-align: top; }
+td.number { text-align: right; font-variant-numeric: tabular-nums; }
+pre { background: var(--soft); padding: .6rem; overflow-x: auto; white-space: pre-wrap;
+  overflow-wrap: anywhere; margin: .3rem 0; }
+details { border: 1px solid var(--line); border-radius: 6px; padding: .5rem .8rem;
+  margin: .5rem 0; }
+summary { cursor: pointer; } .bad { color: var(--bad); } .good { color: var(--good); }
+"""
+
+#: How much of one value the page shows.
+_SHOWN: Final = 4000
+
+
+def page(report: dict[str, Any]) -> str:
+    """The page of a report, which is the plain data that `report.to_json` gives."""
+    return "\n".join(_parts(report)) + "\n"
+
+
+def _parts(report: dict[str, Any]) -> Iterator[str]:
+    title = f"Fuzzing {report['implementation']}"
+    yield "<!doctype html>"
+    yield '<html lang="en"><head><meta charset="utf-8">'
+    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    yield f"<title>{_text(title)}</title><style>{_STYLE}</style></head><body>"
+    yield f"<h1>{_text(title)}</h1>"
+    yield f"<p>Judged by {_text(report['judge'])}, seed {_text(report['seed'])}.</p>"
+    if report["stopped"]:
+        yield f'<p class="bad">Stopped early: {_text(report["stopped"])}.</p>'
+    yield "<table><tr><th>outcome</th><th>cases</th></tr>"
+    for what, count in report["outcomes"].items():
+        yield _row(what, count)
+    yield f"{_row('all', report['cases'])}</table>"
+    yield "<h2>Findings</h2>"
+    if not report["findings"]:
+        yield '<p class="good">None.</p>'
+    for finding in report["findings"]:
+        yield from _finding(finding)
+    yield "<h2>What was tried</h2>"
+    yield "<table><tr><th>message</th><th>version</th><th>kinds</th><th>cases</th></tr>"
+    for name, versions in report["tried"].items():
+        for version, kinds in versions.items():
+            said = ", ".join(f"{kind} {count}" for kind, count in kinds.items())
+            yield (
+                f"<tr><td>{_text(name)}</td><td>{_text(version)}</td><td>{_text(said)}</td>"
+                f'<td class="number">{sum(kinds.values())}</td></tr>'
+            )
+    yield "</table></body></html>"
+
+
+def _finding(finding: dict[str, Any]) -> Iterator[str]:
+    mark = "good" if finding["harmless"] else "bad"
+    yield (
+        f'<details><summary><span class="{mark}">{_text(finding["words"])}</span>, '
+        f"{_text(finding['operation'])}, {finding['count']} times"
+        + (f": {_text(finding['trait'])}" if finding["trait"] else "")
+        + "</summary>"
+    )
+    if finding["harmless"]:
+        yield "<p>Harmless: no writer of Kafka makes such bytes.</p>"
+    if finding["cause"]:
+        yield f"<p>Cause: {_text(finding['cause'])}</p>"
+    where = ", ".join(
+        f"{name} {', '.join(map(str, versions))}" for name, versions in finding["where"].items()
+    )
+    yield f"<p>Where: {_text(where)}</p>"
+    for key, words in (("example", "The smallest case"), ("right", "Judge"), ("given", "Command")):
+        yield f"<p>{words}</p><pre>{_text(json.dumps(finding[key], ensure_ascii=False))}</pre>"
+    yield "</details>"
+
+
+def _row(what: str, count: int) -> str:
+    return f'<tr><td>{_text(what)}</td><td class="number">{count}</td></tr>'
+
+
+def _text(value: object) -> str:
+    said = str(value)
+    return escape(said if len(said) <= _SHOWN else f"{said[:_SHOWN]}…")

@@ -1,0 +1,179 @@
+"""What a run found, as plain data, as text and as one line of a replay.
+
+Owns the words of the report; the page is `page`'s.
+"""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterator
+from typing import Any, Final
+
+from .case import Answer, Case, Outcome
+from .judging import Verdict
+from .run import Finding, Result
+
+__all__ = ["broker_text", "replay_text", "shown", "text", "to_json", "where"]
+
+
+def to_json(result: Result) -> dict[str, Any]:
+    """The result as plain data; docs/fuzzing.md tells its keys."""
+    tried: dict[str, dict[str, dict[str, int]]] = {}
+    for form in sorted(result.tried):
+        counts = result.tried[form]
+        tried.setdefault(form.name, {})[str(form.version)] = dict(sorted(counts.items()))
+    return {
+        "implementation": result.implementation,
+        "judge": result.judge,
+        "seed": result.seed,
+        "cases": result.cases,
+        "forms": len(result.tried),
+        "outcomes": dict(sorted(result.outcomes.items())),
+        "restarts": result.restarts,
+        "stopped": result.stopped or None,
+        "findings": [_finding_to_json(finding) for finding in result.findings],
+        "tried": tried,
+    }
+
+
+def _finding_to_json(finding: Finding) -> dict[str, Any]:
+    where: dict[str, list[int]] = {}
+    for form in sorted(finding.forms):
+        where.setdefault(form.name, []).append(form.version)
+    verdict = finding.verdict
+    return {
+        "fault": verdict.fault.name.lower(),
+        "words": verdict.fault.value,
+        "harmless": finding.harmless,
+        "operation": finding.operation.value,
+        "trait": verdict.trait or None,
+        "cause": verdict.cause or None,
+        "count": finding.count,
+        "where": where,
+        "example": finding.example.to_json(),
+        "right": shown(finding.right),
+        "given": shown(finding.given),
+    }
+
+
+def shown(answer: Answer) -> dict[str, Any]:
+    """An answer as plain data."""
+    if answer.outcome is not Outcome.DONE:
+        return {answer.outcome.value: answer.reason}
+    value = answer.value
+    held = {"hex": value.hex()} if isinstance(value, bytes) else {"json": value}
+    return held if answer.taken is None else {**held, "taken": answer.taken}
+
+
+#: How much of a case or an answer the text shows.
+_SHOWN: Final = 300
+
+
+def text(result: Result) -> str:
+    """The report for a terminal."""
+    return "\n".join(_lines(result)) + "\n"
+
+
+def _lines(result: Result) -> Iterator[str]:
+    kinds: dict[str, int] = {}
+    for counts in result.tried.values():
+        for kind, count in counts.items():
+            kinds[kind] = kinds.get(kind, 0) + count
+    messages = {form.name for form in result.tried}
+    yield f"{result.implementation}, judged by {result.judge}, seed {result.seed}"
+    yield (
+        f"{result.cases} cases of {len(messages)} messages, {len(result.tried)} versions: "
+        + ", ".join(f"{count} {what}" for what, count in sorted(result.outcomes.items()))
+    )
+    yield "kinds: " + ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
+    if result.restarts:
+        yield f"started again {result.restarts} times"
+    if result.stopped:
+        yield f"stopped early: {result.stopped}"
+    for finding in result.findings:
+        yield ""
+        yield from _finding_lines(finding)
+    harmless = len(result.findings) - len(result.harmful)
+    yield ""
+    yield (
+        f"{len(result.harmful)} findings" + (f", and {harmless} harmless" if harmless else "")
+        if result.findings
+        else "no findings"
+    )
+
+
+def _finding_lines(finding: Finding) -> Iterator[str]:
+    verdict = finding.verdict
+    mark = " (harmless)" if finding.harmless else ""
+    yield f"{finding.count} x {verdict.fault.value}{mark}, in {finding.operation.value}"
+    if verdict.trait:
+        yield f"    odd:     {verdict.trait}"
+    if verdict.cause:
+        yield f"    cause:   {verdict.cause}"
+    yield f"    where:   {textwrap.shorten(where(finding), 120, placeholder=' …')}"
+    yield f"    case:    {json.dumps(finding.example.to_json(), separators=(',', ':'))}"
+    yield f"    judge:   {_cut(shown(finding.right))}"
+    yield f"    command: {_cut(shown(finding.given))}"
+
+
+def _cut(node: dict[str, Any]) -> str:
+    said = json.dumps(node, ensure_ascii=False)
+    return said if len(said) <= _SHOWN else f"{said[:_SHOWN]}… ({len(said)} characters)"
+
+
+def where(finding: Finding) -> str:
+    """The messages and versions of a finding in words."""
+    held: dict[str, list[int]] = {}
+    for form in sorted(finding.forms):
+        held.setdefault(form.name, []).append(form.version)
+    return ", ".join(f"{name} {_spans(versions)}" for name, versions in held.items())
+
+
+def _spans(versions: list[int]) -> str:
+    spans: list[list[int]] = []
+    for version in versions:
+        if spans and spans[-1][1] == version - 1:
+            spans[-1][1] = version
+        else:
+            spans.append([version, version])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
+
+
+def broker_text(report: dict[str, Any]) -> str:
+    """The report of a run against a broker, from its plain data."""
+    lines = [
+        f"{report['implementation']}, seed {report['seed']}",
+        f"{report['cases']} frames: "
+        + ", ".join(f"{count} {what}" for what, count in report["outcomes"].items()),
+        "kinds: "
+        + ", ".join(f"{kind} {count}" for kind, count in report["tried"]["frames"]["-"].items()),
+    ]
+    if report["stopped"]:
+        lines.append(f"stopped early: {report['stopped']}")
+    for finding in report["findings"]:
+        mark = " (harmless)" if finding["harmless"] else ""
+        lines += ["", f"{finding['count']} x {finding['words']}{mark}: {finding['cause']}"]
+        lines.append(f"    frames: {json.dumps(finding['example'], separators=(',', ':'))}")
+    lines += ["", f"{len(report['findings'])} findings" if report["findings"] else "no findings"]
+    return "\n".join(lines) + "\n"
+
+
+def replay_text(
+    case: Case, right: Answer, given: Answer, verdicts: list[Verdict] | None, judge: str
+) -> str:
+    """What became of one case."""
+    if given.outcome is Outcome.UNSUPPORTED:
+        said = "the command does not support this"
+    elif verdicts is None:
+        said = "nobody can say: kproto judges, and is itself stricter than Kafka's classes here"
+    elif not verdicts:
+        said = "as the judge has it"
+    else:
+        said = "; ".join(
+            ", ".join(filter(None, (each.fault.value, each.trait, each.cause))) for each in verdicts
+        )
+    return (
+        f"case:    {case}\njudge:   {json.dumps(shown(right))} ({judge})\n"
+        f"command: {json.dumps(shown(given))}\n{said}\n"
+    )

@@ -1,0 +1,324 @@
+"""Runs the cases of a seed through a judge and an implementation, and gathers what differs.
+
+`run` gives plain data (`Result`); how it is printed is for `report` and `page`.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Protocol
+
+from ..wire.errors import KprotoError
+from .case import Answer, Case, Form, Operation, Outcome
+from .cases import KINDS, cases_of
+from .implementation import GaveUpError
+from .judging import HARMLESS, Fault, Verdict, judge
+from .settings import FuzzSettings
+from .shrinking import check_hypothesis, shortest
+
+__all__ = ["Answers", "Finding", "JudgeError", "Plan", "Result", "replay", "run"]
+
+
+class JudgeError(KprotoError):
+    """The judge itself failed on a case, so that nothing can be said."""
+
+
+class Answers(Protocol):
+    """Whoever answers cases: a command, or kproto's codec."""
+
+    name: str
+
+    def ask(self, cases: Sequence[Case]) -> list[Answer]:
+        """The answer to each case, in their order."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """End what answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is tried: `cases` in all, over `forms` and `kinds` in turn, in `time_s` at most."""
+
+    forms: tuple[Form, ...]
+    seed: int = 0
+    cases: int = 10_000
+    time_s: float | None = None
+    kinds: tuple[str, ...] = tuple(KINDS)
+    shrink: bool = True
+
+
+@dataclass(slots=True)
+class Finding:
+    """Faults of one sort: how many, where, and the smallest case that shows one."""
+
+    verdict: Verdict
+    operation: Operation
+    example: Case
+    right: Answer
+    given: Answer
+    count: int = 0
+    forms: Counter[Form] = field(default_factory=Counter)
+
+    @property
+    def harmless(self) -> bool:
+        """Whether nothing that a writer of Kafka makes is lost by it."""
+        return self.verdict.fault in HARMLESS
+
+
+@dataclass(slots=True)
+class Result:
+    """What a run found. `tried` counts cases by form and kind, `outcomes` by what became of them.
+
+    Each case is agreed, differs, is undecided (kproto judges, and is itself stricter than Kafka's
+    classes there) or unsupported. `stopped` says why a run ended before its cases were all tried.
+    """
+
+    seed: int
+    judge: str
+    implementation: str
+    tried: dict[Form, Counter[str]] = field(default_factory=dict)
+    outcomes: Counter[str] = field(default_factory=Counter)
+    findings: list[Finding] = field(default_factory=list)
+    unsupported: dict[str, Counter[str]] = field(default_factory=dict)
+    restarts: int = 0
+    stopped: str = ""
+
+    @property
+    def cases(self) -> int:
+        """How many cases were tried."""
+        return sum(self.outcomes.values())
+
+    @property
+    def harmful(self) -> list[Finding]:
+        """The findings that are not harmless."""
+        return [finding for finding in self.findings if not finding.harmless]
+
+
+#: What says how far a run is: cases done, and all.
+Progress = Callable[[int, int], None]
+
+_BATCH = 256
+
+_GroupKey = tuple[Verdict, Operation]
+
+
+def run(
+    implementation: Answers,
+    right: Answers,
+    plan: Plan,
+    *,
+    by_kproto: bool,
+    settings: FuzzSettings | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Try what `plan` says, and shrink what differs. The same for the same seed and answers.
+
+    Raises ImplementationError when the command never answers, JudgeError when the judge fails, and
+    ConfigurationError when the plan shrinks and hypothesis is not there.
+    """
+    if plan.shrink:
+        check_hypothesis()
+    limits = settings or FuzzSettings()
+    result = Result(plan.seed, right.name, implementation.name)
+    gathering = _Gathering(result, limits)
+    deadline = None if plan.time_s is None else time.monotonic() + plan.time_s
+    try:
+        for batch in _batches(_cases(plan, gathering.unsupported), plan.cases):
+            given = implementation.ask(batch)
+            rightly = _judged(right, batch)
+            for case, wanted, got in zip(batch, rightly, given, strict=True):
+                gathering.take(case, wanted, got, by_kproto=by_kproto)
+            if progress:
+                progress(result.cases, plan.cases)
+            if deadline is not None and time.monotonic() > deadline:
+                result.stopped = f"the time of {plan.time_s:g} s was over"
+                break
+        if plan.shrink:
+            for finding in gathering.groups.values():
+                _shrink(finding, implementation, right, plan, limits, by_kproto=by_kproto)
+    except GaveUpError as error:
+        result.stopped = str(error)
+    result.findings = _merged(gathering.groups.values())
+    result.restarts = getattr(implementation, "restarts", 0)
+    return result
+
+
+def replay(
+    case: Case, implementation: Answers, right: Answers, *, by_kproto: bool
+) -> tuple[Answer, Answer, list[Verdict] | None]:
+    """The right answer to one case, the given one, and the faults; see `judge`."""
+    (wanted,) = _judged(right, [case])
+    (given,) = implementation.ask([case])
+    return wanted, given, judge(case, wanted, given, by_kproto=by_kproto)
+
+
+def _batches(cases: Iterator[Case], count: int) -> Iterator[list[Case]]:
+    left = count
+    while left:
+        batch = list(islice(cases, min(left, _BATCH)))
+        if not batch:
+            return
+        left -= len(batch)
+        yield batch
+
+
+def _cases(plan: Plan, unsupported: set[tuple[Operation, Form]]) -> Iterator[Case]:
+    """The cases in turns of one for each form, without what is not supported."""
+    streams: dict[Form, Iterator[Case]] = {}
+    # Forms of one message stand together; a short run shall meet many messages.
+    forms = list(plan.forms)
+    random.Random(plan.seed).shuffle(forms)  # noqa: S311 - an order for tests, not a secret
+    operations = tuple(Operation)
+    while forms:
+        for form in forms:
+            if form not in streams:
+                streams[form] = cases_of(form, plan.seed, plan.kinds)
+            case = next(streams[form])
+            if (case.operation, form) not in unsupported:
+                yield case
+        forms = [
+            form
+            for form in forms
+            if not all((operation, form) in unsupported for operation in operations)
+        ]
+
+
+def _judged(right: Answers, cases: Iterable[Case]) -> list[Answer]:
+    asked = list(cases)
+    answers = right.ask(asked)
+    for case, answer in zip(asked, answers, strict=True):
+        if answer.outcome not in (Outcome.DONE, Outcome.REFUSED, Outcome.UNSUPPORTED):
+            raise JudgeError(f"{right.name} {answer.outcome.value} ({answer.reason}) on {case}")
+    return answers
+
+
+class _Gathering:
+    """Counts what became of each case, and groups what differs."""
+
+    def __init__(self, result: Result, settings: FuzzSettings) -> None:
+        self.result = result
+        self.settings = settings
+        self.groups: dict[_GroupKey, Finding] = {}
+        self.unsupported: set[tuple[Operation, Form]] = set()
+
+    def take(self, case: Case, right: Answer, given: Answer, *, by_kproto: bool) -> None:
+        """Count one case."""
+        result = self.result
+        result.tried.setdefault(case.form, Counter())[case.kind] += 1
+        if Outcome.UNSUPPORTED in (right.outcome, given.outcome):
+            self.unsupported.add((case.operation, case.form))
+            result.unsupported.setdefault(case.operation.value, Counter())[case.form.name] += 1
+        if right.outcome is Outcome.UNSUPPORTED:
+            result.outcomes["unsupported"] += 1
+            return
+        verdicts = judge(case, right, given, by_kproto=by_kproto)
+        if verdicts is None:
+            known = given.outcome is not Outcome.UNSUPPORTED
+            result.outcomes["undecided" if known else "unsupported"] += 1
+            return
+        result.outcomes["differs" if verdicts else "agreed"] += 1
+        for verdict in verdicts:
+            self.add(verdict, case, right, given)
+
+    def add(self, verdict: Verdict, case: Case, right: Answer, given: Answer) -> None:
+        """Count a fault."""
+        key = (verdict, case.operation)
+        if key not in self.groups and len(self.groups) >= self.settings.max_findings:
+            key = (verdict._replace(trait="", cause="causes beyond max_findings"), case.operation)
+        finding = self.groups.get(key)
+        if finding is None:
+            finding = self.groups[key] = Finding(key[0], case.operation, case, right, given)
+        elif len(case.content) < len(finding.example.content):
+            finding.example, finding.right, finding.given = case, right, given
+        finding.count += 1
+        finding.forms[case.form] += 1
+
+
+#: Faults of which each attempt may take a timeout, or a start.
+_WAITING = frozenset({Fault.CRASHED, Fault.HUNG, Fault.LATE, Fault.GARBAGE})
+
+
+def _shrink(
+    finding: Finding,
+    implementation: Answers,
+    right: Answers,
+    plan: Plan,
+    settings: FuzzSettings,
+    *,
+    by_kproto: bool,
+) -> None:
+    """Put the smallest case that shows the finding's fault in the place of its example."""
+    known: dict[bytes | str, tuple[Verdict | None, Answer, Answer]] = {
+        finding.example.content: (finding.verdict, finding.right, finding.given)
+    }
+    waits = 0
+
+    def shows(case: Case) -> bool:
+        nonlocal waits
+        if case.content in known:
+            return known[case.content][0] is not None
+        if len(known) > settings.shrink_attempts or waits > settings.shrink_waits:
+            return False
+        wanted, given, verdicts = replay(case, implementation, right, by_kproto=by_kproto)
+        waits += given.outcome in (Outcome.CRASHED, Outcome.HUNG, Outcome.LATE, Outcome.GARBAGE)
+        same = [verdict for verdict in verdicts or () if _same(verdict, finding.verdict)]
+        known[case.content] = same[0] if same else None, wanted, given
+        return bool(same)
+
+    try:
+        found = shortest(finding.example, shows, seed=plan.seed)
+    except GaveUpError:
+        yes = (content for content, held in known.items() if held[0] is not None)
+        found = finding.example.with_content(min(yes, key=len))
+    finding.example = found
+    verdict, finding.right, finding.given = known[found.content]
+    finding.verdict = verdict or finding.verdict
+
+
+#: Faults whose cause is words of its own, so that what is odd about the bytes may be beside the
+#: point: an example with less of it shows the same.
+_TELLING = frozenset(
+    {Fault.LOOSER, Fault.STRICTER, Fault.STRICTER_ON_ODD, Fault.JSON, Fault.FAILED}
+)
+
+
+def _same(verdict: Verdict, wanted: Verdict) -> bool:
+    """Whether a verdict is of the same sort as the one that is being shrunk."""
+    if wanted.fault in _WAITING:  # the words of a crash may tell of the case
+        return verdict.fault is wanted.fault
+    if verdict[::2] != wanted[::2]:
+        return False
+    traits = set(verdict.trait.split(", ")) - {""}
+    # Other bytes with nothing odd about them are another matter than those with.
+    return traits <= set(wanted.trait.split(", ")) and (
+        wanted.fault in _TELLING or bool(traits) == bool(wanted.trait)
+    )
+
+
+def _merged(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings that turned out to be one put together, the gravest first."""
+    found: dict[_GroupKey, Finding] = {}
+    for finding in findings:
+        held = found.setdefault((finding.verdict, finding.operation), finding)
+        if held is finding:
+            continue
+        held.count += finding.count
+        held.forms += finding.forms
+        if len(finding.example.content) < len(held.example.content):
+            held.example, held.right, held.given = finding.example, finding.right, finding.given
+    order = list(Fault)
+    return sorted(
+        found.values(),
+        key=lambda it: (
+            order.index(it.verdict.fault),
+            -it.count,
+            it.verdict[1:],
+            it.operation.value,
+        ),
+    )

@@ -1,0 +1,44 @@
+"""The limits of a run, each with its reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from ..wire.errors import ConfigurationError
+
+__all__ = ["FuzzSettings"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FuzzSettings:
+    """Limits of a run against a command; ConfigurationError on one that is not positive."""
+
+    #: From the start of the command to its first answer: a JVM and its classes take seconds.
+    start_timeout_s: float = 30.0
+    #: From one answer to the next. A codec answers in microseconds; a shared machine may pause.
+    answer_timeout_s: float = 5.0
+    #: How much longer an answer is waited for, to tell one that is late from one that never comes.
+    late_s: float = 5.0
+    #: Questions written before their answers are read: more save time, fewer are asked again
+    #: one by one when the command ends in the middle.
+    at_once: int = 64
+    #: Longest line of an answer, in bytes: the longest right one takes about two megabytes.
+    max_line_bytes: int = 16_777_216
+    #: Lines that are no answers, in one lot, before the command is ended.
+    max_garbage: int = 100
+    #: How often the command is started again. One that ends at every question is known by then.
+    max_restarts: int = 200
+    #: Starts in a row without a single answer, after which the command is given up.
+    max_silent_starts: int = 3
+    #: Groups of findings that are told apart; what comes after is counted as of one more.
+    max_findings: int = 300
+    #: Questions that shrinking one finding may ask.
+    shrink_attempts: int = 400
+    #: Of them, such as end in a hang or a crash, each of which takes a timeout or a start.
+    shrink_waits: int = 12
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not value > 0:
+                raise ConfigurationError(f"{field.name} is {value}: it must be above 0")

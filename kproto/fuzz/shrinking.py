@@ -1,0 +1,188 @@
+"""Makes a case that shows a fault as small as can be found.
+
+Values are taken out of the message while the fault stays. Then hypothesis draws messages of the
+same form, from their defaults on, with the same kind of change; what it finds it shrinks. Of the
+shorter one bytes are taken out. All this is the same for the same seed, and bounded by the attempts
+that the caller allows: `shows` then says no.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from copy import copy
+from typing import Any, Final, cast
+
+from ..messages.base import Struct
+from ..wire.errors import ConfigurationError, DecodeError, EncodeError
+from ..wire.tags import RawTaggedField
+from .case import Case, Operation
+from .lenient import walked
+from .mutations import MUTATIONS, mutate
+
+__all__ = ["check_hypothesis", "shortest"]
+
+#: Whether a case shows the fault that is being shrunk.
+Shows = Callable[[Case], bool]
+
+#: Messages that hypothesis draws before it gives up; what it finds it shrinks beyond them.
+_DRAWN: Final = 60
+
+
+def check_hypothesis() -> None:
+    """Raise ConfigurationError when hypothesis is not there."""
+    try:
+        import hypothesis  # noqa: F401 - is it there?
+    except ImportError:
+        raise ConfigurationError(
+            "finding the smallest cases needs hypothesis, which comes with the extra "
+            "kproto[testing]: install it, or say --no-shrink"
+        ) from None
+
+
+def shortest(case: Case, shows: Shows, *, seed: int) -> Case:
+    """The smallest case found that `shows` says yes to; `case` itself if none is smaller."""
+    found = _reduced(case, shows, _less_json if isinstance(case.content, str) else _fewer_values)
+    drawn = _drawn(found, shows, seed)
+    if drawn is not None and _rank(drawn) < _rank(found):
+        found = drawn
+    return found if isinstance(case.content, str) else _reduced(found, shows, _fewer_bytes)
+
+
+def _rank(case: Case) -> tuple[int, bytes]:
+    content = case.content
+    data = content if isinstance(content, bytes) else content.encode()
+    return len(data), data
+
+
+def _reduced(case: Case, shows: Shows, steps: Callable[[Case], Iterator[Case]]) -> Case:
+    """`case` made smaller by `steps`, until none leads on."""
+    again = True
+    while again:
+        again = False
+        for smaller in steps(case):
+            if _rank(smaller) < _rank(case) and shows(smaller):
+                case = smaller
+                again = True
+                break
+    return case
+
+
+def _fewer_values(case: Case) -> Iterator[Case]:
+    """The message in the bytes with one value less or simpler, as far as kproto reads it."""
+    form = case.form
+    data = cast("bytes", case.content)
+    try:
+        read, end = form.cls.decode_from(data, 0, form.version)
+    except DecodeError:
+        return
+    for ending in (b"", data[end:]):
+        for message in (read, *_less(read)):
+            try:
+                yield case.with_content(message.encode(form.version) + ending)
+            except EncodeError:  # what was left out must be there
+                continue
+
+
+def _fewer_bytes(case: Case) -> Iterator[Case]:
+    """The bytes with ever smaller parts left out, then with some of them zero."""
+    data = cast("bytes", case.content)
+    size = len(data)
+    while size:
+        for first in range(0, len(data), size):
+            yield case.with_content(data[:first] + data[first + size :])
+        size //= 2
+    for index, byte in enumerate(data):
+        if byte:
+            yield case.with_content(data[:index] + b"\0" + data[index + 1 :])
+
+
+def _less_json(case: Case) -> Iterator[Case]:
+    for node in _less(json.loads(case.content)):
+        yield case.with_content(json.dumps(node, separators=(",", ":")))
+
+
+def _less(node: Any) -> Iterator[Any]:
+    """A message or JSON value with one part less or simpler; the greatest steps first."""
+    match node:
+        case dict():
+            for key in node:
+                yield {name: held for name, held in node.items() if name != key}
+            for key, held in node.items():
+                for smaller in _less(held):
+                    yield {**node, key: smaller}
+        case list():
+            for index in range(len(node)):
+                yield [*node[:index], *node[index + 1 :]]
+            for index, held in enumerate(node):
+                for smaller in _less(held):
+                    yield [*node[:index], smaller, *node[index + 1 :]]
+        case Struct():
+            for name in (*node._names(), "unknown_tagged_fields"):
+                for smaller in _less(getattr(node, name)):
+                    made = copy(node)
+                    setattr(made, name, smaller)
+                    yield made
+        case RawTaggedField():
+            for smaller in _less(node.data):
+                yield RawTaggedField(node.tag, smaller)
+        case bytes() if node:
+            yield b""
+            yield node[: len(node) // 2]
+            yield node[:-1]
+        case str() if node:
+            yield ""
+            for size in (len(node) // 2, 1):
+                yield node[size:]
+                yield node[:-size]
+        case bool():
+            if node:
+                yield False
+        case int() if node not in (0, 1):
+            yield 0
+            yield 1
+
+
+def _drawn(case: Case, shows: Shows, seed: int) -> Case | None:
+    """A case that hypothesis draws and shrinks, if it meets one that shows the fault."""
+    from hypothesis import HealthCheck, Phase, find, settings
+    from hypothesis import strategies as st
+    from hypothesis.errors import HypothesisException
+
+    from ..testing.strategies import messages
+
+    form = case.form
+    version = form.version
+
+    def made(drawn: tuple[Any, int]) -> Case:
+        message, number = drawn
+        if case.operation is Operation.ENCODE:
+            node = message.to_json(version)
+            return case.with_content(json.dumps(node, separators=(",", ":")))
+        data = message.encode(version)
+        if case.kind in MUTATIONS:
+            source = random.Random(number)  # noqa: S311 - values for tests, not secrets
+            places = walked(form.shape, data).places
+            data = mutate(case.kind, data, places, source) or data
+        return case.with_content(data)
+
+    limits = settings(
+        max_examples=_DRAWN,
+        database=None,
+        deadline=None,
+        phases=(Phase.generate, Phase.shrink),
+        # One example at a time, each of a question or two: slowness is no fault here.
+        suppress_health_check=(
+            HealthCheck.too_slow,
+            HealthCheck.data_too_large,
+            HealthCheck.large_base_example,
+            HealthCheck.filter_too_much,
+        ),
+    )
+    changes = st.integers(0, 999) if case.kind in MUTATIONS else st.just(0)
+    cases = st.tuples(messages(form.cls, version), changes).map(made)
+    try:
+        return find(cases, shows, settings=limits, random=random.Random(seed))  # noqa: S311
+    except HypothesisException:  # nothing was met, or it could not be told what is smallest
+        return None

@@ -1,0 +1,87 @@
+"""Golden vectors: messages as JSON and as bytes, for whoever writes a codec in any language.
+
+Owns their choice and the form of a line, which tests/vectors/README.md tells; for Kafka's messages,
+or those of any package that kproto-codegen generated.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from types import ModuleType
+from typing import Any, Final
+
+from .. import messages
+from ..messages.base import Message
+from ..schema.naming import class_name
+from ..testing.instances import Fill, instance, instances
+from ..wire.errors import ConfigurationError
+
+__all__ = ["chosen", "vector_line", "vector_lines"]
+
+#: How a vector's values are chosen, beside the instances with nulls.
+_FILLS: Final = (Fill.LEAST, Fill.FULL, Fill.LOW)
+
+
+def chosen(message: type[Message], version: int) -> Iterator[Message]:
+    """The values of a message's vectors: defaults, every field set, the smallest numbers, nulls."""
+    for fill in _FILLS:
+        yield instance(message, version, fill, unknown_tags=False)
+    # Those behind one of each fill have nulls, one instance a depth of nesting.
+    built = instances(message, version, unknown_tags=False)
+    yield from built[len(Fill) - 1 :]
+
+
+def vector_line(
+    message: Message, version: int, releases: Mapping[str, tuple[str, int]] | None = None
+) -> str:
+    """One vector as a line of JSON; `releases` are names and versions by release, if known."""
+    known = releases or {}
+    content: dict[str, Any] = {
+        "message": message._definition().name,
+        "version": version,
+        "apiKey": message.API_KEY,
+        "releases": {
+            release: {"message": name, "version": number}
+            for release, (name, number) in known.items()
+        },
+        "json": message.to_json(version),
+        "hex": message.encode(version).hex(),
+    }
+    return json.dumps(content, separators=(",", ":"))
+
+
+def vector_lines(
+    package: ModuleType = messages, names: frozenset[str] | None = None
+) -> Iterator[tuple[str, str]]:
+    """Every vector of a generated package: the module of its definition, and the line.
+
+    By message, version and choice of values; no two of a version have the same bytes. `names` are
+    those of the definitions that are wanted. Raises ConfigurationError on what is no such package,
+    and on a name that it does not have.
+    """
+    found = _classes_of(package)
+    wanted = {class_name(name): name for name in names} if names is not None else found
+    for name in sorted(wanted):
+        if name not in found:
+            raise ConfigurationError(f"{package.__name__} has no message {wanted[name]!r}")
+    for name in sorted(wanted):
+        cls = getattr(package, name)
+        if not issubclass(cls, Message):
+            continue
+        for version in cls.VALID_VERSIONS:
+            held: dict[bytes, Message] = {}
+            for made in chosen(cls, version):
+                held.setdefault(made.encode(version), made)
+            for made in held.values():
+                yield cls._definition().module, vector_line(made, version)
+
+
+def _classes_of(package: ModuleType) -> dict[str, str]:
+    """The names of a package's classes, and the modules that they stand in."""
+    modules = getattr(package, "MODULES", None)
+    if not isinstance(modules, dict):
+        raise ConfigurationError(
+            f"{package.__name__} is no package of messages, as kproto-codegen generates them"
+        )
+    return modules

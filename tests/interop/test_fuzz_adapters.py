@@ -1,0 +1,75 @@
+"""The adapters of `kproto fuzz`: each answers, and nothing it does is a fault of the lines."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kproto.fuzz.case import all_forms
+from kproto.fuzz.implementation import Implementation
+from kproto.fuzz.judging import Fault
+from kproto.fuzz.ours import Ours
+from kproto.fuzz.run import Plan, Result, run
+from tests.support.availability import not_available
+from tests.support.environment import ROOT
+
+ADAPTERS = ROOT / "tools" / "fuzz_adapters"
+#: What a right adapter never does, whatever stands behind it.
+OF_THE_LINES = {Fault.GARBAGE, Fault.ORDER, Fault.CRASHED, Fault.LATE}
+
+
+def fuzzed(command: str, kinds: tuple[str, ...] = ("boundary", "value", "length")) -> Result:
+    plan = Plan(all_forms(), cases=1500, kinds=kinds, shrink=False)
+    with Implementation(command) as implementation:
+        return run(implementation, Ours(), plan, by_kproto=True)
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("peer", ["kafka-python", "kio"])
+def test_a_peer_in_python(peer: str, peers_python: Path) -> None:
+    result = fuzzed(shlex.join([str(peers_python), str(ADAPTERS / "peer.py"), peer]))
+    assert result.outcomes["agreed"] > 300
+    assert not OF_THE_LINES & {finding.verdict.fault for finding in result.findings}
+
+
+@pytest.mark.peers
+def test_kmsg(tmp_path: Path) -> None:
+    go = shutil.which("go")
+    if go is None:
+        not_available("Go's kmsg", "there is no go here")
+    binary = tmp_path / "kmsg"
+    built = subprocess.run(
+        [go, "build", "-o", str(binary), "."],
+        cwd=ADAPTERS / "kmsg",
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    if built.returncode:
+        not_available("Go's kmsg", built.stderr)
+    result = fuzzed(str(binary), ("boundary", "value"))
+    assert result.outcomes["agreed"] > 300
+    assert not OF_THE_LINES & {finding.verdict.fault for finding in result.findings}
+
+
+@pytest.mark.reference
+def test_kafkas_classes_and_ours_differ_where_it_is_documented() -> None:
+    from tools.reference.classes import ReferenceUnavailableError, class_path
+
+    try:
+        class_path("4.4.0")
+    except ReferenceUnavailableError as error:
+        not_available("Kafka's own classes", error)
+    java = shlex.join([sys.executable, "-m", "tools.reference", "answer"])
+    plan = Plan(all_forms(), seed=11, cases=4000, shrink=False)
+    with Implementation(java, folder=ROOT) as judge:
+        result = run(Ours(), judge, plan, by_kproto=False)
+    assert result.cases == 4000
+    unexpected = [it for it in result.harmful if not it.verdict.cause.endswith("is no int8")]
+    assert unexpected == []

@@ -1,0 +1,169 @@
+"""Frames at a broker: nothing is found in the embedded one, and a broken one is found out."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+
+import pytest
+
+from kproto.broker import Broker, BrokerSettings
+from kproto.cli import main
+from kproto.fuzz.broker import BrokerFuzzSettings, BrokerResult, fuzz_broker, replay_frames
+from kproto.fuzz.frames import FRAME_KINDS, frames_of
+from kproto.messages import ApiVersionsResponse
+from kproto.messages.api_versions_response import ApiVersion
+from kproto.wire.errors import BrokerConnectionError, ConfigurationError
+
+QUICK = BrokerFuzzSettings(frames=200, rate=1000, quiet_s=0.1, alive_s=0.5, time_s=20)
+VERSIONS = {3: range(10), 18: range(4)}
+
+
+async def test_nothing_is_found_in_the_embedded_broker() -> None:
+    async with Broker(BrokerSettings(max_stored_bytes=10_000_000)) as broker:
+        result = await asyncio.to_thread(fuzz_broker, broker.bootstrap, seed=1, settings=QUICK)
+    assert result.findings == []
+    assert sum(result.tried.values()) == sum(result.outcomes.values()) > 50
+    assert result.outcomes["answered"] > 10
+    assert set(result.tried) == set(FRAME_KINDS)
+
+
+class Bad:
+    """A broker that answers ApiVersions, and is broken in one way."""
+
+    def __init__(self, fault: str) -> None:
+        self.fault = fault
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self.listener.getsockname()[1]}"
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.ill = False
+        self.open: list[socket.socket] = []
+        self.listener.settimeout(0.1)
+        self.over = False
+
+    def serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except TimeoutError:
+                if self.over:
+                    return
+                continue
+            except OSError:
+                return
+            connection.settimeout(0.2)
+            try:
+                data = connection.recv(65536)
+            except OSError:
+                data = b""
+            if not self.answer(connection, data):
+                return
+
+    def answer(self, connection: socket.socket, data: bytes) -> bool:
+        if self.ill and self.fault == "hung":
+            self.open.append(connection)
+            return True
+        head = struct.unpack_from(">ihhi", data) if len(data) >= 12 else (0, 0, 0, 0)
+        if head[1:3] == (18, 0):
+            body = ApiVersionsResponse(
+                api_keys=[ApiVersion(api_key=key, max_version=9) for key in (3, 18)]
+            ).encode(0)
+            answer = struct.pack(">i", head[3]) + body
+            connection.sendall(struct.pack(">i", len(answer)) + answer)
+        elif self.fault == "malformed":
+            connection.sendall(struct.pack(">ii", 5, head[3]) + b"\xff")
+        elif self.fault in ("crashed", "hung"):
+            self.ill = True
+        connection.close()
+        if self.ill and self.fault == "crashed":
+            self.listener.close()
+            return False
+        return True
+
+
+@contextmanager
+def bad(fault: str) -> Iterator[Bad]:
+    broker = Bad(fault)
+    broker.thread.start()
+    try:
+        yield broker
+    finally:
+        broker.over = True
+        broker.thread.join(2)
+        broker.listener.close()
+        for connection in broker.open:
+            connection.close()
+
+
+def fuzzed(broker: Bad, kinds: tuple[str, ...] = ("sound",)) -> BrokerResult:
+    return fuzz_broker(broker.address, settings=QUICK, kinds=kinds)
+
+
+@pytest.mark.parametrize("fault", ["crashed", "hung", "malformed", "closed"])
+def test_a_broken_broker_is_found_out(fault: str) -> None:
+    with bad(fault) as broker:
+        result = fuzzed(broker)
+    assert fault in {finding.fault for finding in result.findings}
+    finding = next(it for it in result.findings if it.fault == fault)
+    assert finding.frames
+    assert bool(result.stopped) == (fault in ("crashed", "hung"))
+    json.dumps(result.to_json())
+
+
+def test_an_example_can_be_sent_again() -> None:
+    with bad("malformed") as broker:
+        finding = fuzzed(broker).to_json()["findings"][0]
+        said = replay_frames(broker.address, finding["example"], settings=QUICK)
+    assert said[0].startswith("malformed")
+    assert said[-1] == "it lives"
+
+
+def test_frames_are_the_same_for_a_seed() -> None:
+    kinds = tuple(FRAME_KINDS)
+    first, again, other = (list(islice(frames_of(VERSIONS, it, kinds), 80)) for it in (1, 1, 2))
+    assert first == again
+    assert first != other
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nowhere"], "must be HOST:PORT"),
+        (["127.0.0.1:x"], "must be HOST:PORT"),
+        (["192.0.2.1:9092"], "is not on this machine"),
+        (["192.0.2.1:9092", "--not-loopback"], "go together"),
+        (["127.0.0.1:1"], "does not answer ApiVersions"),
+        (["127.0.0.1:1", "--rate", "0"], "rate is 0"),
+        (["127.0.0.1:1", "--kinds", "x"], "--kinds is 'x'"),
+        (["127.0.0.1:1", "--replay", "{}"], "frames to replay"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_errors_are_one_line(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["fuzz", "--broker", *arguments]) == 1
+    captured = capsys.readouterr()
+    assert said in captured.err
+    assert captured.err.count("\n") == 1
+
+
+def test_the_command_reports(capsys: pytest.CaptureFixture[str]) -> None:
+    with bad("malformed") as broker:
+        few = ["--cases", "5", "--kinds", "sound"]
+        assert main(["fuzz", "--broker", broker.address, *few]) == 1
+    assert "what is no answer" in capsys.readouterr().out
+
+
+def test_where_it_may_be_sent() -> None:
+    with pytest.raises(ConfigurationError, match="--it-may-break"):
+        fuzz_broker("192.0.2.1:9092")
+    settings = BrokerFuzzSettings(alive_s=0.2)
+    with pytest.raises(BrokerConnectionError):
+        fuzz_broker("127.0.0.1:1", settings=settings, anywhere=True)

@@ -1,0 +1,83 @@
+"""`kproto fuzz` as a command: reports, replays, exit codes, errors of one line."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from kproto.cli import main
+
+OURS = shlex.join([sys.executable, "-m", "kproto.fuzz.ours"])
+WRONG = shlex.join([sys.executable, str(Path(__file__).with_name("wrong_implementation.py"))])
+FEW = ["--judge", "kproto", "--messages", "MetadataRequest", "--cases", "60"]
+
+
+def test_ours_has_no_findings(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fuzz", "--command", OURS, *FEW]) == 0
+    said = capsys.readouterr().out
+    assert "no findings" in said
+    assert "60 agreed" in said
+
+
+def test_findings_are_reported_and_replayed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = f"{WRONG} stricter"
+    report, page = tmp_path / "report.json", tmp_path / "page.html"
+    where = ["--versions", "1", "--cases", "200", "--json", str(report), "--html", str(page)]
+    assert main(["fuzz", "--command", wrong, *FEW, *where]) == 1
+    assert "refuses what the judge takes" in capsys.readouterr().out
+    assert page.read_text().startswith("<!doctype html>")
+    (first, *_) = json.loads(report.read_text())["findings"]
+    case = tmp_path / "case.json"
+    case.write_text(json.dumps(first["example"]))
+    again = ["fuzz", "--judge", "kproto", "--replay", str(case), "--command"]
+    assert main([*again, wrong]) == 1
+    assert "no e, please" in capsys.readouterr().out
+    assert main([*again, OURS]) == 0
+
+
+def test_json_on_the_output(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fuzz", "--command", OURS, *FEW, "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["cases"] == 60
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--command", ""], "command is empty"),
+        (["--command", "/no/such/program", *FEW], "cannot run"),
+        (["--command", OURS, "--cases", "0"], "--cases is 0"),
+        (["--command", OURS, "--time", "0"], "--time is 0"),
+        (["--command", OURS, "--timeout", "-1"], "answer_timeout_s is -1"),
+        (["--command", OURS, "--messages", "Nonsense"], "no 'Nonsense'"),
+        (["--command", OURS, "--versions", "x"], "--versions is 'x'"),
+        (["--command", OURS, "--versions", "99"], "no message has these versions"),
+        (["--command", OURS, "--kinds", "x"], "--kinds is 'x'"),
+        (["--command", OURS, "--replay", "{"], "this is no JSON"),
+        (["--command", OURS, "--replay", "/no/such/file"], "cannot read"),
+        (["--command", OURS, *FEW, "--json", "/no/such/folder/x"], "cannot write"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_errors_are_one_line(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["fuzz", "--judge", "kproto", *arguments]) == 1
+    captured = capsys.readouterr()
+    assert captured.err.startswith("kproto: error: ")
+    assert said in captured.err
+    assert captured.err.count("\n") == 1
+
+
+def test_without_hypothesis_it_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "hypothesis", None)
+    assert main(["fuzz", "--command", OURS, *FEW]) == 1
+    assert "kproto[testing]" in capsys.readouterr().err
+    assert main(["fuzz", "--command", OURS, *FEW, "--no-shrink"]) == 0

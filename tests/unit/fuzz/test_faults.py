@@ -1,0 +1,161 @@
+"""A wrong implementation is found for each kind of fault, with a small example; ours is right."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from kproto.fuzz import report
+from kproto.fuzz.case import Case, Form
+from kproto.fuzz.implementation import Implementation, ImplementationError
+from kproto.fuzz.judging import Fault
+from kproto.fuzz.ours import Ours
+from kproto.fuzz.page import page
+from kproto.fuzz.run import Plan, Result, replay, run
+from kproto.fuzz.settings import FuzzSettings
+from kproto.wire.errors import ConfigurationError
+
+WRONG = Path(__file__).with_name("wrong_implementation.py")
+FORMS = tuple(Form("MetadataRequest", version) for version in (1, 9, 12))
+QUICK = FuzzSettings(
+    answer_timeout_s=0.3,
+    late_s=0.6,
+    at_once=16,
+    max_garbage=10,
+    shrink_attempts=300,
+    shrink_waits=3,
+)
+
+
+def command(fault: str) -> str:
+    return shlex.join([sys.executable, str(WRONG), fault])
+
+
+def fuzzed(
+    fault: str, cases: int = 132, *, shrink: bool = True, settings: FuzzSettings = QUICK
+) -> Result:
+    plan = Plan(FORMS, seed=7, cases=cases, shrink=shrink)
+    with Implementation(command(fault), settings, name=fault) as implementation:
+        return run(implementation, Ours(), plan, by_kproto=True, settings=settings)
+
+
+@pytest.mark.parametrize(
+    ("fault", "found", "longest"),
+    [
+        ("looser", "looser", 1),
+        ("stricter", "stricter", 24),
+        ("bytes", "bytes", 24),
+        pytest.param("json", "json", 24, marks=pytest.mark.slow),
+        ("end", "end", 24),
+        pytest.param("failed", "failed", 24, marks=pytest.mark.slow),
+        ("crashed", "crashed", 60),
+        pytest.param("signal", "crashed", 60, marks=pytest.mark.slow),
+        pytest.param("garbage", "garbage", 30, marks=pytest.mark.slow),
+        pytest.param("other id", "garbage", 30, marks=pytest.mark.slow),
+        pytest.param("twice", "garbage", 400, marks=pytest.mark.slow),
+        pytest.param("wrong kind", "garbage", 60, marks=pytest.mark.slow),
+    ],
+)
+def test_a_fault_is_found_and_shrunk(fault: str, found: str, longest: int) -> None:
+    result = fuzzed(fault)
+    kinds = {finding.verdict.fault.name.lower() for finding in result.findings}
+    assert kinds == {found}
+    smallest = min((finding.example for finding in result.findings), key=lambda it: len(it.content))
+    assert len(smallest.content) <= longest
+    assert result.harmful == result.findings
+
+
+@pytest.mark.slow
+def test_answers_out_of_order() -> None:
+    findings = fuzzed("order", shrink=False).findings
+    assert {finding.verdict.fault for finding in findings} == {Fault.ORDER}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("fault", "found"), [("hung", "hung"), ("late", "late")])
+def test_what_does_not_answer_in_time(fault: str, found: str) -> None:
+    began = time.monotonic()
+    result = fuzzed(fault, 20, shrink=False)
+    assert {finding.verdict.fault.name.lower() for finding in result.findings} == {found}
+    assert time.monotonic() - began < 60
+    assert result.cases == 20
+
+
+@pytest.mark.slow
+def test_a_flood_of_lines_is_bounded() -> None:
+    result = fuzzed("flood", 20, shrink=False)
+    assert {finding.verdict.fault.name.lower() for finding in result.findings} == {"garbage"}
+    assert result.restarts > 0
+
+
+def test_a_right_implementation_has_none() -> None:
+    result = fuzzed("none", 300)
+    assert result.findings == []
+    assert result.restarts == 0
+    assert result.outcomes == {"agreed": 300}
+
+
+def test_a_run_is_the_same_for_the_same_seed() -> None:
+    first, second = (report.to_json(fuzzed("bytes")) for _ in range(2))
+    assert first == second
+    assert first["findings"]
+
+
+def test_the_numbers_of_the_report_agree() -> None:
+    result = fuzzed("stricter", 200)
+    node = json.loads(json.dumps(report.to_json(result)))
+    assert node["cases"] == 200 == sum(node["outcomes"].values())
+    tried = [kinds for versions in node["tried"].values() for kinds in versions.values()]
+    assert sum(count for kinds in tried for count in kinds.values()) == 200
+    assert len(tried) == node["forms"] == len(FORMS)
+    assert sum(finding["count"] for finding in node["findings"]) == node["outcomes"]["differs"]
+    for finding in node["findings"]:
+        assert {*finding["where"]["MetadataRequest"]} <= {1, 9, 12}
+
+
+def test_an_example_can_be_replayed() -> None:
+    result = fuzzed("stricter")
+    finding = result.findings[0]
+    again = Case.from_json(json.loads(json.dumps(finding.example.to_json())))
+    with Implementation(command("stricter"), QUICK) as implementation:
+        _, given, verdicts = replay(again, implementation, Ours(), by_kproto=True)
+    assert verdicts == [finding.verdict]
+    assert given == finding.given
+
+
+def test_a_command_that_never_answers_is_one_error() -> None:
+    settings = FuzzSettings(start_timeout_s=0.3, late_s=0.1)
+    with pytest.raises(ImplementationError, match="answered nothing"):
+        fuzzed("mute", 10, settings=settings)
+
+
+def test_restarts_are_bounded() -> None:
+    settings = FuzzSettings(max_restarts=2, at_once=4)
+    result = fuzzed("crashed", 300, shrink=False, settings=settings)
+    assert "started again 2 times" in result.stopped
+
+
+@pytest.mark.parametrize("text", ["", "  ", "'open"])
+def test_a_command_that_is_none(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="command"):
+        Implementation(text)
+
+
+def test_a_program_that_is_not_there() -> None:
+    missing = Implementation("/no/such/program")
+    with pytest.raises(ImplementationError, match="cannot run"):
+        run(missing, Ours(), Plan(FORMS, cases=1), by_kproto=True)
+
+
+def test_the_page_escapes_what_came_from_outside() -> None:
+    result = fuzzed("stricter", 60)
+    result.implementation = "<script>alert(1)</script>"
+    text = page(report.to_json(result))
+    assert "<script>" not in text
+    assert "light-dark" in text
+    assert "http" not in text

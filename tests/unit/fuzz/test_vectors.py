@@ -1,0 +1,93 @@
+"""`kproto vectors`: the lines of tests/vectors, and those of a package of one's own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from kproto_codegen.cli import main as codegen
+
+from kproto.cli import main
+from kproto.messages import ApiVersionsRequest
+from tests.support.environment import ROOT
+
+GOLDEN = ROOT / "tests" / "vectors"
+DEFINITION = {
+    "type": "data",
+    "name": "Greeting",
+    "validVersions": "0-1",
+    "flexibleVersions": "1+",
+    "fields": [{"name": "Text", "type": "string", "versions": "0+", "nullableVersions": "1+"}],
+}
+
+Captured = pytest.CaptureFixture[str]
+
+
+def without_releases(line: str) -> dict[str, object]:
+    node: dict[str, object] = json.loads(line)
+    return {key: value for key, value in node.items() if key != "releases"}
+
+
+def test_kafkas_messages_are_those_of_the_golden_files(capsys: Captured) -> None:
+    names = ["ApiVersionsRequest", "MetadataResponse", "RequestHeader"]
+    assert main(["vectors", "--messages", ",".join(names)]) == 0
+    made = [without_releases(line) for line in capsys.readouterr().out.splitlines()]
+    text = (GOLDEN / "clients.jsonl").read_text(encoding="utf-8")
+    golden = [without_releases(line) for line in text.splitlines()]
+    assert made == [node for node in golden if node["message"] in names]
+    assert len(made) > 30
+
+
+def test_a_vector_is_its_json_and_its_bytes(capsys: Captured) -> None:
+    assert main(["vectors", "--messages", "ApiVersionsRequest"]) == 0
+    for line in capsys.readouterr().out.splitlines():
+        node = json.loads(line)
+        read = ApiVersionsRequest.decode(bytes.fromhex(node["hex"]), node["version"])
+        assert read.to_json(node["version"]) == node["json"]
+
+
+def test_a_package_of_ones_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    (tmp_path / "greetings").mkdir()
+    (tmp_path / "greetings" / "Greeting.json").write_text(json.dumps(DEFINITION))
+    monkeypatch.chdir(tmp_path)
+    package = "greetings_for_vectors"
+    arguments = ["--schemas", "greetings", "--package", package, "--out", package]
+    assert codegen(["generate", *arguments]) == 0
+    capsys.readouterr()
+    assert main(["vectors", "--package", package, "--out", "made"]) == 0
+    (path,) = (tmp_path / "made").iterdir()
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert {node["version"] for node in lines} == {0, 1}
+    assert [node["hex"] for node in lines if node["json"] == {"text": None}] == ["0000"]
+    assert capsys.readouterr().out == f"{len(lines)} vectors in 1 files in made\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--package", "no.such.package"], "cannot import 'no.such.package'"),
+        (["--package", "json"], "is no package of messages"),
+        (["--messages", "Nonsense"], "has no message 'Nonsense'"),
+        (["--messages", "ApiVersionsRequest", "--out", "/dev/null/x"], "cannot write to"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_errors_are_one_line(arguments: list[str], said: str, capsys: Captured) -> None:
+    assert main(["vectors", *arguments]) == 1
+    captured = capsys.readouterr()
+    assert said in captured.err
+    assert captured.err.count("\n") == 1
+
+
+def test_a_closed_pipe_ends_it_quietly() -> None:
+    command = f"{sys.executable} -X dev -m kproto vectors | head -n 1"
+    done = subprocess.run(
+        command, shell=True, capture_output=True, text=True, timeout=60, cwd=ROOT, check=True
+    )
+    assert done.stdout.count("\n") == 1
+    assert done.stderr == ""

@@ -1,0 +1,78 @@
+"""An implementation that is right but for one fault, which the first argument names."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+
+from kproto.fuzz import ours
+from kproto.messages import MetadataRequest  # the faults show at one of its fields
+
+fault = sys.argv[1]
+held: list[str] = []
+
+
+def say(line: str) -> None:
+    print(line, flush=True)
+
+
+for line in sys.stdin:
+    asked = json.loads(line)
+    answer = ours._answered(line)
+    said = json.dumps(answer)
+    data = bytes.fromhex(asked.get("hex", ""))
+    hits = False  # the fault's place: a request that asks for a topic called with an e
+    try:
+        topics = MetadataRequest.decode_from(data, 0, asked["version"])[0].topics
+        hits = "hex" in asked and any("e" in (topic.name or "") for topic in topics or ())
+    except Exception:
+        pass
+    match fault:
+        case "looser" if "refused" in answer and asked["operation"] == "rewrite":
+            say(json.dumps({"id": asked["id"], "hex": asked["hex"]}))
+        case "stricter" if hits:
+            say(json.dumps({"id": asked["id"], "refused": "no e, please"}))
+        case "bytes" if hits and "hex" in answer:
+            say(json.dumps(answer | {"hex": answer["hex"] + "00"}))
+        case "json" if hits and "json" in answer:
+            answer["json"]["topics"] = []
+            say(json.dumps(answer))
+        case "end" if hits and "taken" in answer:
+            say(json.dumps(answer | {"taken": 0}))
+        case "failed" if hits:
+            say(json.dumps({"id": asked["id"], "failed": "an e"}))
+        case "crashed" if hits:
+            sys.exit("an e was here")
+        case "signal" if hits:
+            os.abort()
+        case "hung" if hits:
+            time.sleep(3600)
+        case "late" if hits:
+            time.sleep(0.5)
+            say(said)
+        case "garbage" if hits:
+            say("what an e!")
+            say(said)
+        case "other id" if hits:
+            say(json.dumps(answer | {"id": 12345678}))
+            say(said)
+        case "twice" if hits:
+            say(said)
+            say(said)
+        case "wrong kind" if hits:
+            say(json.dumps({"id": asked["id"], "value": 1}))
+        case "order" if asked["id"] % 8 == 0:
+            held.append(said)
+        case "order":
+            say(said)
+            while held:
+                say(held.pop())
+        case "mute":
+            pass
+        case "flood" if hits:
+            while True:
+                say("e" * 1000)
+        case _:
+            say(said)

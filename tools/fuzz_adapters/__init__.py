@@ -1,0 +1,1 @@
+"""Adapters: other implementations of the protocol behind the lines of `kproto fuzz`."""

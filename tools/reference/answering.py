@@ -1,0 +1,71 @@
+"""Kafka's own Java classes behind the lines of `kproto fuzz`: `python -m tools.reference answer`.
+
+The newest release that has a message at a version answers for it. Knows nothing of what is asked.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from typing import Any, Final, TextIO
+
+from .pairs import Form, Pair, forms
+from .process import Answer, Operation, Outcome, Reference, ReferenceFailedError, question
+
+__all__ = ["serve"]
+
+_OPERATIONS: Final = {
+    "rewrite": Operation.REWRITE,
+    "decode": Operation.TO_JSON,
+    "encode": Operation.FROM_JSON,
+}
+
+
+def serve(source: TextIO, target: TextIO) -> None:
+    """Answer each line of `source` with one on `target`. Raises ReferenceUnavailableError."""
+    newest = {form: max(pairs, key=_release) for form, pairs in forms().items()}
+    with ExitStack() as stack:
+        running: dict[str, Reference] = {}
+        for line in source:
+            asked = json.loads(line)
+            pair = newest.get(Form(asked["message"], asked["version"]))
+            operation = _OPERATIONS.get(asked["operation"])
+            if pair is None or operation is None:
+                said: dict[str, Any] = {"unsupported": "no release has that"}
+            else:
+                if pair.release not in running:
+                    running[pair.release] = stack.enter_context(Reference(pair.release))
+                said = _answered(running[pair.release], pair, operation, asked)
+            target.write(json.dumps({"id": asked["id"], **said}, separators=(",", ":")) + "\n")
+            target.flush()
+
+
+def _release(pair: Pair) -> tuple[int, ...]:
+    return tuple(int(part) for part in pair.release.split("."))
+
+
+def _answered(
+    judge: Reference, pair: Pair, operation: Operation, asked: dict[str, Any]
+) -> dict[str, Any]:
+    if operation is Operation.FROM_JSON:
+        content = json.dumps(asked["json"], separators=(",", ":")).encode()
+    else:
+        content = bytes.fromhex(asked["hex"])
+    try:
+        (answer,) = judge.ask([question(operation, pair.name, pair.version, content)])
+    except ReferenceFailedError as error:
+        return {"failed": str(error)}
+    return _said(answer, operation)
+
+
+def _said(answer: Answer, operation: Operation) -> dict[str, Any]:
+    reason = answer.data.decode(errors="replace")
+    if answer.outcome is Outcome.UNWRITABLE:
+        return {"refused": f"read, and not written: {reason}", "taken": answer.taken}
+    if not answer.accepted:
+        return {"refused": reason}
+    if operation is Operation.FROM_JSON:
+        return {"hex": answer.data.hex()}
+    if operation is Operation.TO_JSON:
+        return {"json": json.loads(answer.data), "taken": answer.taken}
+    return {"hex": answer.data.hex(), "taken": answer.taken}
