@@ -100,6 +100,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self._writable = asyncio.Event()
         self._writable.set()
         self._kept_waiting = 0  # requests that wait until it is writable
+        self._line = Slots(1)  # in which they stand
         self._error: KprotoError | None = None
         self._lost: asyncio.Future[None] = self._loop.create_future()
 
@@ -296,12 +297,16 @@ class BrokerConnection(asyncio.BufferedProtocol):
     async def _until_writable(
         self, request: type[Message], version: int, limit_ms: int, what: str
     ) -> None:
-        """Wait while the broker does not read; raises RequestTimeoutError when that is too long."""
-        if self._writable.is_set():
+        """Wait while the broker does not read, behind those who wait already.
+
+        Raises RequestTimeoutError when that takes too long. Who writes at once when it returns is
+        overtaken by nobody.
+        """
+        if self._writable.is_set() and not self._kept_waiting:
             return
         self._kept_waiting += 1
         try:
-            async with self.clock.timeout(limit_ms / 1000):
+            async with self.clock.timeout(limit_ms / 1000), self._line:
                 await self._writable.wait()
         except TimeoutError:
             error = self._silent(request, version, what, limit_ms)

@@ -63,6 +63,7 @@ class Sender:
         self._deadline = float("-inf")  # nothing is given up before it
         self._tasks: set[asyncio.Task[None]] = set()
         self._in_flight: Counter[int] = Counter()
+        self._in_tasks: Counter[int] = Counter()  # of these, those that a task sends
         self._looking = False
         self._identifying = False
         self._closed = False
@@ -231,7 +232,13 @@ class Sender:
             connection = self._view.connection_at_hand(node)
             if not left:
                 self._answered(node, left, None)
-            elif connection is None or not self._post(connection, node, left):
+            elif (
+                connection is None
+                # A task may not have written yet; what is posted now would overtake it.
+                or self._in_tasks[node]
+                or not self._post(connection, node, left)
+            ):
+                self._in_tasks[node] += 1
                 self._start(self._produce(node, left))
         except BaseException as fault:
             self._answered(node, left, fault)
@@ -307,6 +314,7 @@ class Sender:
             if not isinstance(error, Exception):
                 raise
         finally:
+            self._in_tasks[node] -= 1
             self._answered(node, left, fault)
 
     def _drop_expired(self, left: dict[TopicPartition, Batch]) -> None:

@@ -256,3 +256,23 @@ async def test_a_closed_connection_leaves_no_timer() -> None:
         await connection.request(named(1), version=VERSION, timeout_ms=10)
         await connection.close()
         assert clock.next_timer_ms is None
+
+
+async def test_who_waited_until_the_broker_reads_is_not_overtaken_then() -> None:
+    async with ScriptedBroker() as broker, connected(broker) as connection:
+        broker.answers[MetadataRequest] = name_of
+        connection.pause_writing()
+        waiting = [
+            asyncio.create_task(connection.request(named(number), version=VERSION))
+            for number in range(3)
+        ]
+        await asyncio.sleep(0)
+        connection.resume_writing()  # it wakes them in the next turn
+        last = asyncio.create_task(connection.request(named(3), version=VERSION))
+        await asyncio.gather(*waiting, last)
+        asked = [
+            each.message.topics[0].name
+            for each in broker.asked
+            if isinstance(each.message, MetadataRequest) and each.message.topics
+        ]
+        assert asked == ["t0", "t1", "t2", "t3"]

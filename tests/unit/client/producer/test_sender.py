@@ -17,6 +17,9 @@ from kproto import (
     ProducerRecord,
     RequestTimeoutError,
 )
+from kproto.broker import Broker
+from kproto.client.producer import sender as sender_module
+from kproto.client.producer.requests import produce_error
 from kproto.messages import InitProducerIdRequest, MetadataRequest
 from kproto.messages.metadata_response import MetadataResponse, MetadataResponseBroker
 from kproto.messages.produce_request import ProduceRequest
@@ -571,3 +574,23 @@ async def test_a_request_is_cut_at_its_bound() -> None:
         asked = [got for got in broker.asked if isinstance(got.message, ProduceRequest)]
         assert [len(partitions(got)) for got in asked] == [2] * 5
         assert len(stored.batches) == 10
+
+
+async def test_large_batches_of_several_partitions_arrive_in_their_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The broker does not read as fast as they come, so that some wait until it does."""
+    codes: list[int] = []
+
+    def told(answer: Any, batch: Any) -> Any:
+        codes.append(answer.error_code)
+        return produce_error(answer, batch)
+
+    monkeypatch.setattr(sender_module, "produce_error", told)
+    async with Broker() as broker, Client(broker.bootstrap) as client:
+        broker.create_topic("t", partitions=3)
+        async with client.producer() as producer:
+            await producer.send_many("t", [bytes(1000)] * 20_000)
+        assert sum(broker.end_offset("t", partition) for partition in range(3)) == 20_000
+    assert set(codes) == {0}
+    assert len(codes) > 15
