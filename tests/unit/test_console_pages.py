@@ -24,7 +24,7 @@ COMMANDS = [
 
 
 def printed(line: str) -> str:
-    """What a command of a page prints, its error behind it; of `| grep TEXT` the lines with that."""
+    """What a command prints, its error behind it; with `| grep TEXT` the lines that have that."""
     command, piped, wanted = line.partition(" | grep ")
     words = shlex.split(command)
     assert words[0] == "kproto"
