@@ -469,6 +469,10 @@ class BrokerConnection(asyncio.BufferedProtocol):
                 self._waiting.appendleft(answered)
             self._fail(error)
             return
+        except BaseException:  # no memory for it, say: whoever waits is told as the loop drops us
+            if answered is not None:
+                self._waiting.appendleft(answered)
+            raise
         else:
             assert message is not None, "what could be asked can be read"
             outcome = message

@@ -20,7 +20,7 @@ class Slots:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     def take_at_once(self) -> bool:
-        """Take one, if there is one and nobody waits for it."""
+        """Take one, if there is one: there is none as long as somebody waits for it."""
         if not self._free:
             return False
         self._free -= 1

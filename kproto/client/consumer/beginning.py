@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from ...wire.errors import ConfigurationError
 from ..cluster.metadata import TopicPartition
@@ -40,7 +40,7 @@ async def find_places(
 
 async def find_beginnings(
     view: ClusterView,
-    places: Iterable[TopicPartition],
+    places: Sequence[TopicPartition],
     start: Start,
     *,
     stop_at_end: bool,

@@ -333,6 +333,10 @@ class Consumer:
         counts_from_now = self._stop_at_end or self._start == "latest"
         as_of = view.clock.monotonic() if counts_from_now else _LONG_AGO
         places = await view.retrying(partial(find_places, view, wanted, as_of), responses=False)
+        for name in map(topic_of, wanted):
+            info = view.cluster.topics.get(name)
+            if info is not None:
+                self._known[name] = info  # what is found out is about this one
         self._under_way.look("connections", self._connect(places))
         return await find_beginnings(
             view,
@@ -362,13 +366,12 @@ class Consumer:
             return
         try:
             self._take_what_came()
+            if self._ready and self._fault is None:
+                self._start_what_is_due()
         except KprotoError as fault:
             if self._fault is None:
                 self._fault = fault
                 self._told_at = self._view.clock.monotonic() + self._max_wait_ms / 1000
-        else:
-            if self._ready and self._fault is None:
-                self._start_what_is_due()
 
     def _take_what_came(self) -> None:
         """Raises the error of a partition that must not be tried again, or not any more.
@@ -404,7 +407,8 @@ class Consumer:
     def _fetch_at(self, node: int, states: Sequence[PartitionState], now: float) -> None:
         asked = {(state.topic, state.partition): state.position for state in states}
         topics = {state.topic: self._view.cluster.topics[state.topic] for state in states}
-        fetch = Fetch(asked, topics, now, self._attempt_ends_at(states, now))
+        by_place = {(state.topic, state.partition): state for state in states}
+        fetch = Fetch(asked, by_place, topics, now, self._attempt_ends_at(states, now))
         self._under_way.fetch(node, fetch, self._fetch(node, fetch))
 
     def _attempt_ends_at(self, states: Iterable[PartitionState], now: float) -> float:
@@ -553,8 +557,9 @@ class Consumer:
         left = dict(fetch.asked)
         faults: list[KprotoError] = []
         for place, data in fetched_partitions(response, fetch.topics):
+            asked = left.pop(place, None)
             state = self._partitions.get(place)
-            if state is None or state.position != left.pop(place, None):
+            if state is None or state is not fetch.states.get(place) or state.position != asked:
                 continue
             try:
                 self._take_partition(state, data, fetch.ended)

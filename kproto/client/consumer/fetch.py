@@ -20,6 +20,7 @@ from .fetch_requests import (
     fetched_partitions,
     highest_fetch_version,
 )
+from .partition import PartitionState
 
 __all__ = ["Fetch", "fetch_from", "fetch_partition"]
 
@@ -29,9 +30,13 @@ _FETCHES: Final = "fetches"
 
 @dataclass(slots=True)
 class Fetch:
-    """A fetch at one node: what was asked for, from which offsets; and when, in seconds."""
+    """A fetch at one node: what was asked for, from which offsets; and when, in seconds.
+
+    What comes is for those who asked, `states`: a topic made anew has others.
+    """
 
     asked: dict[TopicPartition, int]
+    states: dict[TopicPartition, PartitionState]
     topics: dict[str, TopicInfo]
     begun: float
     ends_at: float

@@ -276,3 +276,25 @@ async def test_who_waited_until_the_broker_reads_is_not_overtaken_then() -> None
             if isinstance(each.message, MetadataRequest) and each.message.topics
         ]
         assert asked == ["t0", "t1", "t2", "t3"]
+
+
+async def test_a_fault_in_reading_an_answer_is_told_to_who_waits_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As want of memory for it would be; the loop then drops the connection."""
+    faults: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: faults.append(context))
+    async with ScriptedBroker() as broker, connected(broker) as connection:
+        broker.answers[MetadataRequest] = name_of
+
+        def no_memory(data: bytes) -> None:
+            raise MemoryError
+
+        monkeypatch.setattr(connection._protocol, "receive_message", no_memory)
+        told: list[Any] = []
+        assert connection.post(named(0), version=VERSION, tell=told.append)
+        with pytest.raises(BrokerConnectionError, match="the connection was lost"):
+            await connection.request(named(1), version=VERSION)
+        assert [type(outcome) for outcome in told] == [BrokerConnectionError]
+        assert not connection.usable
+    assert [type(fault["exception"]) for fault in faults] == [MemoryError]

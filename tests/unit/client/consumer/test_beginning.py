@@ -71,6 +71,21 @@ async def test_the_end_is_that_of_the_new_topic(broker: Broker) -> None:
         assert [record.value async for record in consumer] == [b"new"]
 
 
+async def test_a_topic_made_anew_before_the_first_record_is_asked_for(broker: Broker) -> None:
+    """Metadata shows it in the meantime: the end that was found out is the old one's."""
+    broker.create_topic("t", partitions=1)
+    await write(broker, "t", *[b"old"] * 5)
+    async with (
+        Client(broker.bootstrap, QUICK) as client,
+        client.consumer("t", stop_at_end=True) as consumer,
+    ):
+        broker.delete_topic("t")
+        broker.create_topic("t", partitions=1)
+        await write(broker, "t", b"new")
+        await client.refresh(["t"])
+        assert [record.value async for record in consumer] == [b"new"]
+
+
 async def test_a_start_by_hand_holds_for_the_new_topic_too(broker: Broker) -> None:
     async with Client(broker.bootstrap, QUICK) as client:
         await behind(client, broker, before=1, after=1)
