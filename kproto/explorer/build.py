@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from ..protocol.error_table import ERROR_TABLE
 from ..schema.definitions import union
+from ..schema.secrets import SECRETS
 from ..schema.specs import MessageSpec
 from ..version import __version__
 from . import export, facts
@@ -89,7 +90,7 @@ def page_data(
     """What the scripts find in the page; the arguments are those of `page`."""
     return {
         "messages": export.definitions(union() if messages is None else messages),
-        "secrets": sorted(export.SECRETS),
+        "secrets": sorted(SECRETS),
         "errors": export.error_codes(ERROR_TABLE),
         "releases": export.release_ranges(releases or {}),
         "glossary": glossary,

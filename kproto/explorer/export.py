@@ -13,27 +13,7 @@ from typing import Any, Final
 from ..schema.naming import attribute_name, snake_case
 from ..schema.specs import FieldSpec, MessageSpec
 
-__all__ = ["SECRETS", "definitions", "error_codes", "release_ranges"]
-
-#: Fields that carry a secret, as (message, field); the page shows them only when it is asked to.
-SECRETS: Final = frozenset(
-    {
-        ("AlterConfigsRequest", "Value"),
-        ("AlterUserScramCredentialsRequest", "Salt"),
-        ("AlterUserScramCredentialsRequest", "SaltedPassword"),
-        ("ConfigRecord", "Value"),
-        ("CreateDelegationTokenResponse", "Hmac"),
-        ("DescribeDelegationTokenResponse", "Hmac"),
-        ("ExpireDelegationTokenRequest", "Hmac"),
-        ("IncrementalAlterConfigsRequest", "Value"),
-        ("RenewDelegationTokenRequest", "Hmac"),
-        ("SaslAuthenticateRequest", "AuthBytes"),
-        ("SaslAuthenticateResponse", "AuthBytes"),
-        ("UserScramCredentialRecord", "Salt"),
-        ("UserScramCredentialRecord", "ServerKey"),
-        ("UserScramCredentialRecord", "StoredKey"),
-    }
-)
+__all__ = ["definitions", "error_codes", "release_ranges"]
 
 #: What a field may say besides name, type and versions: the key, and how it is found; None for
 #: what is left out.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["ALIKE", "HOT", "SECRETS"]
+__all__ = ["ALIKE", "HOT"]
 
 #: Messages on the data path: every layout of a struct gets its own straight-line code.
 HOT: Final = frozenset(
@@ -32,23 +32,3 @@ HOT: Final = frozenset(
 #: Structs of messages on the data path, as (message, struct), whose arrays of numbers mostly have
 #: as many in one as in the next: the replicas of the partitions of a topic.
 ALIKE: Final = frozenset({("MetadataResponse", "MetadataResponsePartition")})
-
-#: Fields that carry a secret, as (message, field); they are never printed.
-SECRETS: Final = frozenset(
-    {
-        ("AlterConfigsRequest", "Value"),
-        ("AlterUserScramCredentialsRequest", "Salt"),
-        ("AlterUserScramCredentialsRequest", "SaltedPassword"),
-        ("ConfigRecord", "Value"),
-        ("CreateDelegationTokenResponse", "Hmac"),
-        ("DescribeDelegationTokenResponse", "Hmac"),
-        ("ExpireDelegationTokenRequest", "Hmac"),
-        ("IncrementalAlterConfigsRequest", "Value"),
-        ("RenewDelegationTokenRequest", "Hmac"),
-        ("SaslAuthenticateRequest", "AuthBytes"),
-        ("SaslAuthenticateResponse", "AuthBytes"),
-        ("UserScramCredentialRecord", "Salt"),
-        ("UserScramCredentialRecord", "ServerKey"),
-        ("UserScramCredentialRecord", "StoredKey"),
-    }
-)

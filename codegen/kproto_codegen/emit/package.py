@@ -11,6 +11,7 @@ from pathlib import Path
 
 from kproto.schema.definitions import definition_line
 from kproto.schema.naming import class_name, module_name
+from kproto.schema.secrets import SECRETS
 from kproto.schema.specs import MessageSpec
 
 from ..error_code import ErrorCode
@@ -18,7 +19,6 @@ from ..errors import DefinitionError
 from ..origins import NO_ORIGINS, Origins
 from .heads import head
 from .imports import import_lines
-from .kafka_messages import SECRETS
 from .module import BASES, Runtime, module_source
 from .output import GenerateReport, write_files
 from .rendering import block, check_installed, rendered

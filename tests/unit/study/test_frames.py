@@ -7,7 +7,6 @@ import contextlib
 from collections.abc import AsyncIterator
 
 import pytest
-from kproto_codegen.emit.kafka_messages import SECRETS
 
 from kproto import Client, NewTopic
 from kproto.broker import Broker, BrokerSettings
@@ -27,6 +26,7 @@ from kproto.messages.base import Message
 from kproto.protocol.framing import FrameReader, frame
 from kproto.protocol.headers import encode_request_header, encode_response_header
 from kproto.protocol.received import read_request, read_response
+from kproto.schema.secrets import SECRETS
 from kproto.study import (
     Node,
     annotate,

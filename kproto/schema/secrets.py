@@ -1,0 +1,30 @@
+"""Which fields of Kafka's messages carry a secret: of classes, of what is shown, of the page."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["ENVELOPES", "SECRETS"]
+
+#: Fields that carry a secret, as (message, field); they are never printed.
+SECRETS: Final = frozenset(
+    {
+        ("AlterConfigsRequest", "Value"),
+        ("AlterUserScramCredentialsRequest", "Salt"),
+        ("AlterUserScramCredentialsRequest", "SaltedPassword"),
+        ("ConfigRecord", "Value"),
+        ("CreateDelegationTokenResponse", "Hmac"),
+        ("DescribeDelegationTokenResponse", "Hmac"),
+        ("ExpireDelegationTokenRequest", "Hmac"),
+        ("IncrementalAlterConfigsRequest", "Value"),
+        ("RenewDelegationTokenRequest", "Hmac"),
+        ("SaslAuthenticateRequest", "AuthBytes"),
+        ("SaslAuthenticateResponse", "AuthBytes"),
+        ("UserScramCredentialRecord", "Salt"),
+        ("UserScramCredentialRecord", "ServerKey"),
+        ("UserScramCredentialRecord", "StoredKey"),
+    }
+)
+
+#: Fields, by message, that hold a whole request or response of somebody else, secrets and all.
+ENVELOPES: Final = {"EnvelopeRequest": "request_data", "EnvelopeResponse": "response_data"}
