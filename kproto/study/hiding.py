@@ -1,14 +1,12 @@
 """Secrets out of what is shown or stored: SASL tokens, salted passwords, HMACs, values of settings.
 
-Which fields are secret the generated classes say (`_SECRETS`). A frame keeps its size and its form:
+Which fields are secret `secrets` says. A frame keeps its size and its form:
 each byte of a secret becomes an asterisk. What cannot be read and may hold one is hidden whole
 behind its header.
 """
 
 from __future__ import annotations
 
-import sys
-from functools import cache
 from typing import Any, Final
 
 from ..messages.base import Message, Struct
@@ -18,35 +16,15 @@ from ..schema.json_form import json_name
 from ..schema.layout import StructLayout, layout
 from ..wire.errors import KprotoError
 from .conversations import Event, Kind, Side
+from .secrets import HIDDEN, has_secrets, secrets_in
 
-__all__ = ["HIDDEN", "frame_without_secrets", "has_secrets", "json_without_secrets"]
-
-#: What stands in JSON where a secret was.
-HIDDEN: Final = "<hidden>"
-
-#: Fields that hold a whole request of somebody else, secrets and all: Envelope passes on any.
-_WHOLE_REQUESTS: Final = {"EnvelopeRequest": ("request_data",)}
+__all__ = ["frame_without_secrets", "json_without_secrets"]
 
 #: Bytes of a frame that say nothing secret: its size, api key, version and correlation id, or its
 #: size and correlation id.
 _OPEN_BYTES: Final = {Side.CLIENT: 12, Side.BROKER: 8}
 
 _ASTERISK: Final = b"*"
-
-
-def has_secrets(cls: type[Message] | None) -> bool:
-    """Whether a message of this class may hold a secret, in whatever struct."""
-    return cls is not None and _module_has_secrets(cls._generated().__module__)
-
-
-@cache
-def _module_has_secrets(name: str) -> bool:
-    module = vars(sys.modules[name]).values()
-    return any(
-        made._SECRETS or made.__name__ in _WHOLE_REQUESTS
-        for made in module
-        if isinstance(made, type) and issubclass(made, Struct)
-    )
 
 
 def frame_without_secrets(event: Event) -> bytes:
@@ -67,7 +45,8 @@ def _may_hold_secrets(event: Event) -> bool:
     if event.api_key is None:
         return True  # of a frame of which nothing is known, anything may be true
     of_side = request_class if event.side is Side.CLIENT else response_class
-    return has_secrets(of_side(event.api_key))
+    cls = of_side(event.api_key)
+    return cls is not None and has_secrets(cls)
 
 
 def _message_frame(event: Event) -> bytes:
@@ -103,15 +82,11 @@ def _hidden_behind(data: bytes, start: int) -> bytes:
     return data[:start] + _ASTERISK * (len(data) - start)
 
 
-def _secret_names(struct: Struct) -> frozenset[str]:
-    return struct._SECRETS.union(_WHOLE_REQUESTS.get(type(struct).__name__, ()))
-
-
 def _hide_in(message: Struct) -> None:
     left = [message]
     while left:
         struct = left.pop()
-        secrets = _secret_names(struct)
+        secrets = secrets_in(type(struct))
         for name in struct._names():
             value = getattr(struct, name)
             if name in secrets:
@@ -137,7 +112,7 @@ def json_without_secrets(message: Message, version: int, *, show: bool = False) 
 
 
 def _hide_json(shape: StructLayout, struct: Struct, data: dict[str, Any]) -> None:
-    secrets = _secret_names(struct)
+    secrets = secrets_in(type(struct))
     for field in shape.all_fields():
         key = json_name(field.name)
         if not data.get(key):

@@ -10,13 +10,11 @@ import sys
 from functools import lru_cache
 from typing import Any, Final
 
-from ..messages.base import Message
+from ..messages.base import Message, Struct
 from ..schema.naming import class_name
+from ..schema.secrets import ENVELOPES
 
-__all__ = ["HIDDEN", "has_secrets", "secrets_of"]
-
-#: Fields that hold whole requests and responses of others, which may carry secrets.
-_ENVELOPES: Final = {"EnvelopeRequest": "request_data", "EnvelopeResponse": "response_data"}
+__all__ = ["HIDDEN", "has_secrets", "secrets_in", "secrets_of"]
 
 #: What stands in place of a secret.
 HIDDEN: Final = "<hidden>"
@@ -31,8 +29,13 @@ def secrets_of(cls: type[Message], struct: str) -> frozenset[str]:
 @lru_cache(maxsize=4096)
 def _secrets_of(cls: Any, struct: str) -> frozenset[str]:
     made = vars(sys.modules[cls._generated().__module__]).get(struct)
-    found: frozenset[str] = getattr(made, "_SECRETS", frozenset())
-    return found | {_ENVELOPES[struct]} if struct in _ENVELOPES else found
+    return frozenset() if made is None else secrets_in(made)
+
+
+def secrets_in(made: type[Struct]) -> frozenset[str]:
+    """The attributes of a generated class that carry a secret."""
+    envelope = ENVELOPES.get(made.__name__)
+    return made._SECRETS if envelope is None else made._SECRETS | {envelope}
 
 
 def has_secrets(cls: type[Message]) -> bool:

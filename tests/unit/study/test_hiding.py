@@ -20,12 +20,14 @@ from kproto.messages.base import Request
 from kproto.messages.create_delegation_token_request import CreateDelegationTokenRequest
 from kproto.messages.create_delegation_token_response import CreateDelegationTokenResponse
 from kproto.messages.envelope_request import EnvelopeRequest
+from kproto.messages.envelope_response import EnvelopeResponse
 from kproto.messages.metadata_request import MetadataRequest
 from kproto.protocol.connection import ClientConnection
 from kproto.protocol.framing import frame
 from kproto.protocol.received import read_request
 from kproto.study.conversations import Conversation, Event, Kind, Side
-from kproto.study.hiding import HIDDEN, frame_without_secrets, has_secrets, json_without_secrets
+from kproto.study.hiding import frame_without_secrets, json_without_secrets
+from kproto.study.secrets import HIDDEN, has_secrets
 from tests.unit.study.talk import Step, frames
 
 SECRET = b"tops3cret!"
@@ -88,6 +90,11 @@ def test_answers_have_secrets_too() -> None:
             CreateDelegationTokenRequest(),
             CreateDelegationTokenResponse(token_id="t", hmac=SECRET),
             3,
+        ),
+        (
+            EnvelopeRequest(request_data=b"...", client_host_address=b"1234"),
+            EnvelopeResponse(response_data=b"..." + SECRET),
+            0,
         ),
     ]
     talk = Conversation()
