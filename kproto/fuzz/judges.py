@@ -37,7 +37,8 @@ def find_judge(name: str, settings: FuzzSettings) -> tuple[Answers, bool]:
         return Ours(), True
     if (_ROOT / "tools" / "reference" / "answering.py").is_file():
         command = shlex.join([sys.executable, "-m", "tools.reference", "answer"])
-        java = Implementation(command, settings, name="Kafka's Java classes", folder=_ROOT)
+        named = "Kafka's Java classes"
+        java = Implementation(command, settings.of_a_judge(), name=named, folder=_ROOT)
         reason = "they do not answer"
         try:
             if java.ask([_PROBE])[0].outcome is Outcome.DONE:

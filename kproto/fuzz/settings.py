@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from typing import Final, Self
 
 from ..wire.errors import ConfigurationError
 
 __all__ = ["FuzzSettings"]
+
+#: A judge that takes longer hangs. A busy machine has paused a JVM for more than five seconds.
+_PATIENCE_S: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,3 +46,11 @@ class FuzzSettings:
             value = getattr(self, field.name)
             if not value > 0:
                 raise ConfigurationError(f"{field.name} is {value}: it must be above 0")
+
+    def of_a_judge(self) -> Self:
+        """The same with more time: a judge is not tried, and a pause of its machine is no fault."""
+        return replace(
+            self,
+            start_timeout_s=max(self.start_timeout_s, _PATIENCE_S),
+            answer_timeout_s=max(self.answer_timeout_s, _PATIENCE_S),
+        )

@@ -15,17 +15,20 @@ from kproto.fuzz.implementation import Implementation
 from kproto.fuzz.judging import Fault
 from kproto.fuzz.ours import Ours
 from kproto.fuzz.run import Plan, Result, run
+from kproto.fuzz.settings import FuzzSettings
 from tests.support.availability import not_available
 from tests.support.environment import ROOT
 
 ADAPTERS = ROOT / "tools" / "fuzz_adapters"
+#: Adapters are judged by their answers, however busy the machine is.
+PATIENT = FuzzSettings().of_a_judge()
 #: What a right adapter never does, whatever stands behind it.
 OF_THE_LINES = {Fault.GARBAGE, Fault.ORDER, Fault.CRASHED, Fault.LATE}
 
 
 def fuzzed(command: str, kinds: tuple[str, ...] = ("boundary", "value", "length")) -> Result:
     plan = Plan(all_forms(), cases=1500, kinds=kinds, shrink=False)
-    with Implementation(command) as implementation:
+    with Implementation(command, PATIENT) as implementation:
         return run(implementation, Ours(), plan, by_kproto=True)
 
 
@@ -68,7 +71,7 @@ def test_kafkas_classes_and_ours_differ_where_it_is_documented() -> None:
         not_available("Kafka's own classes", error)
     java = shlex.join([sys.executable, "-m", "tools.reference", "answer"])
     plan = Plan(all_forms(), seed=11, cases=4000, shrink=False)
-    with Implementation(java, folder=ROOT) as judge:
+    with Implementation(java, PATIENT, folder=ROOT) as judge:
         result = run(Ours(), judge, plan, by_kproto=False)
     assert result.cases == 4000
     unexpected = [it for it in result.harmful if not it.verdict.cause.endswith("is no int8")]
