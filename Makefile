@@ -58,7 +58,7 @@ test-all: test exhaustive ## run every test
 
 quick: $(STAMP) ## run the tests that need no broker, no Java, no peers, no Spark and little time
 	PYTHONDEVMODE=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal \
-		--hypothesis-profile=quick -m "$(QUICK)" $(ARGS)
+		--hypothesis-profile=quick -m "$(QUICK) and not exhaustive" $(ARGS)
 
 deep: $(STAMP) ## run the property tests, most on 5,000 examples drawn anew; takes an hour
 	PYTHONDEVMODE=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal \
