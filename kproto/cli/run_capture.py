@@ -193,7 +193,7 @@ def _say_what_was_left_out(skipped: Skipped, unread: Unread) -> None:
     if skipped.broken:
         _say(f"packets that could not be read: {skipped.broken}")
     if skipped.fragments:
-        _say(f"fragments of IP packets, which were left out: {skipped.fragments}")
+        _say(f"fragments of IP packets that never got whole: {skipped.fragments}")
     if unread.connections:
         _say(f"connections that are not Kafka's, as far as can be seen: {unread.connections}")
 

@@ -49,7 +49,11 @@ def captured(bootstrap: str, file: Path) -> Iterator[Captured]:
         found.missing = "tcpdump is not installed"
         yield found
         return
-    port = bootstrap.rpartition(":")[2]
+    host, _, port = bootstrap.rpartition(":")
+    if not host.startswith("127.") and host != "localhost":
+        found.missing = f"{bootstrap} is not on the loopback interface"
+        yield found
+        return
     # Without -Z, tcpdump of some systems becomes a user who may not write here.
     options = ["-Z", "root", "--immediate-mode", "-U", "-B", str(BUFFER_KIB), "-s", "0"]
     with subprocess.Popen(
