@@ -131,7 +131,8 @@ class Event:
     @property
     def api(self) -> str:
         """The name of the API without Request or Response, such as `Fetch`."""
-        if self.kind is Kind.TOKEN:
+        asked = self if self.request is None else self.request
+        if Kind.TOKEN in (self.kind, asked.kind):
             return "SASL token"
         return "unknown" if self.api_key is None else api_name(self.api_key)
 
