@@ -18,13 +18,14 @@ from typing import Any, Final
 
 import pytest
 
-from kproto.messages import FetchResponse, ProduceRequest
+from kproto.messages import FetchResponse, ProduceRequest, ShareFetchResponse
 from kproto.messages.base import Message
 from kproto.records import Record, RecordBatch, read_batches
 from kproto.study import Node, annotate_frame, faults, nodes
 from kproto.study.conversations import Event, Kind, Side
-from kproto.study.flows import of_recording
+from kproto.study.flows import of_recording, of_segments
 from kproto.study.listing import Exchange, exchanges
+from kproto.study.pcap import read_segments
 from kproto.study.recording import read_recording
 from tests.support.availability import PREFIX, not_available
 from tests.support.brokers import RunningKafka
@@ -81,8 +82,18 @@ SOME_ASK: Final = {
 }
 
 
-#: Client ids of a broker that talks to itself, about transactions.
-THE_BROKERS_OWN: Final = {"AddPartitionsManager-client-1", "broker-1-txn-marker-sender"}
+#: Client ids of a broker that talks to itself, about transactions and share groups.
+THE_BROKERS_OWN: Final = {
+    "AddPartitionsManager-client-1",
+    "Persister-client-1",
+    "broker-1-txn-marker-sender",
+}
+
+#: And on brokers of today: by the protocols of KIP-848 and KIP-932.
+MODERN: Final = {
+    "confluent_kafka": {"ConsumerGroupHeartbeat"},
+    "java": {"ShareAcknowledge", "ShareFetch", "ShareGroupHeartbeat"},
+}
 
 
 @dataclass
@@ -95,6 +106,11 @@ class Walk:
     recording: Path
     packets: Captured
     exchanges: list[Exchange] = field(default_factory=list)
+
+    @property
+    def is_modern(self) -> bool:
+        """Whether the broker is of today."""
+        return not self.version.startswith("3.")
 
     @property
     def events(self) -> Iterator[Event]:
@@ -176,6 +192,8 @@ def test_the_client_did_all_that_it_set_out_to_do(walk: Walk) -> None:
     asked = {one.request.api for one in walk.exchanges if one.request is not None}
     answered = {one.response.api for one in walk.exchanges if one.response is not None}
     expected = ALL_ASK | SOME_ASK[walk.client]
+    if walk.is_modern:
+        expected |= MODERN.get(walk.client, set())
     assert asked >= expected, expected - asked
     assert answered >= expected, expected - answered
 
@@ -213,12 +231,17 @@ def _id(frame: bytes, at: int) -> int:
 
 def test_no_request_is_left_without_answer_but_where_a_client_left(walk: Walk) -> None:
     left = Counter(one.event.api for one in walk.exchanges if one.event.kind is Kind.UNANSWERED)
-    assert set(left) <= {"Fetch", "Heartbeat", "Metadata", "ConsumerGroupHeartbeat"}, left
+    assert set(left) <= {
+        "Fetch",
+        "Heartbeat",
+        "Metadata",
+        "ConsumerGroupHeartbeat",
+        "ShareFetch",
+    }, left
 
 
 def test_packets_of_the_same_talk_tell_the_same(walk: Walk) -> None:
-    if walk.packets.missing:
-        pytest.skip(f"{PREFIX}a capture of tcpdump: {walk.packets.missing}")
+    skip_without_packets(walk)
     assert walk.packets.dropped == 0
     recorded = talks(capture(str(walk.recording), "--json"))
     seen = talks(capture(str(walk.packets.file), "--json"))
@@ -229,6 +252,11 @@ def test_packets_of_the_same_talk_tell_the_same(walk: Walk) -> None:
     others = {each[0]["client_id"] for each in seen if rest[str(each)]}
     assert walk.packets.last in others
     assert others <= {walk.packets.last, *THE_BROKERS_OWN}
+
+
+def skip_without_packets(walk: Walk) -> None:
+    if walk.packets.missing:
+        pytest.skip(f"{PREFIX}a capture of tcpdump: {walk.packets.missing}")
 
 
 def talks(printed: str) -> list[list[dict[str, Any]]]:
@@ -244,40 +272,52 @@ def talks(printed: str) -> list[list[dict[str, Any]]]:
 # --- the two readers ----------------------------------------------------------------------------
 
 
-def test_every_frame_is_read_to_its_last_byte_by_both_readers(walk: Walk) -> None:
+def check_frame(event: Event) -> None:
+    """A frame is read to its last byte by both readers, who agree, and written again as it came."""
+    received = event.received
+    assert event.kind is Kind.MESSAGE
+    assert received is not None
+    assert received.message is not None
+    cls, version = type(received.message), received.version
+    tree = annotate_frame(
+        event.data,
+        event.api_key,
+        event.version if event.request is None else event.request.version,
+        response=event.side is Side.BROKER,
+        part="frame",
+    )
+    assert faults(tree) == [], (cls.__name__, version)
+    check_every_byte(tree, event.data)
+    behind = b"".join(node.own_bytes for node in nodes(tree) if node.kind == "trailing")
+    assert behind == received.trailing
+    assert tree.children[-1 if not behind else -2].value == f"{cls.__name__} v{version}"
+    body = bytes(received.body)
+    check_values(cls, version, received.message, check_agreement(cls, version, body))
+    assert received.message.encode(version) == body, (cls.__name__, version)
+    assert received.to_frame() == event.data
+
+
+def test_every_frame_is_read_by_both_readers_and_written_again(walk: Walk) -> None:
     seen = 0
     for event in walk.events:
-        received = event.received
-        assert event.kind is Kind.MESSAGE
-        assert received is not None
-        assert received.message is not None
-        cls, version = type(received.message), received.version
-        tree = annotate_frame(
-            event.data,
-            event.api_key,
-            event.version if event.request is None else event.request.version,
-            response=event.side is Side.BROKER,
-            part="frame",
-        )
-        assert faults(tree) == [], (cls.__name__, version)
-        check_every_byte(tree, event.data)
-        behind = b"".join(node.own_bytes for node in nodes(tree) if node.kind == "trailing")
-        assert behind == received.trailing
-        body = bytes(received.body)
-        check_values(cls, version, received.message, check_agreement(cls, version, body))
-        assert tree.children[-1 if not behind else -2].value == f"{cls.__name__} v{version}"
+        check_frame(event)
         seen += 1
     by_hand = frames_by_hand(walk.recording).values()
     assert seen == sum(len(frames) for sides in by_hand for frames in sides.values())
 
 
-def test_every_message_is_written_again_as_it_came(walk: Walk) -> None:
-    for event in walk.events:
-        received = event.received
-        assert received is not None
-        assert received.message is not None
-        assert received.message.encode(received.version) == bytes(received.body), received.name
-        assert received.to_frame() == event.data
+def test_so_is_every_frame_that_was_captured(walk: Walk) -> None:
+    """Those that the broker sends to itself are here too."""
+    skip_without_packets(walk)
+    seen: set[str] = set()
+    with walk.packets.file.open("rb") as file:
+        for passed in of_segments(read_segments(file), keep_bytes=True):
+            if passed.event.data:
+                check_frame(passed.event)
+                seen.add(passed.event.api)
+    assert seen >= ALL_ASK | {"WriteTxnMarkers"}
+    if walk.is_modern and walk.client == "java":
+        assert seen >= {"ReadShareGroupState", "WriteShareGroupState"}
 
 
 def test_bytes_behind_a_body_are_seen(walk: Walk) -> None:
@@ -290,13 +330,16 @@ def test_bytes_behind_a_body_are_seen(walk: Walk) -> None:
 
 
 def record_fields(message: Message) -> Iterator[bytes]:
-    """The records of each partition that a Produce brings, or the answer to a Fetch."""
+    """The records of each partition that a Produce brings, or the answer to a fetch."""
     if isinstance(message, ProduceRequest):
         for topic in message.topic_data:
             yield from (each.records or b"" for each in topic.partition_data)
     elif isinstance(message, FetchResponse):
         for fetched in message.responses:
             yield from (each.records or b"" for each in fetched.partitions)
+    elif isinstance(message, ShareFetchResponse):
+        for shared in message.responses:
+            yield from (each.records or b"" for each in shared.partitions)
 
 
 def test_every_batch_is_opened(walk: Walk) -> None:

@@ -16,6 +16,7 @@ import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.admin.RecordsToDelete;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.KafkaShareConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
@@ -26,7 +27,8 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /**
- * Kafka's own client takes a walk before a broker: {@code BOOTSTRAP NAME}, with a topic and group of that name.
+ * Kafka's own client takes a walk before a broker: {@code BOOTSTRAP NAME [modern]}, with a topic and
+ * a group of that name; {@code modern}: a share group too.
  *
  * <p>Prints JSON: how many records it read that are committed, and how many in all.
  */
@@ -43,10 +45,10 @@ public final class Walk {
     }
 
     public static void main(String[] arguments) throws Exception {
-        new Walk(arguments[0], arguments[1]).run();
+        new Walk(arguments[0], arguments[1]).run(List.of(arguments).contains("modern"));
     }
 
-    private void run() throws Exception {
+    private void run(boolean isModern) throws Exception {
         try (Admin admin = Admin.create(settings(Map.of()))) {
             admin.createTopics(List.of(new NewTopic(name, 2, (short) 1))).all().get();
             for (int number = 0; number < CODECS.size(); number++) {
@@ -59,6 +61,9 @@ public final class Walk {
             int committed = readAsGroup();
             int every = readEverything();
             readAsModernGroup();
+            if (isModern) {
+                readAsShareGroup(admin);
+            }
             lookAt(admin);
             admin.deleteTopics(List.of(name)).all().get();
             System.out.println("{\"committed\": " + committed + ", \"every\": " + every + "}");
@@ -173,6 +178,30 @@ public final class Walk {
                 throw new IllegalStateException("not all came");
             }
             group.commitSync();
+        }
+    }
+
+    /** By the protocol of KIP-932. */
+    private void readAsShareGroup(Admin admin) throws Exception {
+        String id = name + "-share";
+        ConfigResource group = new ConfigResource(ConfigResource.Type.valueOf("GROUP"), id);
+        ConfigEntry entry = new ConfigEntry("share.auto.offset.reset", "earliest");
+        Collection<AlterConfigOp> change =
+                List.of(new AlterConfigOp(entry, AlterConfigOp.OpType.SET));
+        admin.incrementalAlterConfigs(Map.of(group, change)).all().get();
+        ByteArrayDeserializer bytes = new ByteArrayDeserializer();
+        Map<String, Object> member = settings(Map.of("group.id", id));
+        try (KafkaShareConsumer<byte[], byte[]> consumer =
+                new KafkaShareConsumer<>(member, bytes, bytes)) {
+            consumer.subscribe(List.of(name));
+            long until = System.nanoTime() + PATIENCE.toNanos();
+            for (int count = 0; count < 135; ) {
+                if (System.nanoTime() > until) {
+                    throw new IllegalStateException("only " + count + " records were shared");
+                }
+                count += consumer.poll(Duration.ofMillis(200)).count();
+            }
+            consumer.commitSync();
         }
     }
 
