@@ -129,10 +129,14 @@ class Event:
     is_answered: bool = True
 
     @property
+    def is_token(self) -> bool:
+        """Whether it is about a raw SASL token: one that passed, or one that was not answered."""
+        return Kind.TOKEN in (self.kind, None if self.request is None else self.request.kind)
+
+    @property
     def api(self) -> str:
         """The name of the API without Request or Response, such as `Fetch`."""
-        asked = self if self.request is None else self.request
-        if Kind.TOKEN in (self.kind, asked.kind):
+        if self.is_token:
             return "SASL token"
         return "unknown" if self.api_key is None else api_name(self.api_key)
 
