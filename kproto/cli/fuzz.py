@@ -34,7 +34,9 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "kproto's codec, or the first that can be had (%(default)s)",
     )
     parser.add_argument(
-        "--messages", metavar="NAME,…", help="only these messages, such as MetadataRequest"
+        "--messages",
+        metavar="NAME,…",
+        help="only these messages (MetadataRequest), or those of an API (Metadata, or its key 3)",
     )
     parser.add_argument("--versions", metavar="N,…", help="only these versions of them")
     parser.add_argument("--kinds", metavar="KIND,…", help="only these kinds of cases")

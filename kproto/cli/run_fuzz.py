@@ -21,8 +21,8 @@ from ..fuzz.judges import find_judge
 from ..fuzz.run import Plan, replay
 from ..fuzz.run import run as run_plan
 from ..fuzz.settings import FuzzSettings
-from ..schema.definitions import union
 from ..wire.errors import ConfigurationError
+from .chosen import names_called
 
 __all__ = ["run"]
 
@@ -116,10 +116,7 @@ def _kinds(text: str | None, known: dict[str, str]) -> tuple[str, ...]:
 def _forms(options: argparse.Namespace) -> tuple[Form, ...]:
     forms = all_forms()
     if options.messages is not None:
-        names = set(filter(None, options.messages.split(",")))
-        for name in sorted(names):
-            if name not in union():
-                raise ConfigurationError(f"--messages: the definitions have no {name!r}")
+        names = names_called(options.messages)
         forms = tuple(form for form in forms if form.name in names)
     if options.versions is not None:
         try:

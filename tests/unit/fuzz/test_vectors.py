@@ -72,7 +72,7 @@ def test_a_package_of_ones_own(
     [
         (["--package", "no.such.package"], "cannot import 'no.such.package'"),
         (["--package", "json"], "is no package of messages"),
-        (["--messages", "Nonsense"], "has no message 'Nonsense'"),
+        (["--messages", "Nonsense"], "no message is called 'Nonsense'"),
         (["--messages", "ApiVersionsRequest", "--out", "/dev/null/x"], "cannot write to"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
