@@ -13,11 +13,12 @@ from typing import Any, Final
 
 from .. import messages
 from ..messages.base import Message
+from ..schema import study
 from ..schema.naming import class_name
 from ..testing.instances import Fill, instance, instances
 from ..wire.errors import ConfigurationError
 
-__all__ = ["chosen", "vector_line", "vector_lines"]
+__all__ = ["brought", "chosen", "vector_line", "vector_lines"]
 
 #: How a vector's values are chosen, beside the instances with nulls.
 _FILLS: Final = (Fill.LEAST, Fill.FULL, Fill.LOW)
@@ -30,6 +31,23 @@ def chosen(message: type[Message], version: int) -> Iterator[Message]:
     # Those behind one of each fill have nulls, one instance a depth of nesting.
     built = instances(message, version, unknown_tags=False)
     yield from built[len(Fill) - 1 :]
+
+
+def brought(message: type[Message], version: int) -> dict[str, tuple[str, int]]:
+    """The first release with a version of one of Kafka's messages: its name and version there.
+
+    Releases are those of `kproto.schema.study`, from 0.8.2.0 on, and count from where they call the
+    version final. Empty for what belongs to no API, as headers and records do, and for a version
+    that none of them calls final.
+    """
+    spec = message._definition()
+    if spec.type not in {"request", "response"} or spec.api_key is None:
+        return {}
+    release = study.brought_by(spec.api_key, version)
+    if release is None:
+        return {}
+    there = study.ranges(release)[spec.api_key].called
+    return {release: (there + spec.type.capitalize(), version)}
 
 
 def vector_line(
@@ -56,6 +74,7 @@ def vector_lines(
 ) -> Iterator[tuple[str, str]]:
     """Every vector of a generated package: the module of its definition, and the line.
 
+    With Kafka's own messages each line names the release that brought the version (`brought`).
     By message, version and choice of values; no two of a version have the same bytes. `names` are
     those of the definitions that are wanted. Raises ConfigurationError on what is no such package,
     and on a name that it does not have.
@@ -70,11 +89,12 @@ def vector_lines(
         if not issubclass(cls, Message):
             continue
         for version in cls.VALID_VERSIONS:
+            releases = brought(cls, version) if package is messages else {}
             held: dict[bytes, Message] = {}
             for made in chosen(cls, version):
                 held.setdefault(made.encode(version), made)
             for made in held.values():
-                yield cls._definition().module, vector_line(made, version)
+                yield cls._definition().module, vector_line(made, version, releases)
 
 
 def _classes_of(package: ModuleType) -> dict[str, str]:
