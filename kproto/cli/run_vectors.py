@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from .. import messages
+from ..fuzz.packages import definitions_in
 from ..fuzz.vectors import vector_lines
-from ..schema.definitions import definitions_of
 from ..wire.errors import ConfigurationError
 from .chosen import names_called, package_called
 
@@ -22,7 +22,7 @@ def run(options: argparse.Namespace) -> int:
     package = messages if options.package is None else package_called(options.package)
     names = None
     if options.messages is not None:
-        names = names_called(options.messages, definitions_of(f"{package.__name__}.any"))
+        names = names_called(options.messages, definitions_in(package))
     lines = vector_lines(package, names)
     if options.out is not None:
         _to_files(Path(options.out), lines)

@@ -17,6 +17,7 @@ from ..schema import study
 from ..schema.naming import class_name
 from ..testing.instances import Fill, instance, instances
 from ..wire.errors import ConfigurationError
+from .packages import definitions_in, message_class
 
 __all__ = ["brought", "chosen", "vector_line", "vector_lines"]
 
@@ -79,15 +80,12 @@ def vector_lines(
     those of the definitions that are wanted. Raises ConfigurationError on what is no such package,
     and on a name that it does not have.
     """
-    found = _classes_of(package)
-    wanted = {class_name(name): name for name in names} if names is not None else found
-    for name in sorted(wanted):
-        if name not in found:
-            raise ConfigurationError(f"{package.__name__} has no message {wanted[name]!r}")
-    for name in sorted(wanted):
-        cls = getattr(package, name)
-        if not issubclass(cls, Message):
-            continue
+    known = definitions_in(package)
+    for name in sorted(known if names is None else names):
+        if name not in known:
+            raise ConfigurationError(f"{package.__name__} has no message {name!r}")
+    for name in sorted(known if names is None else names, key=class_name):
+        cls = message_class(package.__name__, name)
         for version in cls.VALID_VERSIONS:
             releases = brought(cls, version) if package is messages else {}
             held: dict[bytes, Message] = {}
@@ -95,13 +93,3 @@ def vector_lines(
                 held.setdefault(made.encode(version), made)
             for made in held.values():
                 yield cls._definition().module, vector_line(made, version, releases)
-
-
-def _classes_of(package: ModuleType) -> dict[str, str]:
-    """The names of a package's classes, and the modules that they stand in."""
-    modules = getattr(package, "MODULES", None)
-    if not isinstance(modules, dict):
-        raise ConfigurationError(
-            f"{package.__name__} is no package of messages, as kproto-codegen generates them"
-        )
-    return modules

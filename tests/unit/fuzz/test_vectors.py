@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from kproto_codegen.cli import main as codegen
 
 from kproto import messages
 from kproto.cli import main
@@ -17,16 +16,9 @@ from kproto.messages import ApiVersionsRequest
 from kproto.schema.naming import class_name
 from kproto.schema.release_table import release_number
 from tests.support.environment import ROOT
+from tests.unit.fuzz.own_package import make_package
 
 GOLDEN = ROOT / "tests" / "vectors"
-DEFINITION = {
-    "type": "data",
-    "name": "Greeting",
-    "validVersions": "0-1",
-    "flexibleVersions": "1+",
-    "fields": [{"name": "Text", "type": "string", "versions": "0+", "nullableVersions": "1+"}],
-}
-
 Captured = pytest.CaptureFixture[str]
 
 
@@ -83,17 +75,15 @@ def test_a_vector_is_its_json_and_its_bytes(capsys: Captured) -> None:
 def test_a_package_of_ones_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
-    (tmp_path / "greetings").mkdir()
-    (tmp_path / "greetings" / "Greeting.json").write_text(json.dumps(DEFINITION))
     monkeypatch.chdir(tmp_path)
     package = "greetings_for_vectors"
-    arguments = ["--schemas", "greetings", "--package", package, "--out", package]
-    assert codegen(["generate", *arguments]) == 0
+    make_package(tmp_path, package)
     capsys.readouterr()
     assert main(["vectors", "--package", package, "--out", "made"]) == 0
     (path,) = (tmp_path / "made").iterdir()
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    assert {node["version"] for node in lines} == {0, 1}
+    forms = {(node["message"], node["version"]) for node in lines}
+    assert forms == {("Greeting", 0), ("Greeting", 1), ("ShoutRequest", 0)}
     assert [node["hex"] for node in lines if node["json"] == {"text": None}] == ["0000"]
     assert all(node["releases"] == {} for node in lines)
     assert capsys.readouterr().out == f"{len(lines)} vectors in 1 files in made\n"
