@@ -99,6 +99,7 @@ def _broker(options: argparse.Namespace) -> int:
             settings=settings,
             kinds=_kinds(options.kinds, FRAME_KINDS),
             anywhere=anywhere,
+            shrink=not options.no_shrink,
             progress=progress,
         )
     _write(options, result.to_json(), report.broker_text(result.to_json()))
