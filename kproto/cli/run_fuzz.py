@@ -76,8 +76,11 @@ def _judge(options: argparse.Namespace) -> str:
 
 
 def _broker(options: argparse.Namespace) -> int:
-    if options.package is not None:
-        raise ConfigurationError("--package goes with --command: a broker speaks Kafka's messages")
+    for name in ("package", "messages", "versions"):
+        if getattr(options, name) is not None:
+            raise ConfigurationError(
+                f"--{name} goes with --command: a broker is sent what it says that it speaks"
+            )
     limits: dict[str, Any] = {"rate": options.rate}
     limits |= {} if options.cases is None else {"frames": options.cases}
     limits |= {} if options.time is None else {"time_s": options.time}

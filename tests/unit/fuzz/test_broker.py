@@ -229,6 +229,8 @@ def test_frames_are_the_same_for_a_seed() -> None:
         (["127.0.0.1:1"], "does not answer ApiVersions"),
         (["127.0.0.1:1", "--rate", "0"], "rate is 0"),
         (["127.0.0.1:1", "--kinds", "x"], "--kinds is 'x'"),
+        (["127.0.0.1:1", "--messages", "Metadata"], "--messages goes with --command"),
+        (["127.0.0.1:1", "--versions", "1"], "--versions goes with --command"),
         (["127.0.0.1:1", "--replay", "{}"], "frames to replay"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
