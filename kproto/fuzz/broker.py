@@ -18,7 +18,12 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
 from ..messages import ApiVersionsRequest, ApiVersionsResponse
-from ..protocol.headers import encode_request_header, parse_response_header, response_class
+from ..protocol.headers import (
+    encode_request_header,
+    parse_response_header,
+    request_class,
+    response_class,
+)
 from ..wire.errors import BrokerConnectionError, ConfigurationError, DecodeError
 from .case import Form
 from .frame_shrinking import shortest_frames
@@ -289,6 +294,7 @@ def _frames_from_json(node: Any) -> list[Frame]:
             Frame(
                 str(each.get("kind", "given")),
                 bytes.fromhex(each["hex"]),
+                _request_name(each.get("apiKey")),
                 api_key=each.get("apiKey"),
                 version=each.get("version"),
                 correlation_id=each.get("id"),
@@ -299,6 +305,11 @@ def _frames_from_json(node: Any) -> list[Frame]:
         raise ConfigurationError(
             "frames to replay are an object with the key frames: a list of objects with hex"
         ) from None
+
+
+def _request_name(api_key: int | None) -> str:
+    cls = None if api_key is None else request_class(api_key)
+    return "" if cls is None else cls._definition().name
 
 
 def _add(result: BrokerResult, fault: str, cause: str, frames: list[Frame]) -> None:

@@ -138,10 +138,12 @@ def test_an_example_can_be_sent_again() -> None:
     assert said[-1] == "it lives"
 
 
-def test_an_example_is_small_and_shows_the_same() -> None:
-    with bad("malformed") as broker:
+@pytest.mark.parametrize("fault", ["malformed", "closed"])
+def test_an_example_is_small_and_shows_the_same(fault: str) -> None:
+    with bad(fault) as broker:
         large = fuzz_broker(broker.address, settings=QUICK, kinds=("sound",), shrink=False)
         small = fuzzed(broker)
+        assert small.findings
         for before, after in zip(large.findings, small.findings, strict=True):
             assert (before.fault, before.count, before.where) == (
                 after.fault,
