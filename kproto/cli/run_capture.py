@@ -12,7 +12,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 from ..study import Node, annotate_frame, to_text
 from ..study.conversations import Event, Kind, Side
@@ -165,8 +165,8 @@ class _Joined(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, into: object) -> int:
-        room = memoryview(into).cast("B")  # type: ignore[arg-type]
+    def readinto(self, into: Any) -> int:  # a buffer, for which Python 3.11 has no type
+        room = memoryview(into).cast("B")
         try:
             data = self._start[: len(room)] or self._file.read(len(room))
         except OSError as error:

@@ -9,8 +9,10 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+from .. import messages
 from ..fuzz import page, report
 from ..fuzz.broker import BrokerFuzzSettings, fuzz_broker, replay_frames
 from ..fuzz.case import Case, Form, all_forms
@@ -18,11 +20,12 @@ from ..fuzz.cases import KINDS
 from ..fuzz.frames import FRAME_KINDS
 from ..fuzz.implementation import Implementation
 from ..fuzz.judges import find_judge
+from ..fuzz.packages import definitions_in
 from ..fuzz.run import Plan, replay
 from ..fuzz.run import run as run_plan
 from ..fuzz.settings import FuzzSettings
-from ..schema.definitions import union
 from ..wire.errors import ConfigurationError
+from .chosen import names_called, package_called
 
 __all__ = ["run"]
 
@@ -34,9 +37,10 @@ def run(options: argparse.Namespace) -> int:
     if options.broker is not None:
         return _broker(options)
     settings = FuzzSettings(answer_timeout_s=options.timeout, late_s=options.timeout)
-    case = None if options.replay is None else _case(options.replay)
-    plan = _plan(options)
-    right, by_kproto = find_judge(options.judge, FuzzSettings())
+    package = messages if options.package is None else package_called(options.package)
+    case = None if options.replay is None else Case.from_json(_json_of(options.replay), package)
+    plan = _plan(options, package)
+    right, by_kproto = find_judge(_judge(options), FuzzSettings())
     try:
         with Implementation(options.command, settings) as implementation:
             if case is not None:
@@ -59,7 +63,24 @@ def run(options: argparse.Namespace) -> int:
     return 1 if result.harmful else 0
 
 
+def _judge(options: argparse.Namespace) -> str:
+    """Which judge is wanted; of a package of one's own its codec is the only one."""
+    if options.package is None:
+        return str(options.judge)
+    if options.judge == "java":
+        raise ConfigurationError(
+            "--judge java knows Kafka's messages alone: leave it out with --package, whose own "
+            "codec judges"
+        )
+    return "kproto"
+
+
 def _broker(options: argparse.Namespace) -> int:
+    for name in ("package", "messages", "versions"):
+        if getattr(options, name) is not None:
+            raise ConfigurationError(
+                f"--{name} goes with --command: a broker is sent what it says that it speaks"
+            )
     limits: dict[str, Any] = {"rate": options.rate}
     limits |= {} if options.cases is None else {"frames": options.cases}
     limits |= {} if options.time is None else {"time_s": options.time}
@@ -81,20 +102,21 @@ def _broker(options: argparse.Namespace) -> int:
             settings=settings,
             kinds=_kinds(options.kinds, FRAME_KINDS),
             anywhere=anywhere,
+            shrink=not options.no_shrink,
             progress=progress,
         )
     _write(options, result.to_json(), report.broker_text(result.to_json()))
     return 1 if any(not finding.harmless for finding in result.findings) else 0
 
 
-def _plan(options: argparse.Namespace) -> Plan:
+def _plan(options: argparse.Namespace, package: ModuleType) -> Plan:
     cases = _CASES if options.cases is None else options.cases
     if cases < 1:
         raise ConfigurationError(f"--cases is {cases}: it must be 1 or more")
     if options.time is not None and not options.time > 0:
         raise ConfigurationError(f"--time is {options.time:g}: it must be above 0 seconds")
     return Plan(
-        _forms(options),
+        _forms(options, package),
         seed=options.seed,
         cases=cases,
         time_s=options.time,
@@ -113,13 +135,10 @@ def _kinds(text: str | None, known: dict[str, str]) -> tuple[str, ...]:
     return wanted
 
 
-def _forms(options: argparse.Namespace) -> tuple[Form, ...]:
-    forms = all_forms()
+def _forms(options: argparse.Namespace, package: ModuleType) -> tuple[Form, ...]:
+    forms = all_forms(package)
     if options.messages is not None:
-        names = set(filter(None, options.messages.split(",")))
-        for name in sorted(names):
-            if name not in union():
-                raise ConfigurationError(f"--messages: the definitions have no {name!r}")
+        names = names_called(options.messages, definitions_in(package))
         forms = tuple(form for form in forms if form.name in names)
     if options.versions is not None:
         try:
@@ -132,10 +151,6 @@ def _forms(options: argparse.Namespace) -> tuple[Form, ...]:
     if not forms:
         raise ConfigurationError("no message has these versions: leave --versions out to see all")
     return forms
-
-
-def _case(given: str) -> Case:
-    return Case.from_json(_json_of(given))
 
 
 def _json_of(given: str) -> Any:

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from ..schema import study
-from ..schema.definitions import union
+from ..schema.called import messages_called
 from ..schema.specs import MessageSpec
 from .tables import print_json, print_table
 
@@ -30,10 +30,11 @@ def run(options: argparse.Namespace) -> int:
 
 def _message(name: str) -> MessageSpec | None:
     """The message of exactly that name, in whatever case; None where a list is wanted."""
-    for known in union():
-        if known.casefold() == name.casefold():
-            return union()[known]
-    return study.find_message(name) if name and union().former(name) else None
+    try:
+        found = messages_called(name)
+    except study.UnknownNameError:  # it may be a part of names
+        return None
+    return found[0] if len(found) == 1 else None
 
 
 def _list(part: str, *, as_json: bool) -> None:

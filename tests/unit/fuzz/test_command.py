@@ -47,6 +47,16 @@ def test_json_on_the_output(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    "called", ["Heartbeat", "heartbeat", "12", "HEARTBEATREQUEST,heartbeatresponse"]
+)
+def test_messages_by_the_name_of_their_api(called: str, capsys: pytest.CaptureFixture[str]) -> None:
+    few = ["--judge", "kproto", "--cases", "20", "--no-shrink", "--json", "-"]
+    assert main(["fuzz", "--command", OURS, "--messages", called, *few]) == 0
+    tried = json.loads(capsys.readouterr().out)["tried"]
+    assert set(tried) == {"HeartbeatRequest", "HeartbeatResponse"}
+
+
+@pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["--command", ""], "command is empty"),
@@ -54,7 +64,9 @@ def test_json_on_the_output(capsys: pytest.CaptureFixture[str]) -> None:
         (["--command", OURS, "--cases", "0"], "--cases is 0"),
         (["--command", OURS, "--time", "0"], "--time is 0"),
         (["--command", OURS, "--timeout", "-1"], "answer_timeout_s is -1"),
-        (["--command", OURS, "--messages", "Nonsense"], "no 'Nonsense'"),
+        (["--command", OURS, "--messages", "Nonsense"], "no message is called 'Nonsense'"),
+        (["--command", OURS, "--messages", "Hartbeat"], "the nearest: HeartbeatRe"),
+        (["--command", OURS, "--messages", ","], "must name messages or APIs"),
         (["--command", OURS, "--versions", "x"], "--versions is 'x'"),
         (["--command", OURS, "--versions", "99"], "no message has these versions"),
         (["--command", OURS, "--kinds", "x"], "--kinds is 'x'"),
