@@ -87,6 +87,25 @@ def test_a_packet_that_is_missing_is_told(lost: int) -> None:
     assert len(apis(passed, Side.BROKER)) == 11
 
 
+@given(st.sets(st.integers(3, 200), max_size=12), st.integers(20, 200), st.booleans())
+def test_what_is_missing_makes_no_time_false(lost: set[int], size: int, are_idle: bool) -> None:
+    def times(segments: list[Segment]) -> set[tuple[int, int, int]]:
+        events = [one.event for one in of_segments(segments, frozenset({BROKER[1]}))]
+        return {
+            (event.request.time_us, event.time_us, event.latency_us)
+            for event in events
+            if event.request is not None and event.latency_us is not None
+        }
+
+    step_us = 500_000 if are_idle else 1
+    segments = [
+        segment._replace(time_us=segment.time_us + step_us * number)
+        for number, segment in enumerate(connection(frames(times=4), size=size))
+    ]
+    kept = [segment for number, segment in enumerate(segments) if number not in lost]
+    assert times(kept) <= times(segments)
+
+
 def test_several_connections_and_others_than_kafka() -> None:
     talks = [
         connection(frames(), client=("10.0.0.1", port), numbers=(port, port)) for port in (1, 2, 3)
