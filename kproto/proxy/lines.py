@@ -46,7 +46,7 @@ class LineFilter:
         if self.api_keys is not None and event.api_key is not None:
             if event.api_key not in self.api_keys:
                 return False
-        elif self.api_keys is not None and event.kind is Kind.TOKEN:
+        elif self.api_keys is not None and event.is_token:
             return False
         if self.client_ids is None or event.api_key is None:
             return True

@@ -129,9 +129,16 @@ class Event:
     is_answered: bool = True
 
     @property
+    def is_token(self) -> bool:
+        """Whether it is a raw SASL token, or that one was not answered."""
+        return self.kind is Kind.TOKEN or (
+            self.request is not None and self.request.kind is Kind.TOKEN
+        )
+
+    @property
     def api(self) -> str:
         """The name of the API without Request or Response, such as `Fetch`."""
-        if self.kind is Kind.TOKEN:
+        if self.is_token:
             return "SASL token"
         return "unknown" if self.api_key is None else api_name(self.api_key)
 
@@ -392,8 +399,13 @@ def _request_event(time_us: int, whole: bytes, content: bytes) -> Event:
         received = read_request(content)
     except DecodeError as error:
         api_key = version = correlation_id = None
+        note = str(error)
         if size >= _KEY_VERSION_ID.size:
             api_key, version, correlation_id = _KEY_VERSION_ID.unpack_from(content)
+            if request_class(api_key) is None:
+                # A SASL token without a handshake, for all that is known: none of it is told.
+                correlation_id = None
+                note = "no definition has its api key, and its header is none"
         return Event(
             time_us,
             Side.CLIENT,
@@ -403,7 +415,7 @@ def _request_event(time_us: int, whole: bytes, content: bytes) -> Event:
             api_key,
             version,
             correlation_id,
-            note=str(error),
+            note=note,
         )
     message = received.message
     return Event(

@@ -107,6 +107,14 @@ def test_raw_tokens_behind_a_handshake_of_version_0(mechanism: str, tokens: int)
     assert kinds == [Kind.MESSAGE] * 2 + [Kind.TOKEN] * 2 * tokens + [Kind.MESSAGE] * 8
 
 
+def test_a_token_that_is_not_answered_is_called_so() -> None:
+    talk = Conversation()
+    handshake: Step = (SaslHandshakeRequest(mechanism="PLAIN"), SaslHandshakeResponse(), 0)
+    alternating(frames([handshake]), talk)
+    talk.feed(C, 10, frame(b"token"))
+    assert told(talk.end(20)) == [(B, Kind.UNANSWERED, "SASL token", None)]
+
+
 def test_no_token_comes_behind_a_handshake_that_was_refused() -> None:
     refused: Step = (
         SaslHandshakeRequest(mechanism="PLAIN"),
