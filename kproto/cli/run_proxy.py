@@ -55,7 +55,11 @@ def _recorder(path: str | None, max_bytes: int) -> Iterator[Recorder | None]:
     except OSError as error:
         raise ConfigurationError(f"cannot record to {path}: {error.strerror}") from None
     with file:
-        yield Recorder(file, max_bytes)
+        try:
+            recorder = Recorder(file, max_bytes)
+        except OSError as error:
+            raise ConfigurationError(f"cannot record to {path}: {error.strerror}") from None
+        yield recorder
 
 
 async def _serve(

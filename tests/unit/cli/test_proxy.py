@@ -89,6 +89,7 @@ def test_it_ends_when_nobody_reads_what_it_prints() -> None:
         (["x", "y:1"], "'x' is no address"),
         (["x:1", "y:1", "--api", "Fech"], "'Fech' is no API that the definitions know; Fetch is"),
         (["x:1", "y:1", "--record", "/no/such/file"], "cannot record to /no/such/file"),
+        (["x:1", "y:1", "--record", "/dev/full"], "cannot record to /dev/full: No space left"),
         (["0.0.0.0:0", "y:1", "--rewrite"], "--advertised-host"),
         (["x:1", "y:1", "--first-broker-port", "70000"], "first_broker_port is 70000"),
     ],
