@@ -9,6 +9,7 @@ was said in one line, 2 wrong arguments.
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -25,6 +26,9 @@ _COMMANDS = (broker, inspect, diff, explorer, decode, proxy, capture, fuzz, vect
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command that `arguments` (those of the process by default) name; the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # one of few letters takes the others escaped
+            stream.reconfigure(errors="backslashreplace")
     parser = argparse.ArgumentParser(
         prog="kproto", description="Kafka from its own message definitions."
     )

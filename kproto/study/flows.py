@@ -48,9 +48,13 @@ class Passed(NamedTuple):
 
 @dataclass(slots=True)
 class Unread:
-    """Connections of a capture that are not Kafka's, as far as can be seen."""
+    """What a capture has beside Kafka's connections, as far as can be seen.
+
+    `connections` that are not Kafka's, and `elsewhere`: segments of other ports than were named.
+    """
 
     connections: int = 0
+    elsewhere: int = 0
 
 
 def of_recording(entries: Iterable[Entry], *, keep_bytes: bool = False) -> Iterator[Passed]:
@@ -106,7 +110,10 @@ def of_segments(
             yield from flows.pop(key).end(last_us, others)
             flow = None
         if flow is None:
-            if not (segment.is_syn or segment.data) or _is_elsewhere(ends, ports):
+            if _is_elsewhere(ends, ports):
+                others.elsewhere += 1
+                continue
+            if not (segment.is_syn or segment.data):
                 continue
             if len(flows) >= MAX_FLOWS:
                 yield from flows.pop(next(iter(flows))).end(last_us, others)
