@@ -76,9 +76,13 @@ async def _serve(
     def put(line: str) -> None:
         try:
             print(line, flush=True)
-        except BrokenPipeError:  # who read it has gone
+        except OSError as error:
+            # What is printed from now on goes nowhere, and no connection is the worse for it.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            stop.set()
+            if isinstance(error, BrokenPipeError):  # who read it has gone
+                stop.set()
+                return
+            print(f"kproto: the log ends: {error.strerror}; the proxy goes on", file=sys.stderr)
 
     def on_event(event: Event, connection: int) -> None:
         if not shown.takes(event):

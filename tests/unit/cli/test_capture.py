@@ -164,6 +164,25 @@ def test_sums_of_what_can_be_read_of_a_broken_recording(
     assert "line 10 of the recording: it is no JSON object" in shown.err
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_an_output_that_is_full_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(file_of(connection(frames()), form="pcap"))
+    for options in ([], ["--stats"], ["--open", "1"]):
+        with Path("/dev/full").open("wb") as full:
+            done = subprocess.run(
+                [sys.executable, "-m", "kproto", "capture", str(path), *options],
+                stdout=full,
+                stderr=subprocess.PIPE,
+                cwd=ROOT,
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                check=False,
+                text=True,
+            )
+        said = "kproto: error: the output cannot be written: No space left on device\n"
+        assert (done.returncode, done.stderr) == (1, said)
+
+
 def test_an_output_of_few_letters(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(file_of(connection(frames()), form="pcap"))

@@ -6,8 +6,10 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -81,6 +83,47 @@ def test_it_ends_when_nobody_reads_what_it_prints() -> None:
         assert process.wait(TIMEOUT_S) == 0
         assert process.stderr is not None
         assert process.stderr.read() == ""
+
+
+def test_a_log_that_no_longer_fits_is_told_and_the_proxy_goes_on(tmp_path: Path) -> None:
+    with threaded_broker() as broker, socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+        free.close()
+        listen = f"127.0.0.1:{port}"
+        with (tmp_path / "log").open("wb") as log:
+            process = subprocess.Popen(
+                ["/bin/sh", "-c", 'ulimit -f 1; exec "$@"', "sh", sys.executable]
+                + ["-m", "kproto", "proxy", listen, broker.bootstrap],
+                stdout=log,
+                stderr=subprocess.PIPE,
+                text=True,
+                cwd=ROOT,
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+            )
+            with process:
+                try:
+                    connection = opened(listen)
+                    with connection:
+                        for _ in range(20):
+                            connection.exchange(MetadataRequest(topics=[]), 12)
+                    process.send_signal(signal.SIGINT)
+                    _, err = process.communicate(timeout=TIMEOUT_S)
+                finally:
+                    process.kill()
+    assert process.returncode == 0
+    assert err == "kproto: the log ends: File too large; the proxy goes on\n"
+
+
+def opened(address: str) -> RawConnection:
+    """A connection to a proxy that is about to listen."""
+    end = time.monotonic() + TIMEOUT_S
+    while True:
+        try:
+            return RawConnection(address)
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.05)
 
 
 @pytest.mark.parametrize(
