@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 
 from kproto.cli import main
 from kproto.cli.proxy import _MAX_RECORDED_BYTES
+from kproto.cli.run_proxy import Log
 from kproto.messages import MetadataRequest, SaslAuthenticateRequest
 from kproto.study.recording import DEFAULT_MAX_RECORDED_BYTES, read_recording
 from tests.support.embedded import threaded_broker
@@ -91,9 +93,9 @@ def test_a_log_that_no_longer_fits_is_told_and_the_proxy_goes_on(tmp_path: Path)
         free.close()
         listen = f"127.0.0.1:{port}"
         with (tmp_path / "log").open("wb") as log:
+            command = [sys.executable, "-m", "kproto", "proxy", listen, broker.bootstrap]
             process = subprocess.Popen(
-                ["/bin/sh", "-c", 'ulimit -f 1; exec "$@"', "sh", sys.executable]
-                + ["-m", "kproto", "proxy", listen, broker.bootstrap],
+                ["/bin/sh", "-c", 'ulimit -f 1; exec "$@"', "sh", *command],
                 stdout=log,
                 stderr=subprocess.PIPE,
                 text=True,
@@ -112,6 +114,49 @@ def test_a_log_that_no_longer_fits_is_told_and_the_proxy_goes_on(tmp_path: Path)
                     process.kill()
     assert process.returncode == 0
     assert err == "kproto: the log ends: File too large; the proxy goes on\n"
+
+
+def test_a_log_that_nobody_reads_stops_no_client() -> None:
+    with threaded_broker() as broker, running(broker.bootstrap) as (process, first):
+        with RawConnection(first.split()[-1]) as connection:
+            for _ in range(1500):  # more than a pipe holds
+                connection.exchange(MetadataRequest(topics=[]), 12)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=TIMEOUT_S)
+    assert (process.returncode, err) == (0, "")
+    assert out.count(" <- Metadata v12 ") == 1500
+
+
+def _no_loss(error: OSError) -> None:
+    raise error
+
+
+def test_lines_that_do_not_fit_are_counted_where_they_are_missing() -> None:
+    reader, writer = os.pipe()
+    with os.fdopen(reader, "rb") as read, os.fdopen(writer, "wb", buffering=0) as written:
+        log = Log(written.fileno(), "{} left out".format, _no_loss, max_lines=100)
+        line = "x" * 1000
+        for _ in range(1000):
+            log.put(line)
+        lines: list[bytes] = []
+        thread = threading.Thread(target=lambda: lines.extend(read))
+        thread.start()
+        log.close()
+        written.close()
+        thread.join(TIMEOUT_S)
+    *shown, last = lines
+    assert set(shown) == {line.encode() + b"\n"}
+    assert last == f"{1000 - len(shown)} left out\n".encode()
+
+
+def test_a_log_that_nobody_reads_ends_all_the_same() -> None:
+    reader, writer = os.pipe()
+    with os.fdopen(reader, "rb"), os.fdopen(writer, "wb", buffering=0) as written:
+        lost: list[OSError] = []  # it is told when the pipe is closed below
+        log = Log(written.fileno(), str, lost.append, close_timeout_s=0.05)
+        for _ in range(200):
+            log.put("x" * 1000)
+        log.close()
 
 
 def opened(address: str) -> RawConnection:
