@@ -70,6 +70,8 @@ class Stream:
     #: The position of the next byte; None before the first segment.
     next: int | None = None
     _begin: int | None = None
+    #: Where the first bytes stood, if their begin was not captured before.
+    _first: int | None = None
     #: Bytes by their position, and when they were captured.
     _waiting: dict[int, tuple[int, bytes]] = field(default_factory=dict)
     #: The positions in `_waiting`, as a heap.
@@ -81,11 +83,19 @@ class Stream:
         """Take note of a SYN."""
         if self.next is None:
             self.next = (sequence + 1) % _MODULUS
+        if self._begin is None:
             self._begin = sequence
 
     def is_other_begin(self, sequence: int) -> bool:
-        """Whether a SYN begins another connection than this one, which has begun."""
-        return self.next is not None and sequence != self._begin
+        """Whether a SYN begins another connection than this one, which has begun.
+
+        One may be captured behind the first bytes of its own.
+        """
+        if self.next is None:
+            return False
+        if self._begin is None:
+            return (sequence + 1) % _MODULUS != self._first
+        return sequence != self._begin
 
     @property
     def has_begin(self) -> bool:
@@ -97,7 +107,7 @@ class Stream:
         if not data:
             return []
         if self.next is None:
-            self.next = sequence % _MODULUS
+            self.next = self._first = sequence % _MODULUS
         position = self._position(sequence)
         if position > self.next:
             _, held = self._waiting.get(position, (0, b""))

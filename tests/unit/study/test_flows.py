@@ -124,6 +124,14 @@ def test_several_connections_and_others_than_kafka() -> None:
     assert {one.event.kind for one in to_80} == {Kind.BYTES}
 
 
+def test_the_begin_may_be_captured_behind_the_first_bytes() -> None:
+    first, second, third, data, *rest = connection(frames())
+    for mixed in ([data, first, second, third], [first, data, second, third]):
+        passed = list(of_segments([*mixed, *rest]))
+        assert {(one.connection, one.event.kind) for one in passed} == {(1, Kind.MESSAGE)}
+        assert apis(passed, Side.CLIENT) == apis(passed, Side.BROKER) == APIS
+
+
 def test_a_port_that_is_used_again() -> None:
     first = connection(frames())[:-3]  # its end was not captured
     again = connection(frames(), numbers=(77_777, 88_888))
