@@ -10,6 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kproto.messages import ApiVersionsRequest, ApiVersionsResponse
+from kproto.protocol.connection import ClientConnection
+from kproto.protocol.framing import frame
 from kproto.study.conversations import Kind, Side
 from kproto.study.flows import Passed, Unread, of_recording, of_segments
 from kproto.study.listing import (
@@ -149,6 +152,16 @@ def test_a_reset_ends_it() -> None:
     later = [each._replace(time_us=each.time_us + 10_000_000) for each in after]
     passed = list(of_segments([*segments, reset, *later]))
     assert len(passed) == 10
+
+
+def test_a_version_that_is_refused_is_listed_as_it_was_asked_for() -> None:
+    _, asked = ClientConnection("me").send(ApiVersionsRequest(), 4)
+    refused = frame(asked[8:12], ApiVersionsResponse(error_code=35).encode(0))
+    (line,) = exchanges(of_segments(connection([(asked, refused)])))
+    assert " ApiVersions v4 client='me' " in exchange_as_text(line)
+    assert exchange_as_text(line).endswith(" UNSUPPORTED_VERSION: answered in version 0")
+    assert exchange_as_json(line)["version"] == 4
+    assert opened(line)["response"]["errorCode"] == 35
 
 
 def test_exchanges_and_their_sums() -> None:
