@@ -9,10 +9,13 @@ was said in one line, 2 wrong arguments.
 from __future__ import annotations
 
 import argparse
+import errno
+import io
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import Final
 
 from ..version import __version__
 from ..wire.errors import KprotoError
@@ -20,11 +23,17 @@ from . import broker, capture, decode, diff, explorer, fuzz, inspect, proxy, vec
 
 __all__ = ["main"]
 
+#: What is wrong where no more can be written: a full disk, a quota, a device that fails.
+_OUTPUT_ENDED: Final = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
+
 _COMMANDS = (broker, inspect, diff, explorer, decode, proxy, capture, fuzz, vectors)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command that `arguments` (those of the process by default) name; the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # one of few letters takes the others escaped
+            stream.reconfigure(errors="backslashreplace")
     parser = argparse.ArgumentParser(
         prog="kproto", description="Kafka from its own message definitions."
     )
@@ -47,6 +56,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader has what it wanted, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        if error.errno not in _OUTPUT_ENDED:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"kproto: error: the output cannot be written: {error.strerror}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130  # as a shell says it of a process that Ctrl-C has ended
     return code

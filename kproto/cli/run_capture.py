@@ -71,17 +71,44 @@ def _print(listed: Iterator[Exchange], options: argparse.Namespace) -> int:
     shown = filter_of(options)
     chosen = (exchange for exchange in listed if shown.takes(exchange.event))
     if options.stats:
-        stats = stats_of(chosen)
-        if options.json:
-            print(json.dumps(stats_as_json(stats), indent=2))
-        else:
-            print("\n".join(stats_as_table(stats)))
+        _print_stats(chosen, options)
         return 0
     for exchange in chosen:
         print(
             json.dumps(exchange_as_json(exchange)) if options.json else exchange_as_text(exchange)
         )
     return 0
+
+
+def _print_stats(chosen: Iterator[Exchange], options: argparse.Namespace) -> None:
+    """The sums of what can be read; raises DecodeError behind them where that is not all."""
+    missing_bytes = places = 0
+    broken: DecodeError | None = None
+
+    def readable() -> Iterator[Exchange]:
+        nonlocal missing_bytes, places, broken
+        try:
+            for exchange in chosen:
+                if exchange.event.kind is Kind.MISSING:
+                    missing_bytes += exchange.event.size
+                    places += 1
+                yield exchange
+        except DecodeError as error:
+            broken = error
+
+    stats = stats_of(readable())
+    if options.json:
+        print(json.dumps(stats_as_json(stats), indent=2))
+    else:
+        print("\n".join(stats_as_table(stats)))
+    sys.stdout.flush()
+    if places:
+        _say(
+            f"{missing_bytes} bytes, at {places} places, were not captured or lie before the next "
+            "frame: what stood there is not in the sums, or unanswered"
+        )
+    if broken is not None:
+        raise broken
 
 
 def _print_opened(listed: Iterator[Exchange], options: argparse.Namespace) -> int:
@@ -192,8 +219,12 @@ def _say_what_was_left_out(skipped: Skipped, unread: Unread) -> None:
         _say(f"the capture ends early: {skipped.cut_off}; all before it was read")
     if skipped.broken:
         _say(f"packets that could not be read: {skipped.broken}")
+    if skipped.in_part:
+        _say(f"packets that were captured in part, as tcpdump -s 0 does not do: {skipped.in_part}")
     if skipped.fragments:
         _say(f"fragments of IP packets that never got whole: {skipped.fragments}")
+    if unread.elsewhere:
+        _say(f"packets of other ports than --port, which were left out: {unread.elsewhere}")
     if unread.connections:
         _say(f"connections that are not Kafka's, as far as can be seen: {unread.connections}")
 

@@ -156,7 +156,8 @@ def _printed(options: argparse.Namespace, roots: Iterator[Node]) -> int:
         found = faults(root)
         if found and first is None:
             fault = found[0]
-            what = str(root.value or root.name)
+            # A frame is named by what it holds, and records by what they are.
+            what = root.value if isinstance(root.value, str) and root.value else root.name
             first = DecodeError(
                 fault.reason, message=what, field=fault.path or None, offset=fault.offset
             )

@@ -7,11 +7,13 @@ import asyncio
 import contextlib
 import json
 import os
+import queue
 import signal
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from ..proxy import LineFilter, Proxy, ProxySettings, line_as_json, line_as_text
 from ..proxy.lines import parse_apis
@@ -19,7 +21,13 @@ from ..study.conversations import Event
 from ..study.recording import Recorder
 from ..wire.errors import ConfigurationError
 
-__all__ = ["filter_of", "run"]
+__all__ = ["Log", "filter_of", "run"]
+
+#: Lines of the log that wait for who reads it: some seconds of a busy cluster, a few megabytes.
+_MAX_WAITING_LINES: Final = 20_000
+
+#: How long the end waits for who reads the log, in seconds.
+_LOG_CLOSE_TIMEOUT_S: Final = 2.0
 
 
 def filter_of(options: argparse.Namespace) -> LineFilter:
@@ -55,7 +63,69 @@ def _recorder(path: str | None, max_bytes: int) -> Iterator[Recorder | None]:
     except OSError as error:
         raise ConfigurationError(f"cannot record to {path}: {error.strerror}") from None
     with file:
-        yield Recorder(file, max_bytes)
+        try:
+            recorder = Recorder(file, max_bytes)
+        except OSError as error:
+            raise ConfigurationError(f"cannot record to {path}: {error.strerror}") from None
+        yield recorder
+
+
+class Log:
+    """Prints lines to a file that is open, and makes nobody wait for who reads them.
+
+    Lines that do not fit are counted, and `left_out` says how many where they would have stood.
+    `on_lost` is told, by a thread of its own, when no more can be written.
+    """
+
+    def __init__(
+        self,
+        fileno: int,
+        left_out: Callable[[int], str],
+        on_lost: Callable[[OSError], None],
+        *,
+        max_lines: int = _MAX_WAITING_LINES,
+        close_timeout_s: float = _LOG_CLOSE_TIMEOUT_S,
+    ) -> None:
+        self._fileno = fileno
+        self._left_out = left_out
+        self._on_lost = on_lost
+        self._close_timeout_s = close_timeout_s
+        self._missing = 0
+        self._lines: queue.Queue[str | None] = queue.Queue(max_lines)
+        # A thread that waits for a reader does not keep the process from its end.
+        self._thread = threading.Thread(target=self._write, name="log", daemon=True)
+        self._thread.start()
+
+    def put(self, line: str) -> None:
+        """Print a line, as soon as those before it are."""
+        try:
+            if self._missing:
+                self._lines.put_nowait(self._left_out(self._missing))
+                self._missing = 0
+            self._lines.put_nowait(line)
+        except queue.Full:
+            self._missing += 1
+
+    def close(self) -> None:
+        """Wait a little until all is printed."""
+        with contextlib.suppress(queue.Full):
+            if self._missing:
+                self._lines.put(self._left_out(self._missing), timeout=self._close_timeout_s)
+            self._lines.put(None, timeout=self._close_timeout_s)
+            self._thread.join(self._close_timeout_s)
+
+    def _write(self) -> None:
+        is_lost = False
+        while (line := self._lines.get()) is not None:
+            if is_lost:
+                continue
+            try:
+                data = line.encode(sys.stdout.encoding or "utf-8", "backslashreplace") + b"\n"
+                while data:
+                    data = data[os.write(self._fileno, data) :]
+            except OSError as error:
+                is_lost = True
+                self._on_lost(error)
 
 
 async def _serve(
@@ -69,12 +139,18 @@ async def _serve(
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
 
+    def on_lost(error: OSError) -> None:  # called by the log's thread
+        if isinstance(error, BrokenPipeError):  # who read it has gone
+            loop.call_soon_threadsafe(stop.set)
+            return
+        print(f"kproto: the log ends: {error.strerror}; the proxy goes on", file=sys.stderr)
+
+    def left_out(count: int) -> str:
+        text = f"{count} lines were left out here, as those before were not read"
+        return json.dumps({"notice": text}) if options.json else text
+
     def put(line: str) -> None:
-        try:
-            print(line, flush=True)
-        except BrokenPipeError:  # who read it has gone
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            stop.set()
+        log.put(line)
 
     def on_event(event: Event, connection: int) -> None:
         if not shown.takes(event):
@@ -102,6 +178,10 @@ async def _serve(
         on_notice=on_notice,
         recorder=recorder,
     )
-    async with proxy:
-        on_notice(f"kproto proxy for {options.target} listens on {proxy.listens_at}", None)
-        await stop.wait()
+    log = Log(sys.stdout.fileno(), left_out, on_lost)
+    try:
+        async with proxy:
+            on_notice(f"kproto proxy for {options.target} listens on {proxy.listens_at}", None)
+            await stop.wait()
+    finally:
+        log.close()

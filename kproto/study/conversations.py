@@ -142,8 +142,10 @@ class Event:
 
     @property
     def is_token(self) -> bool:
-        """Whether it is about a raw SASL token: one that passed, or one that was not answered."""
-        return Kind.TOKEN in (self.kind, None if self.request is None else self.request.kind)
+        """Whether it is a raw SASL token, or that one was not answered."""
+        return self.kind is Kind.TOKEN or (
+            self.request is not None and self.request.kind is Kind.TOKEN
+        )
 
     @property
     def api(self) -> str:
@@ -178,6 +180,7 @@ class Conversation:
         may_be_late: bool = False,
     ) -> None:
         self._cutters = {side: FrameCutter(max_frame_bytes) for side in Side}
+        self._arrivals = {side: _Arrivals() for side in Side}
         self._seeks = dict.fromkeys(Side, from_middle)
         self._told_lost = dict.fromkeys(Side, False)
         self._skipped = dict.fromkeys(Side, 0)
@@ -202,8 +205,12 @@ class Conversation:
         return self._cutters[side].pending
 
     def feed(self, side: Side, time_us: int, data: bytes) -> list[Event]:
-        """Take bytes that came at a time; what is now known of them."""
-        cutter = self._cutters[side]
+        """Take bytes that came at a time; what is now known of them.
+
+        The time of a frame is that at which its last byte came, also where it is found later.
+        """
+        cutter, arrivals = self._cutters[side], self._arrivals[side]
+        arrivals.note(len(data), time_us, cutter.pending)
         cutter.feed(data)
         events: list[Event] = []
         while True:
@@ -212,10 +219,11 @@ class Conversation:
                 if self._seeks[side]:
                     return events
             while (whole := cutter.next_frame()) is not None:
+                came_us = arrivals.last(cutter.pending)
                 if side is Side.CLIENT:
-                    self._take_request(time_us, whole, events)
+                    self._take_request(came_us, whole, events)
                 else:
-                    self._take_response(time_us, whole, events)
+                    self._take_response(came_us, whole, events)
             if cutter.lost is None or self._is_whole or self._told_lost[side]:
                 break
             cutter.lost = None  # bytes are missing somewhere: look for the next frame
@@ -374,14 +382,42 @@ class Conversation:
         return None
 
 
+class _Arrivals:
+    """When the bytes of one side came, from the first one that is in no frame yet."""
+
+    def __init__(self) -> None:
+        #: How many bytes had come in all at a time, in their order.
+        self._marks: deque[tuple[int, int]] = deque()
+        self._count = 0
+
+    def note(self, count: int, time_us: int, pending: int) -> None:
+        """Take note that bytes came while `pending` of those before were in no frame yet."""
+        if not pending:
+            self._marks.clear()
+        self._count += count
+        self._marks.append((self._count, time_us))
+
+    def last(self, pending: int) -> int:
+        """When the last byte came of those that stand before the last `pending` ones."""
+        marks, position = self._marks, self._count - pending
+        while marks[0][0] < position:
+            marks.popleft()
+        return marks[0][1]
+
+
 def _request_event(time_us: int, whole: bytes, content: bytes) -> Event:
     size = len(content)
     try:
         received = read_request(content)
     except DecodeError as error:
         api_key = version = correlation_id = None
+        note = str(error)
         if size >= _KEY_VERSION_ID.size:
             api_key, version, correlation_id = _KEY_VERSION_ID.unpack_from(content)
+            if request_class(api_key) is None:
+                # A SASL token without a handshake, for all that is known: none of it is told.
+                correlation_id = None
+                note = "no definition has its api key, and its header is none"
         return Event(
             time_us,
             Side.CLIENT,
@@ -391,7 +427,7 @@ def _request_event(time_us: int, whole: bytes, content: bytes) -> Event:
             api_key,
             version,
             correlation_id,
-            note=str(error),
+            note=note,
         )
     message = received.message
     return Event(

@@ -21,7 +21,7 @@ from .conversations import (
 )
 from .frame_cutter import FrameCutter
 from .recording import Entry
-from .tcp import Gap, Segment, Stream
+from .tcp import Gap, Piece, Segment, Stream
 
 __all__ = ["Passed", "Unread", "of_recording", "of_segments"]
 
@@ -48,9 +48,13 @@ class Passed(NamedTuple):
 
 @dataclass(slots=True)
 class Unread:
-    """Connections of a capture that are not Kafka's, as far as can be seen."""
+    """What a capture has beside Kafka's connections, as far as can be seen.
+
+    `connections` that are not Kafka's, and `elsewhere`: segments of other ports than were named.
+    """
 
     connections: int = 0
+    elsewhere: int = 0
 
 
 def of_recording(entries: Iterable[Entry], *, keep_bytes: bool = False) -> Iterator[Passed]:
@@ -106,7 +110,10 @@ def of_segments(
             yield from flows.pop(key).end(last_us, others)
             flow = None
         if flow is None:
-            if not (segment.is_syn or segment.data) or _is_elsewhere(ends, ports):
+            if _is_elsewhere(ends, ports):
+                others.elsewhere += 1
+                continue
+            if not (segment.is_syn or segment.data):
                 continue
             if len(flows) >= MAX_FLOWS:
                 yield from flows.pop(next(iter(flows))).end(last_us, others)
@@ -167,16 +174,16 @@ class _Flow:
             mine.begin(start)
             start += 1
         if segment.acknowledged is not None:
-            pieces = theirs.confirm(segment.acknowledged)
-            yield from self._pass_on(segment.target, segment.time_us, pieces)
-        yield from self._pass_on(segment.source, segment.time_us, mine.add(start, segment.data))
+            yield from self._pass_on(segment.target, theirs.confirm(segment.acknowledged))
+        pieces = mine.add(start, segment.data, segment.time_us)
+        yield from self._pass_on(segment.source, pieces)
         self._note_end(segment)
 
     def end(self, time_us: int, others: Unread) -> Iterator[Passed]:
         """What is left when no more comes."""
         if not self._is_other_protocol:
             for end, stream in self._streams.items():
-                yield from self._pass_on(end, time_us, stream.end())
+                yield from self._pass_on(end, stream.end())
         if self._talk is not None:
             yield from self._told(self._talk.end(time_us))
         elif self._held or self._is_other_protocol:
@@ -195,10 +202,8 @@ class _Flow:
         elif segment.is_syn:
             self._client = source if segment.acknowledged is None else target
 
-    def _pass_on(
-        self, source: _Endpoint, time_us: int, pieces: list[bytes | Gap]
-    ) -> Iterator[Passed]:
-        for piece in pieces:
+    def _pass_on(self, source: _Endpoint, pieces: list[Piece]) -> Iterator[Passed]:
+        for time_us, piece in pieces:
             if self._talk is not None:
                 yield from self._feed(source, time_us, piece)
             elif not self._is_other_protocol:

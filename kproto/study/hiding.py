@@ -1,8 +1,8 @@
 """Secrets out of what is shown or stored: SASL tokens, salted passwords, HMACs, values of settings.
 
 Which fields are secret `secrets` says. A frame keeps its size and its form:
-each byte of a secret becomes an asterisk. What cannot be read and may hold one is hidden whole
-behind its header.
+each byte of a secret becomes an asterisk. What cannot be read and may hold one, and what no
+definition knows, is hidden whole behind its header, as a SASL token may go without a handshake.
 """
 
 from __future__ import annotations
@@ -24,6 +24,11 @@ __all__ = ["frame_without_secrets", "json_without_secrets"]
 #: size and correlation id.
 _OPEN_BYTES: Final = {Side.CLIENT: 12, Side.BROKER: 8}
 
+_SIZE_BYTES: Final = 4
+
+#: Up to where there is an api key and a version, if no more is known of a request.
+_KEY_AND_VERSION: Final = 8
+
 _ASTERISK: Final = b"*"
 
 
@@ -31,14 +36,24 @@ def frame_without_secrets(event: Event) -> bytes:
     """The bytes of an event with each secret byte as an asterisk; as many as there were."""
     match event.kind:
         case Kind.TOKEN:
-            return _hidden_behind(event.data, 4)
+            return _hidden_behind(event.data, _SIZE_BYTES)
         case Kind.BYTES:
             return _ASTERISK * len(event.data)
         case Kind.MESSAGE if event.received is not None:
             return _message_frame(event)
         case _ if _may_hold_secrets(event):
-            return _hidden_behind(event.data, _OPEN_BYTES[event.side])
+            return _hidden_behind(event.data, _open_bytes(event))
     return event.data
+
+
+def _open_bytes(event: Event) -> int:
+    """How many bytes of a frame say nothing secret: its head, where what stands there is one."""
+    received = event.received
+    if isinstance(received, ReceivedRequest) and (received.client_id or "").isprintable():
+        return _SIZE_BYTES + len(received.head)
+    if event.side is Side.CLIENT and event.correlation_id is None:
+        return _KEY_AND_VERSION
+    return _OPEN_BYTES[event.side]
 
 
 def _may_hold_secrets(event: Event) -> bool:
@@ -46,7 +61,7 @@ def _may_hold_secrets(event: Event) -> bool:
         return True  # of a frame of which nothing is known, anything may be true
     of_side = request_class if event.side is Side.CLIENT else response_class
     cls = of_side(event.api_key)
-    return cls is not None and has_secrets(cls)
+    return cls is None or has_secrets(cls)
 
 
 def _message_frame(event: Event) -> bytes:
@@ -64,7 +79,8 @@ def _message_frame(event: Event) -> bytes:
         return _hidden_behind(event.data, _OPEN_BYTES[event.side])
     if len(hidden) != len(event.data):  # a length was written in more bytes than it needs
         return _hidden_behind(event.data, _OPEN_BYTES[event.side])
-    return hidden
+    # What stands behind the body may be a part of the secret that its length does not tell.
+    return _hidden_behind(hidden, len(hidden) - len(received.trailing))
 
 
 def _read_again(

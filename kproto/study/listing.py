@@ -50,6 +50,12 @@ class Exchange(NamedTuple):
         return found
 
     @property
+    def version(self) -> int | None:
+        """The version that was asked for; where no request was seen, None or that of the answer."""
+        asked = None if self.request is None else self.request.version
+        return self.event.version if asked is None else asked
+
+    @property
     def time_us(self) -> int:
         """When it began."""
         return (self.request or self.event).time_us
@@ -88,7 +94,7 @@ def exchange_as_json(exchange: Exchange) -> dict[str, Any]:
         "kind": event.kind.value,
         "api": None if event.api_key is None else event.api,
         "api_key": event.api_key,
-        "version": event.version,
+        "version": exchange.version,
         "correlation_id": event.correlation_id,
         "client_id": event.client_id,
         "request_size": None if request is None else request.size,
@@ -109,8 +115,8 @@ def exchange_as_text(exchange: Exchange) -> str:
     is_no_frame = event.kind in (Kind.MISSING, Kind.BYTES)
     what = f"from the {event.side.value}" if is_no_frame else event.api
     parts.append(f"{exchange.passed.client} {what}")
-    if event.version is not None:
-        parts.append(f"v{event.version}")
+    if exchange.version is not None:
+        parts.append(f"v{exchange.version}")
     if event.client_id is not None:
         parts.append(f"client={event.client_id!r}")
     if request is not None and not is_no_frame:
@@ -136,6 +142,8 @@ def _notes(exchange: Exchange) -> list[str]:
             notes.append(request.note)
         if not request.is_answered:
             notes.append("no answer is wanted")
+    if response is not None and response.version != exchange.version:
+        notes.append(f"answered in version {response.version}")
     if response is not None and response.note:
         notes.append(response.note)
     return notes

@@ -137,13 +137,13 @@ _NAMES: Final[dict[str | tuple[str, str], Names]] = {
 
 #: What -1 stands for where nothing else is said, by how the field's name ends.
 _NONE_AT: Final = (
-    "epoch", "offset", "timestamp", "producer_id", "sequence", "session_id", "generation_id",
-    "leader", "leader_id", "replica", "controller_id", "coordinator", "num_partitions",
-    "replication_factor", "time_ms", "node_id", "partition",
+    "epoch", "offset", "timestamp", "timestamp_ms", "producer_id", "sequence", "session_id",
+    "generation_id", "leader", "leader_id", "replica", "controller_id", "coordinator",
+    "num_partitions", "replication_factor", "time_ms", "node_id", "partition",
 )  # fmt: skip
 
 #: Points in time, in ms since the Unix epoch, by how the field's name ends.
-_TIMES: Final = ("timestamp", "timestamp_ms", "time_stamp")
+_TIMES: Final = ("timestamp", "timestamp_ms", "time_stamp", "append_time_ms", "start_time_ms")
 
 #: Fields that hold 2^31 - 1 or 2^63 - 1 for "no bound".
 _UNBOUNDED: Final = {2**31 - 1: "no bound", 2**63 - 1: "no bound"}

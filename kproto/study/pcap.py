@@ -48,13 +48,15 @@ class _Readable(Protocol):
 class Skipped:
     """What was left out of a capture: packets that are no TCP, and those that cannot be read.
 
-    `fragments` are pieces of IP packets that never got whole; `cut_off` says where the file ends
-    too early, or is broken, and None where it does not.
+    `fragments` are pieces of IP packets that never got whole; `in_part` are packets of which the
+    file has only the first bytes, which are read as far as they go; `cut_off` says where the file
+    ends too early, or is broken, and None where it does not.
     """
 
     other: int = 0
     broken: int = 0
     fragments: int = 0
+    in_part: int = 0
     cut_off: str | None = None
 
 
@@ -216,7 +218,7 @@ def _of_pcap(file: _Readable, order: str, units: int, counted: Skipped) -> Itera
         if len(start) < record.size:
             counted.cut_off = f"packet {number} is cut off"
             return
-        seconds, fraction, size, _ = record.unpack(start)
+        seconds, fraction, size, original = record.unpack(start)
         if size > MAX_BLOCK_BYTES:
             counted.cut_off = f"packet {number} claims {size} bytes"
             return
@@ -224,6 +226,7 @@ def _of_pcap(file: _Readable, order: str, units: int, counted: Skipped) -> Itera
         if len(data) < size:
             counted.cut_off = f"packet {number} is cut off"
             return
+        counted.in_part += size < original
         yield _Packet(seconds * 1_000_000 + fraction * 1_000_000 // units, link, data)
 
 
@@ -254,7 +257,8 @@ def _of_pcapng(file: _Readable, counted: Skipped) -> Iterator[_Packet]:
         packet = None
         try:
             if kind != _SECTION:
-                packet = _of_block(struct.unpack(order + "I", kind)[0], order, body, interfaces)
+                number_of_kind = struct.unpack(order + "I", kind)[0]
+                packet = _of_block(number_of_kind, order, body, interfaces, counted)
         except (struct.error, IndexError, OverflowError):
             counted.broken += 1
         if packet is not None:
@@ -265,20 +269,24 @@ def _of_pcapng(file: _Readable, counted: Skipped) -> Iterator[_Packet]:
             return
 
 
-def _of_block(kind: int, order: str, body: bytes, interfaces: list[_Interface]) -> _Packet | None:
+def _of_block(
+    kind: int, order: str, body: bytes, interfaces: list[_Interface], counted: Skipped
+) -> _Packet | None:
     """The packet of a block, if it has one; an interface is added to `interfaces`."""
     if kind == _INTERFACE:
         interfaces.append(_interface(order, body))
         return None
     if kind == _PACKET:
-        number, high, low, captured, _ = struct.unpack_from(order + "IIIII", body)
+        number, high, low, captured, original = struct.unpack_from(order + "IIIII", body)
     elif kind == _OLD_PACKET:
-        number, _, high, low, captured, _ = struct.unpack_from(order + "HHIIII", body)
+        number, _, high, low, captured, original = struct.unpack_from(order + "HHIIII", body)
     elif kind == _SIMPLE_PACKET:
         (original,) = struct.unpack_from(order + "I", body)
+        counted.in_part += len(body) - 4 < original
         return _Packet(0, interfaces[0].link, body[4 : 4 + original])
     else:
         return None
+    counted.in_part += captured < original
     interface = interfaces[number]
     time_us = ((high << 32) | low) * 1_000_000 // interface.units
     return _Packet(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
-__all__ = ["MAX_WAITING_BYTES", "MAX_WAITING_SEGMENTS", "Gap", "Segment", "Stream"]
+__all__ = ["MAX_WAITING_BYTES", "MAX_WAITING_SEGMENTS", "Gap", "Piece", "Segment", "Stream"]
 
 #: Bytes of one direction that wait for those before them; with more, these are taken for lost. As
 #: much as the largest window of a connection mostly is.
@@ -47,6 +47,17 @@ class Gap(NamedTuple):
     size: int
 
 
+class Piece(NamedTuple):
+    """What is next in a direction, and when it was there, in microseconds.
+
+    Bytes that waited for others came when the last of these did; those behind a gap, for which
+    they waited in vain, when they were captured.
+    """
+
+    time_us: int
+    data: bytes | Gap
+
+
 @dataclass(slots=True)
 class Stream:
     """One direction of a connection.
@@ -59,7 +70,10 @@ class Stream:
     #: The position of the next byte; None before the first segment.
     next: int | None = None
     _begin: int | None = None
-    _waiting: dict[int, bytes] = field(default_factory=dict)
+    #: Where the first bytes stood, if their begin was not captured before.
+    _first: int | None = None
+    #: Bytes by their position, and when they were captured.
+    _waiting: dict[int, tuple[int, bytes]] = field(default_factory=dict)
     #: The positions in `_waiting`, as a heap.
     _positions: list[int] = field(default_factory=list)
     _waiting_bytes: int = 0
@@ -69,30 +83,38 @@ class Stream:
         """Take note of a SYN."""
         if self.next is None:
             self.next = (sequence + 1) % _MODULUS
+        if self._begin is None:
             self._begin = sequence
 
     def is_other_begin(self, sequence: int) -> bool:
-        """Whether a SYN begins another connection than this one, which has begun."""
-        return self.next is not None and sequence != self._begin
+        """Whether a SYN begins another connection than this one, which has begun.
+
+        One may be captured behind the first bytes of its own.
+        """
+        if self.next is None:
+            return False
+        if self._begin is None:
+            return (sequence + 1) % _MODULUS != self._first
+        return sequence != self._begin
 
     @property
     def has_begin(self) -> bool:
         """Whether the begin of the stream was captured."""
         return self._begin is not None
 
-    def add(self, sequence: int, data: bytes) -> list[bytes | Gap]:
-        """Take a segment's bytes; what is now in order."""
+    def add(self, sequence: int, data: bytes, time_us: int) -> list[Piece]:
+        """Take a segment's bytes, captured at a time; what is now in order."""
         if not data:
             return []
         if self.next is None:
-            self.next = sequence % _MODULUS
+            self.next = self._first = sequence % _MODULUS
         position = self._position(sequence)
         if position > self.next:
-            held = self._waiting.get(position, b"")
+            _, held = self._waiting.get(position, (0, b""))
             if not held:
                 heappush(self._positions, position)
             if len(data) > len(held):
-                self._waiting[position] = held + data[len(held) :]
+                self._waiting[position] = time_us, held + data[len(held) :]
                 self._waiting_bytes += len(data) - len(held)
             if (
                 self._waiting_bytes > self.max_waiting_bytes
@@ -104,9 +126,9 @@ class Stream:
         if not fresh:
             return []
         # What waits came before it, and counts where both have bytes.
-        return self._merge(fresh)
+        return self._merge(fresh, time_us)
 
-    def confirm(self, acknowledged: int) -> list[bytes | Gap]:
+    def confirm(self, acknowledged: int) -> list[Piece]:
         """Take note that the receiver has all before a number; what that brings in order."""
         if self.next is None or not self._waiting:
             return []
@@ -115,9 +137,9 @@ class Stream:
         self._overdue += 1
         return self._skip() if self._overdue >= _PATIENCE else []
 
-    def end(self) -> list[bytes | Gap]:
+    def end(self) -> list[Piece]:
         """All that still waits, with the gaps before it."""
-        out: list[bytes | Gap] = []
+        out: list[Piece] = []
         while self._waiting:
             out += self._skip()
         return out
@@ -128,33 +150,35 @@ class Stream:
         distance = (sequence - self.next) % _MODULUS
         return self.next + distance - (_MODULUS if distance >= _HALF else 0)
 
-    def _merge(self, fresh: bytes) -> list[bytes | Gap]:
-        """Give bytes that are next, and those that waited for them."""
+    def _merge(self, fresh: bytes, time_us: int) -> list[Piece]:
+        """Give bytes that are next, which came at a time, and those that waited for them."""
         assert self.next is not None
-        out: list[bytes | Gap] = []
+        out: list[Piece] = []
         begin = start = self.next
         stop = begin + len(fresh)
         while self._positions and self._positions[0] <= max(start, stop):
             first = heappop(self._positions)
-            held = self._waiting.pop(first)
+            captured_us, held = self._waiting.pop(first)
             self._waiting_bytes -= len(held)
             if first > start:
-                out.append(fresh[start - begin : first - begin])
+                out.append(Piece(time_us, fresh[start - begin : first - begin]))
                 start = first
             if first + len(held) > start:
-                out.append(held[start - first :])
+                time_us = max(time_us, captured_us)
+                out.append(Piece(time_us, held[start - first :]))
                 start = first + len(held)
         if start < stop:
-            out.append(fresh[start - begin :])
+            out.append(Piece(time_us, fresh[start - begin :]))
             start = stop
         self.next = start
         self._overdue = 0
         return out
 
-    def _skip(self) -> list[bytes | Gap]:
+    def _skip(self) -> list[Piece]:
         """Go on behind the bytes that are missing first."""
         assert self.next is not None
         first = self._positions[0]
         gap = Gap(first - self.next)
         self.next = first
-        return [gap, *self._merge(b"")]
+        time_us, _ = self._waiting[first]
+        return [Piece(time_us, gap), *self._merge(b"", time_us)]

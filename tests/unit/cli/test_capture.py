@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -116,6 +117,85 @@ def test_what_was_left_out_is_told(tmp_path: Path, capsys: pytest.CaptureFixture
     err = capsys.readouterr().err.splitlines()
     assert err[0].startswith("kproto: the capture ends early: packet ")
     assert err[1] == "kproto: connections that are not Kafka's, as far as can be seen: 1"
+
+
+def test_packets_in_part_other_ports_and_missing_bytes_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "file"
+    segments = connection(frames(times=3), size=50)
+    whole = file_of(segments, form="pcap")
+    path.write_bytes(whole)
+    assert main(["capture", str(path), "--port", "1"]) == 0
+    shown = capsys.readouterr()
+    said = f"packets of other ports than --port, which were left out: {len(segments)}"
+    assert (shown.out, shown.err) == ("", f"kproto: {said}\n")
+    short = bytearray(whole[:24])
+    at = 24
+    while at < len(whole):
+        (size,) = struct.unpack_from("<I", whole, at + 8)
+        short += whole[at : at + 8] + struct.pack("<II", 40, size) + whole[at + 16 : at + 56]
+        at += 16 + size
+    path.write_bytes(short)
+    assert main(["capture", str(path)]) == 0
+    assert f"captured in part, as tcpdump -s 0 does not do: {len(segments)}" in (
+        capsys.readouterr().err
+    )
+    path.write_bytes(file_of([*segments[:8], *segments[9:]], form="pcap"))
+    assert main(["capture", str(path), "--stats"]) == 0
+    assert " at 2 places, were not captured or lie before the next frame" in (
+        capsys.readouterr().err
+    )
+
+
+def test_sums_of_what_can_be_read_of_a_broken_recording(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = io.BytesIO()
+    recorder = Recorder(out)
+    for asked, answer in frames():
+        recorder.write(Entry(0, 1, Side.CLIENT, asked))
+        recorder.write(Entry(1, 1, Side.BROKER, answer))
+    path = tmp_path / "file"
+    path.write_bytes(out.getvalue() + b"no JSON\n")
+    assert main(["capture", str(path), "--stats"]) == 1
+    shown = capsys.readouterr()
+    assert len(shown.out.splitlines()) == 5
+    assert "line 10 of the recording: it is no JSON object" in shown.err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_an_output_that_is_full_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(file_of(connection(frames()), form="pcap"))
+    for options in ([], ["--stats"], ["--open", "1"]):
+        with Path("/dev/full").open("wb") as full:
+            done = subprocess.run(
+                [sys.executable, "-m", "kproto", "capture", str(path), *options],
+                stdout=full,
+                stderr=subprocess.PIPE,
+                cwd=ROOT,
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                check=False,
+                text=True,
+            )
+        said = "kproto: error: the output cannot be written: No space left on device\n"
+        assert (done.returncode, done.stderr) == (1, said)
+
+
+def test_an_output_of_few_letters(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(file_of(connection(frames()), form="pcap"))
+    done = subprocess.run(
+        [sys.executable, "-m", "kproto", "capture", str(path), "--stats"],
+        capture_output=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii"},
+        check=False,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "OFFSET_OUT_OF_RANGE\\xd72" in done.stdout
 
 
 @pytest.mark.parametrize(

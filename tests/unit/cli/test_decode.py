@@ -67,6 +67,11 @@ def test_a_body_a_guess_and_records(capsys: pytest.CaptureFixture[str]) -> None:
     assert "'hello'" in capsys.readouterr().out
 
 
+def test_an_error_names_what_was_read(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["decode", "--records", "00" * 40]) == 1
+    assert capsys.readouterr().err.startswith("kproto: error: records, field records[0], at byte 0")
+
+
 def test_secrets_are_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     body = SaslAuthenticateRequest(auth_bytes=b"\0me\0secret").encode(2)
     command = ["decode", "--message", "SaslAuthenticate", "--version", "2", body.hex()]

@@ -7,8 +7,11 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +19,7 @@ import pytest
 
 from kproto.cli import main
 from kproto.cli.proxy import _MAX_RECORDED_BYTES
+from kproto.cli.run_proxy import Log
 from kproto.messages import MetadataRequest, SaslAuthenticateRequest
 from kproto.study.recording import DEFAULT_MAX_RECORDED_BYTES, read_recording
 from tests.support.embedded import threaded_broker
@@ -90,12 +94,97 @@ def test_it_ends_when_nobody_reads_what_it_prints() -> None:
         assert complaints(process.stderr.read()) == []
 
 
+def test_a_log_that_no_longer_fits_is_told_and_the_proxy_goes_on(tmp_path: Path) -> None:
+    with threaded_broker() as broker, socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+        free.close()
+        listen = f"127.0.0.1:{port}"
+        with (tmp_path / "log").open("wb") as log:
+            command = [sys.executable, "-m", "kproto", "proxy", listen, broker.bootstrap]
+            process = subprocess.Popen(
+                ["/bin/sh", "-c", 'ulimit -f 1; exec "$@"', "sh", *command],
+                stdout=log,
+                stderr=subprocess.PIPE,
+                text=True,
+                cwd=ROOT,
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+            )
+            with process:
+                try:
+                    connection = opened(listen)
+                    with connection:
+                        for _ in range(20):
+                            connection.exchange(MetadataRequest(topics=[]), 12)
+                    process.send_signal(signal.SIGINT)
+                    _, err = process.communicate(timeout=TIMEOUT_S)
+                finally:
+                    process.kill()
+    assert process.returncode == 0
+    assert err == "kproto: the log ends: File too large; the proxy goes on\n"
+
+
+def test_a_log_that_nobody_reads_stops_no_client() -> None:
+    with threaded_broker() as broker, running(broker.bootstrap) as (process, first):
+        with RawConnection(first.split()[-1]) as connection:
+            for _ in range(1500):  # more than a pipe holds
+                connection.exchange(MetadataRequest(topics=[]), 12)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=TIMEOUT_S)
+    assert (process.returncode, err) == (0, "")
+    assert out.count(" <- Metadata v12 ") == 1500
+
+
+def _no_loss(error: OSError) -> None:
+    raise error
+
+
+def test_lines_that_do_not_fit_are_counted_where_they_are_missing() -> None:
+    reader, writer = os.pipe()
+    with os.fdopen(reader, "rb") as read, os.fdopen(writer, "wb", buffering=0) as written:
+        log = Log(written.fileno(), "{} left out".format, _no_loss, max_lines=100)
+        line = "x" * 1000
+        for _ in range(1000):
+            log.put(line)
+        lines: list[bytes] = []
+        thread = threading.Thread(target=lambda: lines.extend(read))
+        thread.start()
+        log.close()
+        written.close()
+        thread.join(TIMEOUT_S)
+    *shown, last = lines
+    assert set(shown) == {line.encode() + b"\n"}
+    assert last == f"{1000 - len(shown)} left out\n".encode()
+
+
+def test_a_log_that_nobody_reads_ends_all_the_same() -> None:
+    reader, writer = os.pipe()
+    with os.fdopen(reader, "rb"), os.fdopen(writer, "wb", buffering=0) as written:
+        lost: list[OSError] = []  # it is told when the pipe is closed below
+        log = Log(written.fileno(), str, lost.append, close_timeout_s=0.05)
+        for _ in range(200):
+            log.put("x" * 1000)
+        log.close()
+
+
+def opened(address: str) -> RawConnection:
+    """A connection to a proxy that is about to listen."""
+    end = time.monotonic() + TIMEOUT_S
+    while True:
+        try:
+            return RawConnection(address)
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.05)
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
         (["x", "y:1"], "'x' is no address"),
         (["x:1", "y:1", "--api", "Fech"], "'Fech' is no API that the definitions know; Fetch is"),
         (["x:1", "y:1", "--record", "/no/such/file"], "cannot record to /no/such/file"),
+        (["x:1", "y:1", "--record", "/dev/full"], "cannot record to /dev/full: No space left"),
         (["0.0.0.0:0", "y:1", "--rewrite"], "--advertised-host"),
         (["x:1", "y:1", "--first-broker-port", "70000"], "first_broker_port is 70000"),
     ],

@@ -10,6 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kproto.messages import ApiVersionsRequest, ApiVersionsResponse
+from kproto.protocol.connection import ClientConnection
+from kproto.protocol.framing import frame
 from kproto.study.conversations import Kind, Side
 from kproto.study.flows import Passed, Unread, of_recording, of_segments
 from kproto.study.listing import (
@@ -87,6 +90,25 @@ def test_a_packet_that_is_missing_is_told(lost: int) -> None:
     assert len(apis(passed, Side.BROKER)) == 11
 
 
+@given(st.sets(st.integers(3, 200), max_size=12), st.integers(20, 200), st.booleans())
+def test_what_is_missing_makes_no_time_false(lost: set[int], size: int, are_idle: bool) -> None:
+    def times(segments: list[Segment]) -> set[tuple[int, int, int]]:
+        events = [one.event for one in of_segments(segments, frozenset({BROKER[1]}))]
+        return {
+            (event.request.time_us, event.time_us, event.latency_us)
+            for event in events
+            if event.request is not None and event.latency_us is not None
+        }
+
+    step_us = 500_000 if are_idle else 1
+    segments = [
+        segment._replace(time_us=segment.time_us + step_us * number)
+        for number, segment in enumerate(connection(frames(times=4), size=size))
+    ]
+    kept = [segment for number, segment in enumerate(segments) if number not in lost]
+    assert times(kept) <= times(segments)
+
+
 def test_several_connections_and_others_than_kafka() -> None:
     talks = [
         connection(frames(), client=("10.0.0.1", port), numbers=(port, port)) for port in (1, 2, 3)
@@ -103,6 +125,14 @@ def test_several_connections_and_others_than_kafka() -> None:
     assert list(of_segments(mixed, frozenset({1234}))) == []
     to_80 = list(of_segments(mixed, frozenset({80})))
     assert {one.event.kind for one in to_80} == {Kind.BYTES}
+
+
+def test_the_begin_may_be_captured_behind_the_first_bytes() -> None:
+    first, second, third, data, *rest = connection(frames())
+    for mixed in ([data, first, second, third], [first, data, second, third]):
+        passed = list(of_segments([*mixed, *rest]))
+        assert {(one.connection, one.event.kind) for one in passed} == {(1, Kind.MESSAGE)}
+        assert apis(passed, Side.CLIENT) == apis(passed, Side.BROKER) == APIS
 
 
 def test_a_port_that_is_used_again() -> None:
@@ -122,6 +152,16 @@ def test_a_reset_ends_it() -> None:
     later = [each._replace(time_us=each.time_us + 10_000_000) for each in after]
     passed = list(of_segments([*segments, reset, *later]))
     assert len(passed) == 10
+
+
+def test_a_version_that_is_refused_is_listed_as_it_was_asked_for() -> None:
+    _, asked = ClientConnection("me").send(ApiVersionsRequest(), 4)
+    refused = frame(asked[8:12], ApiVersionsResponse(error_code=35).encode(0))
+    (line,) = exchanges(of_segments(connection([(asked, refused)])))
+    assert " ApiVersions v4 client='me' " in exchange_as_text(line)
+    assert exchange_as_text(line).endswith(" UNSUPPORTED_VERSION: answered in version 0")
+    assert exchange_as_json(line)["version"] == 4
+    assert opened(line)["response"]["errorCode"] == 35
 
 
 def test_exchanges_and_their_sums() -> None:

@@ -119,12 +119,39 @@ def test_a_star_may_not_stand_for_too_much() -> None:
         read_bytes((row + "7ffffff0  " + "00 " * 16 + "\n").encode())
 
 
-@pytest.mark.parametrize("command", [["xxd"], ["hexdump", "-C"], ["od", "-A", "x", "-t", "x1"]])
-def test_the_programs_themselves(command: list[str]) -> None:
-    if shutil.which(command[0]) is None:
-        pytest.skip(f"{command[0]} is not installed")
-    printed = subprocess.run(command, input=DATA, capture_output=True, check=True).stdout
-    assert read_bytes(printed) == DATA
+def printed_by(command: str, data: bytes) -> bytes:
+    name, *options = command.split()
+    if shutil.which(name) is None:
+        pytest.skip(f"{name} is not installed")
+    return subprocess.run([name, *options], input=data, capture_output=True, check=True).stdout
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["xxd", "xxd -g 4", "xxd -u -c 8", "hexdump -C", "hexdump -v -C"]
+    + [f"od -A {base} -t {form}" for base in "xod" for form in ("x1", "x1z")],
+)
+def test_the_programs_themselves(command: str) -> None:
+    for data in (DATA, DATA[:35], bytes(range(256)), DATA[:16], b"abc" * 9):
+        assert read_bytes(printed_by(command, data)) == data, data
+
+
+@pytest.mark.parametrize(
+    "command", ["hexdump", "od", "od -x", "od -A x -x", "od -A d -t x4", "xxd -e", "xxd -e -g 2"]
+)
+@pytest.mark.parametrize("form", ["auto", "hex"])
+def test_words_in_the_order_of_a_machine_are_refused(command: str, form: str) -> None:
+    for size in (3, 4, 15, 16, 17, 18, 31, 32, 33, 48, 100):
+        with pytest.raises(ConfigurationError, match=r"dump of words|no hex"):
+            read_bytes(printed_by(command, DATA[:size]), form)
+
+
+def test_a_dump_that_lacks_a_line_is_no_hex() -> None:
+    for write in (tcpdump, od, xxd):
+        lines = write(bytes(range(0xA0, 0xFF))).splitlines()
+        lines = [line.split("  ...")[0] for line in lines]  # xxd without its text
+        with pytest.raises(ConfigurationError, match="offsets do not add up"):
+            read_bytes("\n".join(lines[:2] + lines[3:]).encode())
 
 
 @given(st.text(alphabet="0123456789abcdefxyz :|*\n.-", max_size=80))

@@ -25,6 +25,7 @@ from kproto.messages.metadata_request import MetadataRequest
 from kproto.protocol.connection import ClientConnection
 from kproto.protocol.framing import frame
 from kproto.protocol.received import read_request
+from kproto.proxy.lines import line_as_text
 from kproto.study.conversations import Conversation, Event, Kind, Side
 from kproto.study.hiding import frame_without_secrets, json_without_secrets
 from kproto.study.secrets import HIDDEN, has_secrets
@@ -117,6 +118,39 @@ def test_what_cannot_be_read_is_hidden_where_it_may_hold_a_secret() -> None:
     assert SECRET not in frame_without_secrets(unknown)
     (raw,) = Conversation().feed(Side.CLIENT, 0, b"\xff\xff\xff\xff" + SECRET)
     assert SECRET not in frame_without_secrets(raw)
+
+
+def test_what_no_definition_knows_is_hidden_behind_its_header() -> None:
+    talk = Conversation()
+    future = frame(b"\0\xff\0\1\0\0\0\7\0\2me" + SECRET)
+    (unknown,) = talk.feed(Side.CLIENT, 0, future)
+    assert unknown.kind is Kind.UNKNOWN
+    assert frame_without_secrets(unknown) == future[: -len(SECRET)] + b"*" * len(SECRET)
+    answer = frame(b"\0\0\0\7" + SECRET)
+    (told,) = talk.feed(Side.BROKER, 0, answer)
+    assert frame_without_secrets(told) == answer[:8] + b"*" * len(SECRET)
+
+
+def test_a_token_without_a_handshake_is_not_told() -> None:
+    (token,) = Conversation().feed(Side.CLIENT, 0, frame(b"\x60\x31" + SECRET * 2))
+    assert token.kind is Kind.BROKEN
+    assert frame_without_secrets(token) == token.data[:8] + b"*" * (len(token.data) - 8)
+    number = int.from_bytes(SECRET[2:6], "big")
+    assert str(number) not in line_as_text(token, 1)
+    assert "bytes are" not in line_as_text(token, 1)
+
+
+def test_what_stands_behind_a_body_with_a_secret_is_hidden() -> None:
+    _, asked = ClientConnection("me").send(SaslAuthenticateRequest(auth_bytes=b"x"), 1)
+    more = frame(asked[4:] + SECRET)
+    talk = Conversation()
+    (event,) = talk.feed(Side.CLIENT, 0, more)
+    assert event.kind is Kind.MESSAGE
+    assert frame_without_secrets(event) == more[: -len(SECRET) - 1] + b"*" * (len(SECRET) + 1)
+    body = SaslAuthenticateResponse(auth_bytes=b"x").encode(1)
+    answer = frame(asked[8:12] + body + SECRET)
+    (told,) = talk.feed(Side.BROKER, 0, answer)
+    assert SECRET not in frame_without_secrets(told)
 
 
 def test_other_frames_stay_as_they_are() -> None:

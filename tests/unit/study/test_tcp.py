@@ -7,9 +7,13 @@ from itertools import pairwise
 from hypothesis import given as given_by
 from hypothesis import strategies as st
 
-from kproto.study.tcp import Gap, Stream
+from kproto.study.tcp import Gap, Piece, Stream
 
 MODULUS = 1 << 32
+
+
+def datas(pieces: list[Piece]) -> list[bytes | Gap]:
+    return [piece.data for piece in pieces]
 
 
 @st.composite
@@ -39,11 +43,11 @@ def test_shuffled_doubled_and_overlapping_segments_come_out_the_same(
     data, first, segments = drawn
     stream = Stream()
     stream.begin((first - 1) % MODULUS)
-    out = [given for sequence, piece in segments for given in stream.add(sequence, piece)]
+    out = [given for sequence, piece in segments for given in datas(stream.add(sequence, piece, 0))]
     assert b"".join(piece for piece in out if isinstance(piece, bytes)) == data
     assert len(out) == len([piece for piece in out if piece])
     assert stream.end() == []
-    assert stream.add(first, data) == []
+    assert stream.add(first, data, 0) == []
 
 
 @given_by(captured(), st.data())
@@ -54,8 +58,8 @@ def test_what_is_missing_is_a_gap_of_its_size(
     kept = data.draw(st.lists(st.sampled_from(segments), max_size=6))
     stream = Stream()
     stream.begin((first - 1) % MODULUS)
-    out = [given for sequence, piece in kept for given in stream.add(sequence, piece)]
-    out += stream.end()
+    out = [given for sequence, piece in kept for given in datas(stream.add(sequence, piece, 0))]
+    out += datas(stream.end())
     position = 0
     for given in out:
         if isinstance(given, Gap):
@@ -71,26 +75,39 @@ def test_what_is_missing_is_a_gap_of_its_size(
 def test_bytes_that_the_receiver_has_and_nobody_captured_are_lost() -> None:
     stream = Stream()
     stream.begin(99)
-    assert stream.add(110, b"later") == []
+    assert stream.add(110, b"later", 7) == []
     assert stream.confirm(110) == []  # no more than is missing: it may still come
-    assert [stream.confirm(115) for _ in range(3)] == [[], [], [Gap(10), b"later"]]
+    found = [stream.confirm(115) for _ in range(3)]
+    assert found == [[], [], [Piece(7, Gap(10)), Piece(7, b"later")]]
+
+
+def test_bytes_have_the_time_at_which_they_were_there() -> None:
+    filled = Stream()
+    filled.begin(99)
+    assert filled.add(103, b"later", 7) == []
+    assert filled.add(100, b"one", 9) == [Piece(9, b"one"), Piece(9, b"later")]
+    missed = Stream()
+    missed.begin(99)
+    assert missed.add(103, b"later", 7) == []
+    assert missed.add(108, b"last", 8) == []
+    assert missed.end() == [Piece(7, Gap(3)), Piece(7, b"later"), Piece(8, b"last")]
 
 
 def test_what_waits_is_bounded() -> None:
     stream = Stream(max_waiting_bytes=10)
     stream.begin(99)
-    assert stream.add(200, b"12345678") == []
-    assert stream.add(300, b"123") == [Gap(100), b"12345678"]
+    assert stream.add(200, b"12345678", 0) == []
+    assert datas(stream.add(300, b"123", 0)) == [Gap(100), b"12345678"]
     many = Stream(max_waiting_segments=2)
     many.begin(99)
-    assert [many.add(110 + 10 * n, b"x") for n in range(3)] == [[], [], [Gap(10), b"x"]]
+    assert [datas(many.add(110 + 10 * n, b"x", 0)) for n in range(3)] == [[], [], [Gap(10), b"x"]]
 
 
 def test_a_stream_may_be_seen_from_its_middle() -> None:
     stream = Stream()
-    assert stream.add(1000, b"abc") == [b"abc"]
-    assert stream.add(999, b"") == []  # a keepalive
-    assert stream.add(998, b"xx") == []
+    assert datas(stream.add(1000, b"abc", 0)) == [b"abc"]
+    assert stream.add(999, b"", 0) == []  # a keepalive
+    assert stream.add(998, b"xx", 0) == []
     assert not stream.has_begin
     assert stream.is_other_begin(5)
 
@@ -99,7 +116,6 @@ def test_ten_thousand_segments_in_reverse() -> None:
     stream = Stream()
     stream.begin(0)
     for n in reversed(range(1, 10_000)):
-        assert stream.add(1 + n, b"x") == []
-    assert b"".join(piece for piece in stream.add(1, b"x") if isinstance(piece, bytes)) == (
-        b"x" * 10_000
-    )
+        assert stream.add(1 + n, b"x", 0) == []
+    found = datas(stream.add(1, b"x", 0))
+    assert b"".join(piece for piece in found if isinstance(piece, bytes)) == b"x" * 10_000
