@@ -28,7 +28,17 @@ if TYPE_CHECKING:
         Producer,
         ProducerRecord,
     )
+    from .protocol.sasl import BearerToken
     from .records import Record, RecordBatch
+    from .security import (
+        ClientCredentials,
+        DelegationToken,
+        OAuthBearer,
+        Plain,
+        ScramSha256,
+        ScramSha512,
+        Tls,
+    )
     from .version import __version__
     from .wire.errors import (
         AuthenticationError,
@@ -51,14 +61,17 @@ __all__ = [
     "Ack",
     "Acks",
     "AuthenticationError",
+    "BearerToken",
     "BrokerConnectionError",
     "BrokerResponseError",
     "Client",
+    "ClientCredentials",
     "ClientSettings",
     "ConfigurationError",
     "Consumer",
     "CorruptBatchError",
     "DecodeError",
+    "DelegationToken",
     "Delivery",
     "DeliveryError",
     "EncodeError",
@@ -69,12 +82,17 @@ __all__ = [
     "KprotoError",
     "MissingCodecError",
     "NewTopic",
+    "OAuthBearer",
+    "Plain",
     "Producer",
     "ProducerRecord",
     "ProtocolError",
     "Record",
     "RecordBatch",
     "RequestTimeoutError",
+    "ScramSha256",
+    "ScramSha512",
+    "Tls",
     "UnsupportedVersionError",
     "Uuid",
     "__version__",
@@ -82,6 +100,14 @@ __all__ = [
 
 #: Where each public name lives; all others are of the client.
 _ELSEWHERE = {
+    "BearerToken": ".protocol.sasl",
+    "ClientCredentials": ".security",
+    "DelegationToken": ".security",
+    "OAuthBearer": ".security",
+    "Plain": ".security",
+    "ScramSha256": ".security",
+    "ScramSha512": ".security",
+    "Tls": ".security",
     "Record": ".records",
     "RecordBatch": ".records",
     "Uuid": ".wire.uuid",
