@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ..clock import SYSTEM_CLOCK, Clock
 from ..messages.base import Request, Response
@@ -32,6 +33,9 @@ from .consumer.offsets import OffsetWanted, list_offsets
 from .producer.producer import REMEMBERED_BATCHES, Producer
 from .producer.producer_record import CompressionName
 from .settings import ClientSettings, parse_bootstrap
+
+if TYPE_CHECKING:
+    from ..security.properties import PropertySource
 
 __all__ = ["Client"]
 
@@ -64,6 +68,32 @@ class Client:
             settings = replace(settings, sasl=sasl)
         self.settings = settings
         self._view = ClusterView(parse_bootstrap(bootstrap), self.settings, clock)
+
+    @classmethod
+    def from_properties(
+        cls, source: PropertySource, *, clock: Clock = SYSTEM_CLOCK, **overrides: Any
+    ) -> Self:
+        """A client of what a client.properties file says, or a mapping with the same names.
+
+        The names are those of Kafka's Java clients and of librdkafka, as
+        docs/security-properties.md lists them. `overrides` are fields of ClientSettings, `tls` and
+        `sasl` among them, and `bootstrap`: they take the place of all properties about the same.
+        Producers and consumers of this client begin with what the properties say of them. Raises
+        ConfigurationError, which names the property and no secret.
+        """
+        from .properties import client_arguments  # with its table, which few clients need
+
+        arguments = client_arguments(source, overrides)
+        client = cls(arguments.bootstrap, arguments.settings, clock=clock)
+        if arguments.producer:
+            client.producer = partial(  # type: ignore[method-assign]
+                client.producer, **arguments.producer
+            )
+        if arguments.consumer:
+            client.consumer = partial(  # type: ignore[method-assign]
+                client.consumer, **arguments.consumer
+            )
+        return client
 
     async def __aenter__(self) -> Self:
         try:
