@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Final, Protocol, TypeAlias, runtime_checkable
+from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 from ..protocol.sasl import (
     BearerToken,
@@ -71,8 +71,8 @@ _SCRAM: Final[Mapping[str, type[ScramClient]]] = {
 class _Scram:
     """SCRAM by a name and a password, which is salted once for all connections."""
 
-    mechanism: ClassVar[str]
-    readable: ClassVar[bool] = False
+    mechanism = ""
+    readable = False
     _credentials: Credentials
     _salting: SaltedPasswords
 
@@ -92,8 +92,8 @@ class Plain:
     username: str
     password: str = field(repr=False)
 
-    mechanism: ClassVar[str] = "PLAIN"
-    readable: ClassVar[bool] = True
+    mechanism = "PLAIN"
+    readable = True
 
     def __post_init__(self) -> None:
         Credentials(self.username, self.password)
@@ -115,7 +115,7 @@ class ScramSha256(_Scram):
     password: str = field(repr=False)
     prepare_strings: bool = False
 
-    mechanism: ClassVar[str] = "SCRAM-SHA-256"
+    mechanism = "SCRAM-SHA-256"
 
     def __post_init__(self) -> None:
         self._know(Credentials(self.username, self.password, prepare_strings=self.prepare_strings))
@@ -125,7 +125,7 @@ class ScramSha256(_Scram):
 class ScramSha512(ScramSha256):
     """SCRAM-SHA-512: as SCRAM-SHA-256, with the longer hash."""
 
-    mechanism: ClassVar[str] = "SCRAM-SHA-512"
+    mechanism = "SCRAM-SHA-512"
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class DelegationToken(_Scram):
 
     token_id: str
     hmac: str = field(repr=False)
-    mechanism: str = "SCRAM-SHA-256"  # type: ignore[misc]  # here it is the user's to choose
+    mechanism: str = "SCRAM-SHA-256"  # here it is the user's to choose
 
     def __post_init__(self) -> None:
         if self.mechanism not in _SCRAM:
@@ -161,8 +161,8 @@ class OAuthBearer:
     token: TokenFunction = field(repr=False)
     extensions: Mapping[str, str] = field(default_factory=dict, repr=False)
 
-    mechanism: ClassVar[str] = "OAUTHBEARER"
-    readable: ClassVar[bool] = True
+    mechanism = "OAUTHBEARER"
+    readable = True
 
     async def exchange(self, host: str) -> ClientExchange:
         """A new exchange, with a token asked for now. Raises AuthenticationError."""

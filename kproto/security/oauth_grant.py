@@ -17,7 +17,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import IO, Any, ClassVar, Final, NamedTuple, NoReturn
+from typing import IO, Any, Final, NamedTuple, NoReturn
 
 from ..clock import SYSTEM_CLOCK, Clock
 from ..protocol.sasl import BearerToken, ClientExchange, OAuthBearerClient
@@ -87,8 +87,8 @@ class ClientCredentials:
     refusal and an answer without a token, BrokerConnectionError where the issuer is away.
     """
 
-    mechanism: ClassVar[str] = "OAUTHBEARER"
-    readable: ClassVar[bool] = True
+    mechanism = "OAUTHBEARER"
+    readable = True
 
     def __init__(
         self,

@@ -69,7 +69,7 @@ class ScramClient:
     that does not prove that it knows the user's keys.
     """
 
-    mechanism: ClassVar[str]
+    mechanism = ""
     hash_name: ClassVar[str]
 
     def __init__(
@@ -182,7 +182,7 @@ class ScramServer:
     Kafka's broker does) and a wrong password; SaslAuthenticate carries that as error code 58.
     """
 
-    mechanism: ClassVar[str]
+    mechanism = ""
     hash_name: ClassVar[str]
 
     def __init__(
