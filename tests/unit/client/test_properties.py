@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import ssl
 import struct
+import traceback
 from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 
-from kproto import Client, ClientSettings, ConfigurationError
+from kproto import AuthenticationError, Client, ClientSettings, ConfigurationError
 from kproto.broker import Broker
 from kproto.client.properties import client_arguments
 from kproto.security import Plain, Tls
 from kproto.testing.clock import ManualClock
+from tests.unit.client.secured_broker import SECRET, SecuredBroker, client_ca, server_tls
 
 SECURED = {
     "bootstrap.servers": "b1:9093,b2:9093",
@@ -100,3 +103,66 @@ async def test_producers_and_consumers_begin_with_what_the_properties_say() -> N
             assert here == []
             consumer = client.consumer("greetings", start="earliest", stop_at_end=True)
             assert len([record async for record in consumer]) == 2
+
+
+KAFKA = "org.apache.kafka.common.security."
+
+#: Files as they are handed out, but for the address; {secret} and {token} are put in.
+FILES = {
+    "PLAIN": f"""
+security.protocol=SASL_SSL
+sasl.mechanism=PLAIN
+sasl.jaas.config={KAFKA}plain.PlainLoginModule required username="alice" password="{{secret}}";
+ssl.truststore.type=PEM
+ssl.truststore.certificates={{ca}}
+""",
+    "SCRAM-SHA-512": f"""
+security.protocol=SASL_SSL
+sasl.mechanism=SCRAM-SHA-512
+sasl.jaas.config={KAFKA}scram.ScramLoginModule required \\
+    username="alice" \\
+    password="{{secret}}";
+ssl.ca.pem={{ca}}
+""",
+    "SCRAM-SHA-256": """
+security.protocol=sasl_ssl
+sasl.mechanisms=SCRAM-SHA-256
+sasl.username=alice
+sasl.password={secret}
+ssl.ca.pem={ca}
+""",
+    "OAUTHBEARER": """
+security.protocol=SASL_SSL
+sasl.mechanism=OAUTHBEARER
+sasl.oauthbearer.token.endpoint.url={token}
+ssl.truststore.type=PEM
+ssl.truststore.certificates={ca}
+""",
+}
+
+
+@pytest.mark.parametrize("mechanism", FILES)
+@pytest.mark.parametrize("secret", [SECRET, "wrong-4711"])
+async def test_a_file_that_is_pasted_as_it_is_connects(
+    mechanism: str, secret: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ca = trustme.CA()
+    token = tmp_path / "token"
+    token.write_text(secret)
+    path = tmp_path / "client.properties"
+    inline = client_ca(ca).replace("\n", " ")  # one line, as Java's clients take it
+    said = FILES[mechanism].format(secret=secret, token=token.as_uri(), ca=inline)
+    async with SecuredBroker(
+        {"greetings": 1}, tls=server_tls(ca, "127.0.0.1"), mechanisms=(mechanism,)
+    ) as broker:
+        path.write_text(f"bootstrap.servers={broker.bootstrap}\n{said}")
+        client = Client.from_properties(path)
+        if secret == SECRET:
+            async with client:
+                assert client.cluster.cluster_id == "scripted"
+        else:
+            with pytest.raises(AuthenticationError, match="refused") as caught:
+                await client.__aenter__()
+            assert secret not in "".join(traceback.format_exception(caught.value))
+        assert broker.authentications == (secret == SECRET)
+    assert secret not in caplog.text + repr(client.settings)
