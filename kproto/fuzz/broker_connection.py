@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from ..protocol.framing import frame
 from ..security.diagnosis import handshake_fault
 from ..security.mechanisms import Sasl
-from ..security.opening import Opening
+from ..security.opening import Opening, exchange_with
 from ..security.tls import AnyTls, TlsContexts
 from ..wire.errors import BrokerConnectionError
 
@@ -73,7 +73,8 @@ def _with_tls(
 def _authenticate(
     connection: socket.socket, sasl: Sasl, where: tuple[str, int], patience_s: float, most: int
 ) -> None:
-    opening = Opening(asyncio.run(sasl.exchange(where[0])), _text(where), _CLIENT_ID)
+    exchange = asyncio.run(exchange_with(sasl, where[0], _text(where)))
+    opening = Opening(exchange, _text(where), _CLIENT_ID)
     sent: bytes | None = opening.begin()
     while sent is not None:
         connection.sendall(frame(sent))

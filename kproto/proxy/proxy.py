@@ -90,6 +90,13 @@ class Proxy:
                 f"cannot listen: {reason}", address=str(self._listen)
             ) from None
         await self._serve(listener, None)
+        sasl = self._settings.sasl
+        if sasl is not None and sasl.readable and not self._contexts.enabled:
+            self._on_notice(
+                f"{sasl.mechanism} without TLS: who sees the bytes on their way to brokers can use "
+                "what the proxy says there",
+                None,
+            )
         return self
 
     async def __aexit__(

@@ -13,7 +13,7 @@ from typing import Final
 from ..protocol.framing import frame
 from ..security.diagnosis import handshake_fault
 from ..security.mechanisms import Sasl
-from ..security.opening import Opening
+from ..security.opening import Opening, exchange_with
 from ..security.tls import TlsContexts
 from ..wire.errors import BrokerConnectionError, ProtocolError
 from .settings import Address, ProxySettings
@@ -73,7 +73,8 @@ async def _connected(target: Address, settings: ProxySettings, contexts: TlsCont
 
 async def _authenticate(stream: Stream, sasl: Sasl, target: Address, most: int) -> None:
     reader, writer = stream
-    opening = Opening(await sasl.exchange(target.host), str(target), _CLIENT_ID)
+    exchange = await exchange_with(sasl, target.host, str(target))
+    opening = Opening(exchange, str(target), _CLIENT_ID)
     sent: bytes | None = opening.begin()
     try:
         while sent is not None:

@@ -12,13 +12,29 @@ from ..messages.base import Request
 from ..protocol.headers import encode_request_header, parse_response_header, response_class
 from ..protocol.negotiation import broker_ranges
 from ..protocol.sasl import ClientExchange
-from ..wire.errors import AuthenticationError, ProtocolError
+from ..wire.errors import AuthenticationError, KprotoError, ProtocolError
 from .authentication import Authentication, Step
+from .mechanisms import Sasl
 
-__all__ = ["Opening"]
+__all__ = ["Opening", "exchange_with"]
 
 #: The version of ApiVersions that every broker takes.
 _FIRST: Final = 0
+
+
+async def exchange_with(sasl: Sasl, host: str, where: str) -> ClientExchange:
+    """A new exchange of `sasl` with the broker at `host`; a user's mechanism may raise anything.
+
+    Raises AuthenticationError, and what else of kproto's errors the mechanism raises.
+    """
+    try:
+        return await sasl.exchange(host)
+    except KprotoError:
+        raise
+    except Exception as error:  # noqa: BLE001 - see above; its text may hold a secret
+        raise AuthenticationError(
+            f"{where}: the mechanism {sasl.mechanism} raised {type(error).__name__}"
+        ) from None
 
 
 class Opening:

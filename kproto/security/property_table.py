@@ -8,7 +8,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from .property_values import ANY_TEXT, FILE, PEM, SECRET, SWITCH, TEXT, Kind, choice, whole
+from .property_values import (
+    ADDRESSES,
+    ANY_TEXT,
+    FILE,
+    PEM,
+    SECRET,
+    SWITCH,
+    TEXT,
+    Kind,
+    choice,
+    whole,
+)
 
 __all__ = ["IGNORED_PREFIXES", "ROWS", "Row"]
 
@@ -34,7 +45,7 @@ class Row:
 _MS: Final = whole(1)
 
 ROWS: Final = (
-    Row("bootstrap", "bootstrap", ("bootstrap.servers", "metadata.broker.list"), TEXT),
+    Row("bootstrap", "bootstrap", ("bootstrap.servers", "metadata.broker.list"), ADDRESSES),
     Row("settings", "client_id", ("client.id",), ANY_TEXT),
     Row(
         "settings",

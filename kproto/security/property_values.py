@@ -14,6 +14,7 @@ from typing import Any, Final
 from ..wire.errors import ConfigurationError
 
 __all__ = [
+    "ADDRESSES",
     "ANY_TEXT",
     "FILE",
     "PEM",
@@ -33,6 +34,7 @@ _SHOWN: Final = 40
 
 _WHOLE: Final = re.compile(r"-?[0-9]{1,19}")
 _PEM_BLOCK: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
+_SCHEME: Final = re.compile(r"(?<![^,\s])(?:SASL_)?(?:PLAINTEXT|SSL)://", re.IGNORECASE)
 _PEM_LINE: Final = 64
 
 
@@ -84,6 +86,10 @@ def _text(text: str) -> str:
     return text
 
 
+def _addresses(text: str) -> str:
+    return _SCHEME.sub("", _text(text))
+
+
 def _file(text: str) -> Path:
     if not text or "\0" in text:
         raise ValueError
@@ -119,6 +125,10 @@ TEXT: Final = Kind("text, and not empty", _text)
 SECRET: Final = Kind("text, and not empty", _text, is_secret=True)
 
 SWITCH: Final = choice({"true": True, "false": False}, any_case=True)
+
+#: `host:port,host:port`; a security protocol before a host, as in `SASL_SSL://host:port`, is not
+#: looked at, as by Kafka's clients.
+ADDRESSES: Final = Kind("text, and not empty", _addresses)
 
 #: The path of a file; whether it is there is seen when it is read.
 FILE: Final = Kind("the path of a file", _file)

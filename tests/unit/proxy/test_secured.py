@@ -9,8 +9,9 @@ import trustme
 
 from kproto import Client
 from kproto.messages import MetadataRequest
+from kproto.protocol.sasl import ClientExchange
 from kproto.proxy import Proxy, ProxySettings
-from kproto.security import Plain, ScramSha256, ScramSha512, Tls
+from kproto.security import OAuthBearer, Plain, ScramSha256, ScramSha512, Tls
 from kproto.wire.errors import BrokerConnectionError, ConfigurationError
 from tests.unit.client.secured_broker import SECRET, USER, SecuredBroker, client_ca, server_tls
 
@@ -21,6 +22,20 @@ TRUSTED = Tls(ca=client_ca(CA))
 
 def behind_tls(*names: str) -> ssl.SSLContext:
     return server_tls(CA, *(names or ("127.0.0.1",)))
+
+
+def raises() -> str:
+    raise RuntimeError(SECRET)
+
+
+class Raising:
+    """A mechanism of one's own, with a mistake."""
+
+    mechanism = "MINE"
+    readable = False
+
+    async def exchange(self, host: str) -> ClientExchange:
+        raise RuntimeError(SECRET)
 
 
 @pytest.mark.parametrize("handshake", [1, 0])
@@ -61,7 +76,9 @@ async def test_a_client_reaches_a_secured_broker_through_the_proxy(
             "the SASL mechanism SCRAM-SHA-256 is not enabled",
         ),
         ((), ProxySettings(tls=Tls(ca="/no/such/file")), "/no/such/file"),
-        ((), ProxySettings(sasl=Plain(USER, SECRET)), "TLS"),
+        ((), ProxySettings(sasl=Plain(USER, SECRET)), "PLAIN without TLS: who sees"),
+        ((), ProxySettings(tls=TRUSTED, sasl=OAuthBearer(raises)), "raised RuntimeError"),
+        ((), ProxySettings(tls=TRUSTED, sasl=Raising()), "the mechanism MINE raised RuntimeError"),
     ],
 )
 async def test_a_broker_that_will_not_have_the_proxy_is_told(

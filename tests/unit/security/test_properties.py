@@ -217,6 +217,18 @@ def test_what_is_no_source_is_told(source: Any) -> None:
         from_properties(source)
 
 
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("SASL_SSL://b1:9092", "b1:9092"),
+        ("ssl://b1:1, PLAINTEXT://b2:2,sasl_plaintext://[::1]:3", "b1:1, b2:2,[::1]:3"),
+        ("b-ssl://x", "b-ssl://x"),
+    ],
+)
+def test_a_protocol_before_an_address_is_not_looked_at(text: str, wanted: str) -> None:
+    assert read_values({"bootstrap.servers": text}).bootstrap == wanted
+
+
 def test_names_that_agree_may_stand_beside_each_other() -> None:
     found = read_values({"bootstrap.servers": "a", "metadata.broker.list": "a"})
     assert found.bootstrap == "a"
