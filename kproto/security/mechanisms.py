@@ -14,7 +14,6 @@ from ..protocol.sasl import (
     OAuthBearerClient,
     PlainClient,
     SaltedPasswords,
-    ScramClient,
     ScramSha256Client,
     ScramSha512Client,
 )
@@ -63,8 +62,9 @@ def check_sasl(given: object) -> None:
         )
 
 
-_SCRAM: Final[Mapping[str, type[ScramClient]]] = {
-    client.mechanism: client for client in (ScramSha256Client, ScramSha512Client)
+_SCRAM: Final[Mapping[str, Callable[..., ClientExchange]]] = {
+    "SCRAM-SHA-256": ScramSha256Client,
+    "SCRAM-SHA-512": ScramSha512Client,
 }
 
 
@@ -146,8 +146,9 @@ class DelegationToken(_Scram):
         )
 
 
-#: Gives a token, or its text; plain or async. It is asked for each connection and each time that
-#: a session is about to end, so it may keep a token as long as that is good.
+#: Gives a token, or its text; plain or async. A plain one runs in the event loop, so that one which
+#: takes time should be async, with `asyncio.to_thread` inside. It is asked for each connection and
+#: each time that a session is about to end, so it may keep a token as long as that is good.
 TokenFunction: TypeAlias = Callable[[], "str | BearerToken | Awaitable[str | BearerToken]"]
 
 

@@ -21,6 +21,7 @@ TABLES: Final = {
     "columnar": "A fetch response into Arrow arrays",
     "client": "Produce and consume, one partition of a real broker",
     "cloudevents": "CloudEvents in Kafka records",
+    "security": "TLS and SASL: what they cost the client",
     "spark": "Spark reads a topic of CloudEvents from a real broker",
 }
 

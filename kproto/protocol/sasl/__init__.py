@@ -30,7 +30,6 @@ from .oauthbearer import (
 from .plain import PlainClient, PlainServer
 from .scram import (
     MAX_ITERATIONS,
-    ScramClient,
     ScramSha256Client,
     ScramSha256Server,
     ScramSha512Client,
@@ -56,7 +55,6 @@ __all__ = [
     "PlainServer",
     "SaltedCredential",
     "SaltedPasswords",
-    "ScramClient",
     "ScramSha256Client",
     "ScramSha256Server",
     "ScramSha512Client",

@@ -530,18 +530,15 @@ async def test_authenticating_again_loses_and_repeats_nothing() -> None:
     broker = SecuredBroker(mechanisms=("SCRAM-SHA-256",), lifetime_ms=100)
     sent = 0
     async with broker, connected(broker, sasl=who("SCRAM-SHA-256")) as connection:
-        ends_at = asyncio.get_running_loop().time() + 0.6
-
         async def ask() -> None:
             nonlocal sent
-            while asyncio.get_running_loop().time() < ends_at:
+            while broker.authentications < 5:
                 sent += 1
                 assert (await connection.request(MetadataRequest())).cluster_id == "scripted"
 
         await asyncio.gather(*(ask() for _ in range(30)))
-        assert broker.count(MetadataRequest) == sent > 100
+        assert broker.count(MetadataRequest) == sent >= 30
         assert broker.connections == 1
-        assert 4 <= broker.authentications <= 9
         order = [type(each.message).__name__ for each in broker.asked]
         for at, name in enumerate(order):
             if name == "SaslHandshakeRequest":  # nothing comes between
