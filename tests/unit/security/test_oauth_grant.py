@@ -33,6 +33,12 @@ SECRET = "s3cret/+&=ü"
 CA = trustme.CA()
 
 
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The issuer is here, whatever proxy the machine has."""
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+
+
 class Issuer:
     """Answers each question with the next of `answers`, or its last: status and body."""
 

@@ -138,6 +138,26 @@ async def test_large_requests_through_tls() -> None:
         assert broker.count(ProduceRequest) == 201
 
 
+async def test_requests_of_one_turn_are_one_write_of_tls_too() -> None:
+    async with SecuredBroker(tls=GOOD) as broker, connected(broker, tls=TRUSTING) as connection:
+        transport = connection._transport
+        assert transport is not None
+        writes: list[int] = []
+        write = transport.write
+
+        def note(data: Any) -> None:
+            writes.append(len(data))
+            write(data)
+
+        transport.write = note  # type: ignore[method-assign]  # to see what goes out
+        await asyncio.gather(*(connection.request(MetadataRequest()) for _ in range(10)))
+        assert len(writes) == 1
+        told: list[Any] = []
+        assert connection.post(MetadataRequest(), version=9, tell=told.append)
+        assert len(writes) == 2, "what is posted goes out in its own turn"
+        await broker.until(lambda: bool(told))
+
+
 @pytest.mark.parametrize("half", [False, True])
 async def test_a_broker_that_closes_tls(half: bool) -> None:
     """With the answer cut in the middle, and without; both are told, and nothing waits."""
@@ -530,6 +550,7 @@ async def test_authenticating_again_loses_and_repeats_nothing() -> None:
     broker = SecuredBroker(mechanisms=("SCRAM-SHA-256",), lifetime_ms=100)
     sent = 0
     async with broker, connected(broker, sasl=who("SCRAM-SHA-256")) as connection:
+
         async def ask() -> None:
             nonlocal sent
             while broker.authentications < 5:
@@ -543,6 +564,24 @@ async def test_authenticating_again_loses_and_repeats_nothing() -> None:
         for at, name in enumerate(order):
             if name == "SaslHandshakeRequest":  # nothing comes between
                 assert order[at + 1 : at + 3] == ["SaslAuthenticateRequest"] * 2
+
+
+async def test_a_producer_in_use_through_sessions() -> None:
+    broker = SecuredBroker({"t": 1}, mechanisms=("SCRAM-SHA-256",), lifetime_ms=100)
+    async with broker:
+        stored = Stored(broker)
+        sent: list[bytes] = []
+        client = Client(broker.bootstrap, sasl=who("SCRAM-SHA-256"))
+        async with client, client.producer() as producer:
+            while broker.authentications < 6:
+                sent += [f"{len(sent) + at}".encode() for at in range(20)]
+                deliveries = [await producer.enqueue("t", value) for value in sent[-20:]]
+                await asyncio.sleep(0)
+                sent.append(f"{len(sent)}".encode())
+                await producer.send("t", sent[-1])
+                await asyncio.gather(*deliveries)
+        assert stored.values() == sent
+        assert broker.connections == 1
 
 
 async def test_what_is_under_way_is_answered_and_what_comes_waits() -> None:
