@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 
+from .properties import add_properties
+
 __all__ = ["add_command"]
 
 _CASES = 10_000
@@ -76,6 +78,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         metavar="N",
         help="frames a second to a broker, at most (%(default)s)",
     )
+    add_properties(parser)
     parser.add_argument(
         "--not-loopback",
         action="store_true",

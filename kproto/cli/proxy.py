@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 
+from .properties import add_properties
+
 __all__ = ["add_command"]
 
 _MAX_RECORDED_BYTES = 1_073_741_824  # that of the recorder
@@ -40,6 +42,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         metavar="PORT",
         help="with --rewrite: the first port for single brokers; 0 lets the system choose each",
     )
+    add_properties(parser)
     add_filters(parser)
     parser.add_argument("--json", action="store_true", help="print a JSON object a line")
     parser.add_argument("-q", "--quiet", action="store_true", help="print no requests, responses")

@@ -15,6 +15,7 @@ from typing import Any
 from .. import messages
 from ..fuzz import page, report
 from ..fuzz.broker import BrokerFuzzSettings, fuzz_broker, replay_frames
+from ..fuzz.broker_connection import Secured
 from ..fuzz.case import Case, Form, all_forms
 from ..fuzz.cases import KINDS
 from ..fuzz.frames import FRAME_KINDS
@@ -26,6 +27,7 @@ from ..fuzz.run import run as run_plan
 from ..fuzz.settings import FuzzSettings
 from ..wire.errors import ConfigurationError
 from .chosen import names_called, package_called
+from .given_properties import properties_of
 
 __all__ = ["run"]
 
@@ -36,6 +38,8 @@ def run(options: argparse.Namespace) -> int:
     """Run the cases, or the one that is replayed; 1 when there is a finding, else 0."""
     if options.broker is not None:
         return _broker(options)
+    if options.properties is not None or options.x_properties:
+        raise ConfigurationError("--properties and -X say how to reach a --broker; give one")
     settings = FuzzSettings(answer_timeout_s=options.timeout, late_s=options.timeout)
     package = messages if options.package is None else package_called(options.package)
     case = None if options.replay is None else Case.from_json(_json_of(options.replay), package)
@@ -90,9 +94,13 @@ def _broker(options: argparse.Namespace) -> int:
             "--not-loopback and --it-may-break go together: broken frames may end a broker"
         )
     anywhere: bool = options.not_loopback
+    given = properties_of(options).settings
+    secured = Secured(given.get("tls", False), given.get("sasl"))
     if options.replay is not None:
         node = _json_of(options.replay)
-        said = replay_frames(options.broker, node, settings=settings, anywhere=anywhere)
+        said = replay_frames(
+            options.broker, node, settings=settings, anywhere=anywhere, secured=secured
+        )
         _print("".join(f"{each}\n" for each in said))
         return 1 if any(":" in each for each in said) else 0
     with _progress() as progress:
@@ -103,6 +111,7 @@ def _broker(options: argparse.Namespace) -> int:
             kinds=_kinds(options.kinds, FRAME_KINDS),
             anywhere=anywhere,
             shrink=not options.no_shrink,
+            secured=secured,
             progress=progress,
         )
     _write(options, result.to_json(), report.broker_text(result.to_json()))

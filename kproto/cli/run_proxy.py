@@ -20,6 +20,7 @@ from ..proxy.lines import parse_apis
 from ..study.conversations import Event
 from ..study.recording import Recorder
 from ..wire.errors import ConfigurationError
+from .given_properties import properties_of
 
 __all__ = ["Log", "filter_of", "run"]
 
@@ -40,11 +41,14 @@ def filter_of(options: argparse.Namespace) -> LineFilter:
 
 def run(options: argparse.Namespace) -> int:
     """Run the proxy until SIGINT or SIGTERM, or nobody reads what it prints; the exit code."""
+    secured = properties_of(options).settings
     settings = ProxySettings(
         rewrite=options.rewrite,
         advertised_host=options.advertised_host,
         first_broker_port=options.first_broker_port,
         show_secrets=options.show_secrets,
+        tls=secured.get("tls", False),
+        sasl=secured.get("sasl"),
     )
     shown = filter_of(options)
     with _recorder(options.record, options.max_bytes) as recorder:

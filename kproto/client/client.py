@@ -6,12 +6,16 @@ Producers and consumers share what their client knows of the cluster, and its co
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ..clock import SYSTEM_CLOCK, Clock
 from ..messages.base import Request, Response
 from ..messages.delete_topics_request import DeleteTopicsRequest
+from ..security.mechanisms import Sasl
+from ..security.tls import AnyTls
 from .admin.topics import (
     NewTopic,
     create_topics_request,
@@ -30,6 +34,9 @@ from .producer.producer import REMEMBERED_BATCHES, Producer
 from .producer.producer_record import CompressionName
 from .settings import ClientSettings, parse_bootstrap
 
+if TYPE_CHECKING:
+    from ..security.properties import PropertySource
+
 __all__ = ["Client"]
 
 R = TypeVar("R", bound=Response)
@@ -40,8 +47,9 @@ class Client:
     """A client of one Kafka cluster, to be used with `async with`.
 
     `bootstrap` is `host:port`, several joined by commas, or a list of such; any broker of the
-    cluster will do. `clock` is for tests that turn the time. Raises ConfigurationError when
-    `bootstrap` is no address.
+    cluster will do. `tls` and `sasl` take the place of those in `settings`: see `Tls`, `Plain`,
+    `ScramSha512` and `OAuthBearer`. `clock` is for tests that turn the time. Raises
+    ConfigurationError when `bootstrap` is no address.
     """
 
     def __init__(
@@ -49,10 +57,43 @@ class Client:
         bootstrap: str | Sequence[str],
         settings: ClientSettings | None = None,
         *,
+        tls: AnyTls | None = None,
+        sasl: Sasl | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        self.settings = settings or ClientSettings()
+        settings = settings or ClientSettings()
+        if tls is not None:
+            settings = replace(settings, tls=tls)
+        if sasl is not None:
+            settings = replace(settings, sasl=sasl)
+        self.settings = settings
         self._view = ClusterView(parse_bootstrap(bootstrap), self.settings, clock)
+
+    @classmethod
+    def from_properties(
+        cls, source: PropertySource, *, clock: Clock = SYSTEM_CLOCK, **overrides: Any
+    ) -> Self:
+        """A client of what a client.properties file says, or a mapping with the same names.
+
+        The names are those of Kafka's Java clients and of librdkafka, as
+        docs/security-properties.md lists them. `overrides` are fields of ClientSettings, `tls` and
+        `sasl` among them, and `bootstrap`: they take the place of all properties about the same.
+        Producers and consumers of this client begin with what the properties say of them. Raises
+        ConfigurationError, which names the property and no secret.
+        """
+        from .properties import client_arguments  # with its table, which few clients need
+
+        arguments = client_arguments(source, overrides)
+        client = cls(arguments.bootstrap, arguments.settings, clock=clock)
+        if arguments.producer:
+            client.producer = partial(  # type: ignore[method-assign]
+                client.producer, **arguments.producer
+            )
+        if arguments.consumer:
+            client.consumer = partial(  # type: ignore[method-assign]
+                client.consumer, **arguments.consumer
+            )
+        return client
 
     async def __aenter__(self) -> Self:
         try:

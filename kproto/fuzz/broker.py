@@ -24,7 +24,9 @@ from ..protocol.headers import (
     request_class,
     response_class,
 )
-from ..wire.errors import BrokerConnectionError, ConfigurationError, DecodeError
+from ..security.tls import TlsContexts
+from ..wire.errors import BrokerConnectionError, ConfigurationError, DecodeError, KprotoError
+from .broker_connection import PLAINTEXT, Secured, connected, frame_from
 from .case import Form
 from .frame_shrinking import shortest_frames
 from .frames import CLIENT_ID, FRAME_KINDS, Frame, frames_of
@@ -168,18 +170,20 @@ def fuzz_broker(
     kinds: tuple[str, ...] = tuple(FRAME_KINDS),
     anywhere: bool = False,
     shrink: bool = True,
+    secured: Secured = PLAINTEXT,
     progress: Callable[[int, int], None] | None = None,
 ) -> BrokerResult:
     """Send frames to the broker at `host:port` and say what it did that it may not do.
 
     With `shrink` the frames of each finding are made as few and as short as can be found, at the
     same rate. For what takes the broker away somebody must start it again: it is waited for.
+    `secured` says how to reach it: each frame goes out on a connection that is authenticated.
 
     Raises ConfigurationError on an address that is not of this machine, unless `anywhere`, and
     BrokerConnectionError when nobody answers there at the beginning.
     """
     limits = settings or BrokerFuzzSettings()
-    target = _Target(address, limits, anywhere=anywhere)
+    target = _Target(address, limits, secured, anywhere=anywhere)
     versions = target.versions()
     result = BrokerResult(address, seed)
     began = time.monotonic()
@@ -271,13 +275,15 @@ def replay_frames(
     *,
     settings: BrokerFuzzSettings | None = None,
     anywhere: bool = False,
+    secured: Secured = PLAINTEXT,
 ) -> list[str]:
     """Send the frames of a report's example again; what became of each, and of the broker.
 
     Raises ConfigurationError on what is no such example.
     """
     frames = _frames_from_json(node)
-    target = _Target(address, settings or BrokerFuzzSettings(), anywhere=anywhere)
+    limits = settings or BrokerFuzzSettings()
+    target = _Target(address, limits, secured, anywhere=anywhere)
     target.versions()
     said = []
     for frame in frames:
@@ -329,12 +335,16 @@ def _add(result: BrokerResult, fault: str, cause: str, frames: list[Frame]) -> N
 class _Target:
     """The broker: where it listens, and one connection at a time."""
 
-    def __init__(self, address: str, settings: BrokerFuzzSettings, *, anywhere: bool) -> None:
+    def __init__(
+        self, address: str, settings: BrokerFuzzSettings, secured: Secured, *, anywhere: bool
+    ) -> None:
         host, colon, port = address.rpartition(":")
         if not colon or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
             raise ConfigurationError(f"--broker is {address!r}: it must be HOST:PORT")
         self.address = address
         self.settings = settings
+        self.contexts = TlsContexts(secured.tls)
+        self.sasl = secured.sasl
         self.where = (host.strip("[]"), int(port))
         if not anywhere:
             self._refuse_elsewhere()
@@ -354,6 +364,8 @@ class _Target:
         """The versions that the broker speaks, by api key. Raises BrokerConnectionError."""
         try:
             answer = self._api_versions()
+        except BrokerConnectionError:
+            raise
         except (OSError, DecodeError) as error:
             raise BrokerConnectionError(
                 f"does not answer ApiVersions: {error}", address=self.address
@@ -364,7 +376,7 @@ class _Target:
 
     def _api_versions(self) -> ApiVersionsResponse:
         request = encode_request_header(ApiVersionsRequest, 0, 1, CLIENT_ID)
-        with socket.create_connection(self.where, self.settings.alive_s) as connection:
+        with self._connected() as connection:
             connection.sendall(struct.pack(">i", len(request)) + request)
             answer = self._frame(connection, self.settings.alive_s)
         if answer is None:
@@ -378,7 +390,7 @@ class _Target:
             self._api_versions()
         except TimeoutError:
             return "hung", f"no answer to ApiVersions within {self.settings.alive_s:g} s"
-        except (OSError, DecodeError) as error:
+        except (OSError, KprotoError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             return "crashed", f"ApiVersions: {reason}"
         return None
@@ -411,43 +423,35 @@ class _Target:
     def send(self, frame: Frame) -> tuple[str, tuple[str, str] | None]:
         """Send a frame on a connection of its own; what became of it, and the fault in that."""
         try:
-            with socket.create_connection(self.where, self.settings.alive_s) as connection:
+            with self._connected() as connection:
                 try:
                     connection.sendall(frame.data)
-                    if frame.kind == "cut":
+                    if frame.kind == "cut" and not self.contexts.enabled:  # TLS has no half to end
                         connection.shutdown(socket.SHUT_WR)
                     answer = self._frame(connection, self.settings.quiet_s)
                 except TimeoutError:
                     return "silent", None
                 except OSError:
                     answer = None
-        except OSError:
+        except (OSError, KprotoError):
             return "no connection", None
         if answer is None:
             sound = frame.kind == "sound"
             return "closed", ("closed", frame.name) if sound else None
         return "answered", self._wrong(frame, answer)
 
-    def _frame(self, connection: socket.socket, patience_s: float) -> bytes | None:
-        """One frame that the broker sends; None when it closes. Raises TimeoutError."""
-        until = time.monotonic() + patience_s
-        head = self._bytes(connection, 4, until)
-        if head is None:
-            return None
-        (size,) = struct.unpack(">i", head)
-        if not 0 <= size <= self.settings.max_answer_bytes:
-            return head
-        return self._bytes(connection, size, until)
+    def _connected(self) -> socket.socket:
+        limits = self.settings
+        return connected(
+            self.where,
+            self.contexts,
+            self.sasl,
+            patience_s=limits.alive_s,
+            most=limits.max_answer_bytes,
+        )
 
-    def _bytes(self, connection: socket.socket, count: int, until: float) -> bytes | None:
-        held = bytearray()
-        while len(held) < count:
-            connection.settimeout(max(0.001, until - time.monotonic()))
-            piece = connection.recv(min(count - len(held), 65_536))
-            if not piece:
-                return None
-            held += piece
-        return bytes(held)
+    def _frame(self, connection: socket.socket, patience_s: float) -> bytes | None:
+        return frame_from(connection, patience_s, self.settings.max_answer_bytes)
 
     def _wrong(self, frame: Frame, answer: bytes) -> tuple[str, str] | None:
         """What is wrong with an answer, where the bytes of the request tell what it must be."""

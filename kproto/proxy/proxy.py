@@ -14,6 +14,7 @@ from functools import partial
 from types import TracebackType
 from typing import Final, Self
 
+from ..security.tls import TlsContexts
 from ..study.conversations import Event
 from ..study.hiding import frame_without_secrets
 from ..study.recording import Entry, Recorder
@@ -21,6 +22,7 @@ from ..wire.errors import BrokerConnectionError, ConfigurationError, EncodeError
 from .relay import Relay, now_us
 from .rewriting import PLACES, Node, NodeMap, put_addresses
 from .settings import Address, ProxySettings, parse_address
+from .upstream import connect
 
 __all__ = ["Proxy"]
 
@@ -63,6 +65,7 @@ class Proxy:
         self._on_event = on_event
         self._on_notice = on_notice or (lambda _text, _connection: None)
         self._recorder = recorder
+        self._contexts = TlsContexts(self._settings.tls)
         self._nodes = NodeMap()
         self._opening = asyncio.Lock()
         self._next_port = self._settings.first_broker_port
@@ -87,6 +90,13 @@ class Proxy:
                 f"cannot listen: {reason}", address=str(self._listen)
             ) from None
         await self._serve(listener, None)
+        sasl = self._settings.sasl
+        if sasl is not None and sasl.readable and not self._contexts.enabled:
+            self._on_notice(
+                f"{sasl.mechanism} without TLS: who sees the bytes on their way to brokers can use "
+                "what the proxy says there",
+                None,
+            )
         return self
 
     async def __aexit__(
@@ -151,8 +161,9 @@ class Proxy:
         self._on_notice(f"{client} connected, to {target}", number)
         self._record(Entry(now_us(), number, client=client, target=str(target)))
         rewritten = partial(self._rewritten, number) if self._settings.rewrite else None
+        connecting = partial(connect, target, self._settings, self._contexts)
         relay = Relay(
-            (reader, writer), target, self._settings, partial(self._tell, number), rewritten
+            (reader, writer), connecting, self._settings, partial(self._tell, number), rewritten
         )
         reason = "the proxy ended"
         try:

@@ -13,7 +13,9 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from ..study.conversations import Conversation, Event, Side
-from .settings import Address, ProxySettings
+from ..wire.errors import KprotoError
+from .settings import ProxySettings
+from .upstream import Stream
 
 __all__ = ["Relay", "now_us"]
 
@@ -27,7 +29,7 @@ def now_us() -> int:
 
 
 class Relay:
-    """A connection between `client` and the broker at `target`, from its begin to its end.
+    """A connection between `client` and the broker that `connect` leads to, from begin to end.
 
     `tell` gets the events as they come. With `rewritten` each frame of the broker is held until it
     is whole, and what that returns is passed on in its place.
@@ -35,14 +37,14 @@ class Relay:
 
     def __init__(
         self,
-        client: tuple[asyncio.StreamReader, asyncio.StreamWriter],
-        target: Address,
+        client: Stream,
+        connect: Callable[[], Awaitable[Stream]],
         settings: ProxySettings,
         tell: Callable[[list[Event]], None],
         rewritten: Callable[[Event], Awaitable[bytes]] | None = None,
     ) -> None:
         self._client = client
-        self._target = target
+        self._connect = connect
         self._settings = settings
         self._tell = tell
         self._rewritten = rewritten
@@ -54,14 +56,9 @@ class Relay:
         settings = self._settings
         from_client, to_client = self._client
         try:
-            async with asyncio.timeout(settings.connect_timeout_ms / 1000):
-                from_broker, to_broker = await asyncio.open_connection(
-                    *self._target, limit=settings.read_bytes
-                )
-        except TimeoutError:
-            return f"{self._target} did not answer in {settings.connect_timeout_ms} ms"
-        except OSError as error:
-            return f"{self._target} cannot be reached: {_reason(error)}"
+            from_broker, to_broker = await self._connect()
+        except KprotoError as error:
+            return str(error)
         for writer in (to_client, to_broker):
             writer.transport.set_write_buffer_limits(settings.max_unsent_bytes)
         ways = (
@@ -123,6 +120,8 @@ class Relay:
         if target.can_write_eof():
             with contextlib.suppress(OSError):  # who has gone need not be told
                 target.write_eof()
+        else:
+            target.close()  # TLS has no half of a connection that could end
 
     async def _pass_events(self, events: list[Event], target: asyncio.StreamWriter) -> None:
         assert self._rewritten is not None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from ..protocol.framing import DEFAULT_MAX_FRAME_BYTES
+from ..security.mechanisms import Sasl, check_sasl
+from ..security.tls import AnyTls, check_tls
 from ..wire.checks import check_least, check_whole_number
 from ..wire.errors import ConfigurationError
 
@@ -76,12 +78,20 @@ class ProxySettings:
     half_closed_timeout_ms: int = 60_000
     #: How long connections may bring away what they hold when the proxy ends.
     close_timeout_ms: int = 1_000
+    #: TLS towards the brokers, which are verified by the names that they advertise: True, a `Tls`,
+    #: or an `ssl.SSLContext`. Clients speak to the proxy in the clear.
+    tls: AnyTls = False
+    #: Who the proxy says that it is, on each connection to a broker; all clients are then this
+    #: user, and say nothing themselves.
+    sasl: Sasl | None = field(default=None, repr=False)
     #: Log and record secrets as they are, instead of asterisks.
     show_secrets: bool = False
 
     def __post_init__(self) -> None:
         check_least(self, _LEAST)
         check_whole_number("first_broker_port", self.first_broker_port, 0, _LAST_PORT)
+        check_tls(self.tls)
+        check_sasl(self.sasl)
 
     def told_host(self, listen: Address) -> str:
         """The host that clients are told when addresses are rewritten.

@@ -1,4 +1,4 @@
-"""SASL for both sides of a connection: PLAIN (RFC 4616), SCRAM (RFC 5802), and the table of both.
+"""SASL for both sides of a connection: PLAIN (RFC 4616), SCRAM (RFC 5802), OAUTHBEARER (RFC 7628).
 
 An exchange object turns the peer's tokens into ours; what carries them (SaslAuthenticate, or bare
 frames behind SaslHandshake v0) is for others to know. A client's shell is the same for all:
@@ -11,9 +11,22 @@ frames behind SaslHandshake v0) is for others to know. A client's shell is the s
 No socket, no clock. Randomness is drawn where none is handed in.
 """
 
-from .credentials import MIN_ITERATIONS, CredentialLookup, Credentials, SaltedCredential
+from .credentials import (
+    MIN_ITERATIONS,
+    CredentialLookup,
+    Credentials,
+    SaltedCredential,
+    SaltedPasswords,
+)
 from .exchange import ClientExchange, ServerExchange
 from .mechanisms import MECHANISMS, Mechanism, client_exchange, server_exchange
+from .oauthbearer import (
+    BearerIdentity,
+    BearerToken,
+    BearerValidator,
+    OAuthBearerClient,
+    OAuthBearerServer,
+)
 from .plain import PlainClient, PlainServer
 from .scram import (
     MAX_ITERATIONS,
@@ -29,13 +42,19 @@ __all__ = [
     "MAX_TOKEN_BYTES",
     "MECHANISMS",
     "MIN_ITERATIONS",
+    "BearerIdentity",
+    "BearerToken",
+    "BearerValidator",
     "ClientExchange",
     "CredentialLookup",
     "Credentials",
     "Mechanism",
+    "OAuthBearerClient",
+    "OAuthBearerServer",
     "PlainClient",
     "PlainServer",
     "SaltedCredential",
+    "SaltedPasswords",
     "ScramSha256Client",
     "ScramSha256Server",
     "ScramSha512Client",

@@ -188,7 +188,7 @@ async def test_a_target_that_is_away_is_told_and_the_client_is_let_go() -> None:
             await reader.readexactly(1)
         writer.close()
         await told.until(lambda: len(told.notices) == 2)
-    assert f"{address} cannot be reached: " in told.notices[1]
+    assert f"{address}: cannot be reached: " in told.notices[1]
 
 
 async def test_one_who_does_not_take_what_comes_holds_the_other_back() -> None:

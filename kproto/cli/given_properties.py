@@ -1,0 +1,22 @@
+"""What `-X` and `--properties` say."""
+
+from __future__ import annotations
+
+import argparse
+
+from ..security.properties import ClientProperties, from_properties, values_of_file
+from ..wire.errors import ConfigurationError
+
+__all__ = ["properties_of"]
+
+
+def properties_of(options: argparse.Namespace) -> ClientProperties:
+    """What the two say. Raises ConfigurationError, which tells no value."""
+    values = {} if options.properties is None else values_of_file(options.properties)
+    for given in options.x_properties:
+        name, equals, value = given.partition("=")
+        if not equals:
+            raise ConfigurationError("-X must be NAME=VALUE, such as -X security.protocol=SSL")
+        values[name.strip()] = value
+    # The broker stands elsewhere on the command line.
+    return from_properties(values, given_otherwise={"bootstrap"})

@@ -1,0 +1,117 @@
+"""A connection to a broker under test, with TLS and SASL where it wants them; blocking sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import struct
+import time
+from typing import Final, NamedTuple
+
+from ..protocol.framing import frame
+from ..security.diagnosis import handshake_fault
+from ..security.mechanisms import Sasl
+from ..security.opening import Opening, exchange_with
+from ..security.tls import AnyTls, TlsContexts
+from ..wire.errors import BrokerConnectionError
+
+__all__ = ["PLAINTEXT", "Secured", "connected", "frame_from"]
+
+_CLIENT_ID: Final = "kproto-fuzz"
+
+
+class Secured(NamedTuple):
+    """How to reach a broker: as `tls` and `sasl` of a client."""
+
+    tls: AnyTls = False
+    sasl: Sasl | None = None
+
+
+PLAINTEXT: Final = Secured()
+
+
+def connected(
+    where: tuple[str, int],
+    contexts: TlsContexts,
+    sasl: Sasl | None,
+    *,
+    patience_s: float,
+    most: int,
+) -> socket.socket:
+    """A connection on which requests are answered; each step may take `patience_s`.
+
+    `most` bounds an answer, in bytes. Raises OSError for a broker that is away, AuthenticationError
+    and BrokerConnectionError for one that will not have it, ConfigurationError for files that
+    cannot be used.
+    """
+    connection = socket.create_connection(where, patience_s)
+    try:
+        connection = _with_tls(connection, where, contexts)
+        if sasl is not None:
+            _authenticate(connection, sasl, where, patience_s, most)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _with_tls(
+    connection: socket.socket, where: tuple[str, int], contexts: TlsContexts
+) -> socket.socket:
+    if not contexts.enabled:
+        return connection
+    context = contexts.at_hand() or contexts.renew()
+    name = contexts.name_of(where[0])
+    try:
+        return context.wrap_socket(connection, server_hostname=name)
+    except (ssl.SSLError, ConnectionError) as error:
+        address, shows = _text(where), contexts.shows_certificate
+        raise handshake_fault(error, address, name, shows_certificate=shows) from None
+
+
+def _authenticate(
+    connection: socket.socket, sasl: Sasl, where: tuple[str, int], patience_s: float, most: int
+) -> None:
+    exchange = asyncio.run(exchange_with(sasl, where[0], _text(where)))
+    opening = Opening(exchange, _text(where), _CLIENT_ID)
+    sent: bytes | None = opening.begin()
+    while sent is not None:
+        connection.sendall(frame(sent))
+        answer = frame_from(connection, patience_s, most)
+        if answer is None:
+            raise opening.cut_off() or BrokerConnectionError(
+                "closed while SASL was under way", address=_text(where)
+            )
+        sent = opening.next(answer)
+
+
+def frame_from(connection: socket.socket, patience_s: float, most: int) -> bytes | None:
+    """One frame that the broker sends; None when it closes. Raises TimeoutError.
+
+    Of a size that is none, or above `most`, the four bytes that say it.
+    """
+    until = time.monotonic() + patience_s
+    head = _bytes(connection, 4, until)
+    if head is None:
+        return None
+    (size,) = struct.unpack(">i", head)
+    if not 0 <= size <= most:
+        return head
+    return _bytes(connection, size, until)
+
+
+def _bytes(connection: socket.socket, count: int, until: float) -> bytes | None:
+    held = bytearray()
+    while len(held) < count:
+        connection.settimeout(max(0.001, until - time.monotonic()))
+        piece = connection.recv(min(count - len(held), 65_536))
+        if not piece:
+            return None
+        held += piece
+    return bytes(held)
+
+
+def _text(where: tuple[str, int]) -> str:
+    host, port = where
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,0 +1,216 @@
+"""OAUTHBEARER (RFC 7628, KIP-255) for both sides: a bearer token and extensions in one message.
+
+Knows that message, the refusal that answers it, and no other mechanism. What a token says is for
+the server's validator to know. Moves no bytes, reads no clock.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from ...wire.errors import AuthenticationError, ConfigurationError
+from .text import decode_text
+
+__all__ = [
+    "BearerIdentity",
+    "BearerToken",
+    "BearerValidator",
+    "OAuthBearerClient",
+    "OAuthBearerServer",
+]
+
+_SEPARATOR: Final = "\x01"
+
+#: What a client sends to a server that refused its token, before that ends the exchange
+#: (RFC 7628, 3.2.3).
+_ACKNOWLEDGED: Final = b"\x01"
+
+#: The key that carries the token; no extension may have it.
+_AUTH: Final = "auth"
+
+# RFC 6750, 2.1: b64token.
+_TOKEN: Final = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
+# RFC 7628, 3.1: key and value of a pair.
+_KEY: Final = re.compile(r"[A-Za-z]+")
+_VALUE: Final = re.compile(r"[\x21-\x7e \t\r\n]+")
+_GS2_HEADER: Final = re.compile(r"n,(?:a=((?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+))?,")
+_CREDENTIAL: Final = re.compile(rf"bearer +({_TOKEN.pattern})", re.IGNORECASE)
+
+#: How much of a server's refusal goes into our message.
+_SHOWN: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class BearerToken:
+    """An access token as a client sends it, and the SASL extensions beside it (KIP-342).
+
+    Raises `ConfigurationError` for a token or an extension that the message cannot carry.
+    """
+
+    value: str = field(repr=False)
+    extensions: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.value, str) or not _TOKEN.fullmatch(self.value):
+            raise ConfigurationError(
+                "the OAUTHBEARER token holds characters that no bearer token has, or is empty"
+                " (RFC 6750, 2.1): hand over the token alone, without 'Bearer'"
+            )
+        for key, value in self.extensions.items():
+            if not _KEY.fullmatch(key) or key == _AUTH:
+                raise ConfigurationError(
+                    f"the OAUTHBEARER extension {key!r} cannot be sent: its name is made of the"
+                    " letters A to Z, and is not 'auth'"
+                )
+            if not _VALUE.fullmatch(value):
+                raise ConfigurationError(
+                    f"the OAUTHBEARER extension {key!r} has a value that cannot be sent: it is"
+                    " made of printable ASCII, and not empty"
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class BearerIdentity:
+    """Whom a token stands for, and until when: ms since the epoch, None for without end."""
+
+    principal: str
+    expires_at_ms: int | None = None
+
+
+#: Says whom a token stands for. Raises `AuthenticationError` for one that is not valid.
+BearerValidator: TypeAlias = Callable[[BearerToken], BearerIdentity]
+
+
+class OAuthBearerClient:
+    """A client of OAUTHBEARER: the token in one message, readable by all who see it: use TLS."""
+
+    mechanism = "OAUTHBEARER"
+
+    def __init__(self, token: BearerToken) -> None:
+        self._token = token
+        self._begun = False
+        self._done = False
+        self._refusal: str | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether the server has accepted the token."""
+        return self._done
+
+    def first(self) -> bytes:
+        """The header, the token and the extensions (RFC 7628, 3.1)."""
+        if self._begun:
+            raise AuthenticationError("OAUTHBEARER: this exchange has already begun")
+        self._begun = True
+        pairs = [(_AUTH, f"Bearer {self._token.value}"), *self._token.extensions.items()]
+        text = "".join(f"{key}={value}{_SEPARATOR}" for key, value in pairs)
+        return f"n,,{_SEPARATOR}{text}{_SEPARATOR}".encode("ascii")
+
+    def next(self, challenge: bytes) -> bytes:
+        """Take the server's answer: empty for a yes; a refusal is acknowledged, then it ends."""
+        if not self._begun or self._done:
+            raise AuthenticationError("OAUTHBEARER: no message of the server is due here")
+        if self._refusal is not None:
+            raise AuthenticationError(f"OAUTHBEARER: the server refused the token{self._refusal}")
+        if not challenge:
+            self._done = True
+            return b""
+        self._refusal = _reason(challenge)
+        return _ACKNOWLEDGED
+
+
+class OAuthBearerServer:
+    """A server of OAUTHBEARER, which asks `validate` what a token is worth."""
+
+    mechanism = "OAUTHBEARER"
+
+    def __init__(self, validate: BearerValidator) -> None:
+        self._validate = validate
+        self._begun = False
+        self._identity: BearerIdentity | None = None
+        self._refusal: str | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether the token was valid."""
+        return self._identity is not None
+
+    @property
+    def username(self) -> str | None:
+        """The principal of the token; None until it was found valid."""
+        return None if self._identity is None else self._identity.principal
+
+    @property
+    def expires_at_ms(self) -> int | None:
+        """When the token ends, in ms since the epoch; None until it was found valid."""
+        return None if self._identity is None else self._identity.expires_at_ms
+
+    def next(self, response: bytes) -> bytes:
+        """Check the client's token; a refusal is told as JSON first, and raised when it is known.
+
+        Raises `AuthenticationError` for a broken message at once.
+        """
+        if self._refusal is not None:
+            raise AuthenticationError(self._refusal)
+        if self._begun:
+            raise AuthenticationError("OAUTHBEARER: no message of the client is due here")
+        self._begun = True
+        authorization_id, token = _parse(response)
+        try:
+            identity = self._validate(token)
+        except AuthenticationError:
+            self._refusal = json.dumps({"status": "invalid_token"}, separators=(",", ":"))
+            return self._refusal.encode()
+        if authorization_id not in ("", identity.principal):
+            raise AuthenticationError("OAUTHBEARER: a user may act for itself alone")
+        self._identity = identity
+        return b""
+
+
+def _parse(message: bytes) -> tuple[str, BearerToken]:
+    """The authorization id, which may be empty, and the token of a client's message."""
+    text = decode_text(message, "the client's OAUTHBEARER message")
+    header = _GS2_HEADER.match(text)
+    if header is None:
+        raise AuthenticationError("the client's OAUTHBEARER message does not begin with 'n,,'")
+    rest = text[header.end() :]
+    if not rest.startswith(_SEPARATOR) or not rest.endswith(_SEPARATOR * 2):
+        raise AuthenticationError(
+            "the client's OAUTHBEARER message is not made of pairs with a byte 1 between them"
+        )
+    pairs: dict[str, str] = {}
+    for pair in rest[1:-2].split(_SEPARATOR):
+        key, equals, value = pair.partition("=")
+        if not equals or not _KEY.fullmatch(key) or not _VALUE.fullmatch(value) or key in pairs:
+            raise AuthenticationError(
+                "a pair of the client's OAUTHBEARER message is broken, or stands there twice"
+            )
+        pairs[key] = value
+    credential = _CREDENTIAL.fullmatch(pairs.pop(_AUTH, "").strip(" \t"))
+    if credential is None:
+        raise AuthenticationError("the client's OAUTHBEARER message has no 'auth=Bearer TOKEN'")
+    authorization_id = (header[1] or "").replace("=2C", ",").replace("=3D", "=")
+    return authorization_id, BearerToken(credential[1], MappingProxyType(pairs))
+
+
+def _reason(challenge: bytes) -> str:
+    """What a server's refusal says (RFC 7628, 3.2.2), as the end of a sentence."""
+    text = decode_text(challenge, "the server's OAUTHBEARER message")
+    try:
+        told = json.loads(text)
+    except (ValueError, RecursionError):
+        told = text
+    if isinstance(told, dict):
+        told = ", ".join(
+            f"{key} {told[key]}"
+            for key in ("status", "scope", "openid-configuration")
+            if told.get(key)
+        )
+    shown = str(told)
+    shown = "".join(each if each.isprintable() else "?" for each in shown[:_SHOWN])
+    return f": {shown}" if shown else ""

@@ -1,0 +1,94 @@
+"""The proxy's way to a broker: TCP, then TLS and SASL where the settings ask for them.
+
+What is said here is the proxy's own, and told to nobody; what clients say comes behind it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import struct
+from typing import Final
+
+from ..protocol.framing import frame
+from ..security.diagnosis import handshake_fault
+from ..security.mechanisms import Sasl
+from ..security.opening import Opening, exchange_with
+from ..security.tls import TlsContexts
+from ..wire.errors import BrokerConnectionError, ProtocolError
+from .settings import Address, ProxySettings
+
+__all__ = ["Stream", "connect"]
+
+#: A connection as asyncio's streams have it.
+Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+#: How the proxy is called in the broker's logs while it says who it is.
+_CLIENT_ID: Final = "kproto-proxy"
+
+#: What a TLS handshake fails with; other errors are of the way to the broker.
+_OF_HANDSHAKE: Final = (ssl.SSLError, ConnectionResetError, ConnectionAbortedError)
+
+
+async def connect(target: Address, settings: ProxySettings, contexts: TlsContexts) -> Stream:
+    """A connection to `target` on which requests are answered, within `connect_timeout_ms`.
+
+    Raises BrokerConnectionError, AuthenticationError, and ConfigurationError for TLS files that
+    cannot be used; each says what, and has no secret.
+    """
+    try:
+        async with asyncio.timeout(settings.connect_timeout_ms / 1000):
+            return await _connected(target, settings, contexts)
+    except TimeoutError:
+        raise BrokerConnectionError(
+            f"no answer in {settings.connect_timeout_ms} ms", address=str(target)
+        ) from None
+
+
+async def _connected(target: Address, settings: ProxySettings, contexts: TlsContexts) -> Stream:
+    context, name = None, None
+    if contexts.enabled:
+        context = contexts.at_hand() or await asyncio.to_thread(contexts.renew)
+        name = contexts.name_of(target.host)
+    try:
+        stream = await asyncio.open_connection(
+            *target, limit=settings.read_bytes, ssl=context, server_hostname=name
+        )
+    except OSError as error:
+        if isinstance(error, TimeoutError):  # ours
+            raise
+        if name is not None and isinstance(error, _OF_HANDSHAKE):
+            shows = contexts.shows_certificate
+            raise handshake_fault(error, str(target), name, shows_certificate=shows) from None
+        reason = error.strerror or str(error) or type(error).__name__
+        raise BrokerConnectionError(f"cannot be reached: {reason}", address=str(target)) from None
+    if settings.sasl is not None:
+        try:
+            await _authenticate(stream, settings.sasl, target, settings.max_frame_bytes)
+        except BaseException:
+            stream[1].transport.abort()
+            raise
+    return stream
+
+
+async def _authenticate(stream: Stream, sasl: Sasl, target: Address, most: int) -> None:
+    reader, writer = stream
+    exchange = await exchange_with(sasl, target.host, str(target))
+    opening = Opening(exchange, str(target), _CLIENT_ID)
+    sent: bytes | None = opening.begin()
+    try:
+        while sent is not None:
+            writer.write(frame(sent))
+            await writer.drain()
+            (size,) = struct.unpack(">i", await reader.readexactly(4))
+            if not 0 <= size <= most:
+                raise ProtocolError(f"{target}: a frame of {size} bytes, where {most} are the most")
+            answer = await reader.readexactly(size)
+            sent = await asyncio.to_thread(opening.next, answer)  # it may derive keys
+    except (asyncio.IncompleteReadError, OSError) as error:
+        if isinstance(error, TimeoutError | BrokerConnectionError):
+            raise
+        raise opening.cut_off() or BrokerConnectionError(
+            "closed while the proxy said who it is: does this listener want TLS, or SASL at all?",
+            address=str(target),
+        ) from None

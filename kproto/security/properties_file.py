@@ -1,0 +1,119 @@
+"""Reads Java's .properties: names and values of text, as `java.util.Properties` reads them.
+
+Knows no property. No error quotes the text, which may be a secret that stands where no value is.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ..wire.errors import ConfigurationError
+
+__all__ = ["MAX_FILE_BYTES", "Entry", "parse_properties", "read_properties_file"]
+
+#: Largest file that is read. Those with certificates in them have some 20 KB; a larger one is no
+#: file of properties, but a log or a disk that was named by mistake.
+MAX_FILE_BYTES: Final = 1_048_576
+
+_SPACE: Final = " \t\f"
+_LINE_END: Final = re.compile(r"\r\n|\r|\n")
+_ESCAPE: Final = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|(.))", re.DOTALL)
+_ESCAPED: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_KEY: Final = re.compile(r"(?:\\.|[^\\=: \t\f])*", re.DOTALL)
+_SEPARATOR: Final = re.compile(r"[ \t\f]*[=:]?[ \t\f]*")
+_SURROGATES: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """The value of a name, and the line on which its last definition begins, from 1."""
+
+    value: str
+    line: int
+
+    def __repr__(self) -> str:
+        return f"Entry(line={self.line})"  # the value may be a secret
+
+
+def read_properties_file(path: str | os.PathLike[str]) -> dict[str, Entry]:
+    """The properties of a file, which is UTF-8, or else ISO 8859-1 as Java reads it.
+
+    Raises ConfigurationError when it cannot be read, is larger than MAX_FILE_BYTES, or is broken;
+    the message has the path, the line, and nothing else of what it holds.
+    """
+    name = os.fspath(path)
+    try:
+        with Path(name).open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except (OSError, ValueError) as error:  # a path with a NUL is a ValueError
+        reason = getattr(error, "strerror", None) or "it is no path"
+        raise ConfigurationError(f"cannot read the properties of {name!r}: {reason}") from None
+    if len(data) > MAX_FILE_BYTES:
+        raise ConfigurationError(
+            f"{name} is larger than {MAX_FILE_BYTES} bytes: is it a file of properties?"
+        )
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = data.decode("latin-1")
+    try:
+        return parse_properties(text)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{name}, {error}") from None
+
+
+def parse_properties(text: str) -> dict[str, Entry]:
+    """The properties of a text; of a name that stands there twice, the last.
+
+    Raises ConfigurationError for an escape `\\u` without four hexadecimal digits.
+    """
+    found: dict[str, Entry] = {}
+    for line, logical in _logical_lines(text):
+        key = _KEY.match(logical)
+        assert key is not None  # it may be empty
+        value = _SEPARATOR.sub("", logical[key.end() :], count=1)
+        found[_unescaped(key[0], line)] = Entry(_unescaped(value, line), line)
+    return found
+
+
+def _logical_lines(text: str) -> list[tuple[int, str]]:
+    """Lines with those that continue them, without comments: each with the number of its first."""
+    found: list[tuple[int, str]] = []
+    pending, begun = "", 0
+    for number, natural in enumerate(_LINE_END.split(text), 1):
+        part = natural.lstrip(_SPACE)
+        if not pending:
+            if part[:1] in ("", "#", "!"):
+                continue
+            begun = number
+        backslashes = len(part) - len(part.rstrip("\\"))
+        if backslashes % 2:  # the line goes on
+            pending += part[:-1]
+            continue
+        found.append((begun, pending + part))
+        pending = ""
+    if pending:
+        found.append((begun, pending))
+    return found
+
+
+def _unescaped(text: str, line: int) -> str:
+    if "\\" not in text:
+        return text
+
+    def one(escape: re.Match[str]) -> str:
+        if escape[1] is not None:
+            return chr(int(escape[1], 16))
+        if escape[2] == "u":
+            raise ConfigurationError(f"line {line}: an escape \\u needs four hexadecimal digits")
+        return _ESCAPED.get(escape[2], escape[2])
+
+    # Java's text is UTF-16, so two escapes may be one character.
+    return _SURROGATES.sub(
+        lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"),
+        _ESCAPE.sub(one, text),
+    )

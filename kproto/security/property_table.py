@@ -1,0 +1,222 @@
+"""The properties that mean something here: a row each, with its names and what it sets.
+
+The names are those of Kafka's Java clients and, where they differ, of librdkafka. Plain data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from .property_values import (
+    ADDRESSES,
+    ANY_TEXT,
+    FILE,
+    PEM,
+    SECRET,
+    SWITCH,
+    TEXT,
+    Kind,
+    choice,
+    whole,
+)
+
+__all__ = ["IGNORED_PREFIXES", "ROWS", "Row"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One thing that is set, and the properties that set it, which must then agree.
+
+    `part` is `bootstrap`, `settings` (of ClientSettings), `producer` and `consumer` (arguments of
+    `Client.producer` and `Client.consumer`), or `tls` and `sasl`, which make one object of several
+    rows. `name` is unique within its part.
+    """
+
+    part: str
+    name: str
+    names: tuple[str, ...]
+    kind: Kind
+    #: What it means here, for the documentation; "" where the name of the setting says it.
+    meaning: str = ""
+
+
+#: A time in ms, up to 24 days, which is the most that a Java int holds.
+_MS: Final = whole(1)
+
+ROWS: Final = (
+    Row("bootstrap", "bootstrap", ("bootstrap.servers", "metadata.broker.list"), ADDRESSES),
+    Row("settings", "client_id", ("client.id",), ANY_TEXT),
+    Row(
+        "settings",
+        "connect_timeout_ms",
+        ("socket.connection.setup.timeout.ms",),
+        _MS,
+        "to open a connection, to secure it, and to agree on versions",
+    ),
+    Row("settings", "request_timeout_ms", ("request.timeout.ms", "socket.timeout.ms"), _MS),
+    Row("settings", "delivery_timeout_ms", ("delivery.timeout.ms", "message.timeout.ms"), _MS),
+    Row("settings", "retry_backoff_ms", ("retry.backoff.ms",), _MS),
+    Row("settings", "retry_backoff_max_ms", ("retry.backoff.max.ms",), _MS),
+    Row("settings", "metadata_max_age_ms", ("metadata.max.age.ms",), _MS),
+    Row("settings", "max_frame_bytes", ("receive.message.max.bytes",), whole(1000)),
+    Row("settings", "max_request_bytes", ("max.request.size", "message.max.bytes"), whole(1)),
+    Row(
+        "producer",
+        "compression",
+        ("compression.type", "compression.codec"),
+        choice({each: each for each in ("none", "gzip", "snappy", "lz4", "zstd")}),
+    ),
+    Row("producer", "linger_ms", ("linger.ms", "queue.buffering.max.ms"), whole(0)),
+    Row("producer", "batch_bytes", ("batch.size",), whole(1)),
+    Row("producer", "buffer_bytes", ("buffer.memory",), whole(1, 2**63 - 1)),
+    Row(
+        "producer",
+        "max_in_flight",
+        ("max.in.flight.requests.per.connection", "max.in.flight"),
+        whole(1),
+        "more than 5 end idempotence, unless `enable.idempotence` asks for it",
+    ),
+    Row("producer", "idempotent", ("enable.idempotence",), SWITCH),
+    Row(
+        "producer",
+        "acks",
+        ("acks", "request.required.acks"),
+        choice({"all": "all", "-1": "all", "0": "fewer", "1": "fewer"}),
+        "always `all`; 0 and 1 are logged",
+    ),
+    Row(
+        "consumer",
+        "start",
+        ("auto.offset.reset",),
+        choice(
+            {
+                **dict.fromkeys(("earliest", "smallest", "beginning"), "earliest"),
+                **dict.fromkeys(("latest", "largest", "end"), "latest"),
+                **dict.fromkeys(("none", "error")),
+            }
+        ),
+        "`none` and `error` are logged, for there is no position that could be missing",
+    ),
+    Row(
+        "consumer",
+        "max_bytes",
+        ("max.partition.fetch.bytes", "fetch.message.max.bytes"),
+        whole(1),
+    ),
+    Row("consumer", "max_wait_ms", ("fetch.max.wait.ms", "fetch.wait.max.ms"), whole(0)),
+    Row(
+        "consumer",
+        "read_committed",
+        ("isolation.level",),
+        choice({"read_committed": True, "read_uncommitted": False}, any_case=True),
+    ),
+    Row(
+        "security",
+        "protocol",
+        ("security.protocol",),
+        choice(
+            {each: each.upper() for each in ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")},
+            any_case=True,
+        ),
+        "PLAINTEXT where it is not set; `ssl.*` and `sasl.*` count only where it asks for them",
+    ),
+    Row(
+        "tls",
+        "check_hostname",
+        ("ssl.endpoint.identification.algorithm",),
+        choice({"https": True, "none": False, "": False}, any_case=True),
+        "empty or `none`: the certificate may be for any name",
+    ),
+    Row(
+        "tls",
+        "verify",
+        ("enable.ssl.certificate.verification",),
+        SWITCH,
+        "`false`: anybody may be the broker",
+    ),
+    Row("tls", "truststore_type", ("ssl.truststore.type",), TEXT, "PEM; JKS where it is not set"),
+    Row("tls", "truststore", ("ssl.truststore.location",), FILE, "a file of PEM"),
+    Row("tls", "truststore_pem", ("ssl.truststore.certificates",), PEM),
+    Row("tls", "ca", ("ssl.ca.location",), FILE, "a file of PEM, or `probe`: those of the system"),
+    Row("tls", "ca_pem", ("ssl.ca.pem",), PEM),
+    Row("tls", "keystore_type", ("ssl.keystore.type",), TEXT, "PEM; JKS where it is not set"),
+    Row("tls", "keystore", ("ssl.keystore.location",), FILE, "PEM: private key and certificates"),
+    Row("tls", "keystore_chain_pem", ("ssl.keystore.certificate.chain",), PEM),
+    Row("tls", "keystore_key_pem", ("ssl.keystore.key",), PEM),
+    Row("tls", "certificate", ("ssl.certificate.location",), FILE),
+    Row("tls", "certificate_pem", ("ssl.certificate.pem",), PEM),
+    Row("tls", "key", ("ssl.key.location",), FILE),
+    Row("tls", "key_pem", ("ssl.key.pem",), PEM),
+    Row("tls", "key_password", ("ssl.key.password",), SECRET),
+    Row(
+        "sasl",
+        "mechanism",
+        ("sasl.mechanism", "sasl.mechanisms"),
+        TEXT,
+        "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER",
+    ),
+    Row(
+        "sasl",
+        "jaas",
+        ("sasl.jaas.config",),
+        SECRET,
+        "PlainLoginModule, ScramLoginModule (`tokenauth` too) or OAuthBearerLoginModule",
+    ),
+    Row("sasl", "username", ("sasl.username",), TEXT),
+    Row("sasl", "password", ("sasl.password",), SECRET),
+    Row(
+        "sasl",
+        "login_handler",
+        ("sasl.login.callback.handler.class",),
+        TEXT,
+        "Kafka's OAuthBearerLoginCallbackHandler and its unsecured one, Strimzi's",
+    ),
+    Row("sasl", "token_url", ("sasl.oauthbearer.token.endpoint.url",), TEXT, "or a `file:` URL"),
+    Row(
+        "sasl",
+        "client_id",
+        ("sasl.oauthbearer.client.credentials.client.id", "sasl.oauthbearer.client.id"),
+        TEXT,
+    ),
+    Row(
+        "sasl",
+        "client_secret",
+        ("sasl.oauthbearer.client.credentials.client.secret", "sasl.oauthbearer.client.secret"),
+        SECRET,
+    ),
+    Row("sasl", "scope", ("sasl.oauthbearer.scope",), TEXT),
+    Row(
+        "sasl",
+        "url_encoded",
+        ("sasl.oauthbearer.header.urlencode",),
+        SWITCH,
+        "`true`: id and secret are URL-encoded, as RFC 6749 wants it",
+    ),
+    Row("sasl", "extensions", ("sasl.oauthbearer.extensions",), SECRET, "`key=value,key=value`"),
+    Row(
+        "sasl",
+        "method",
+        ("sasl.oauthbearer.method",),
+        choice({"oidc": "oidc", "default": "default"}, any_case=True),
+    ),
+    Row(
+        "sasl",
+        "grant",
+        ("sasl.oauthbearer.grant.type",),
+        TEXT,
+        "client_credentials",
+    ),
+    Row(
+        "sasl",
+        "retriever",
+        ("sasl.oauthbearer.jwt.retriever.class",),
+        TEXT,
+        "Kafka's Default-, ClientCredentials- and FileJwtRetriever",
+    ),
+    Row("sasl", "https_ca", ("https.ca.location",), FILE, "trusted for the token's URL"),
+    Row("sasl", "https_ca_pem", ("https.ca.pem",), PEM, "the same"),
+)
+
+#: Properties of other programs that stand in the same files: of a schema registry's clients.
+IGNORED_PREFIXES: Final = ("schema.registry.", "basic.auth.", "bearer.auth.")

@@ -1,0 +1,142 @@
+"""What the value of a property may be, and how it is read: text in, a value of Python out.
+
+Knows no property. A value is told in an error only where it cannot be a secret.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from ..wire.errors import ConfigurationError
+
+__all__ = [
+    "ADDRESSES",
+    "ANY_TEXT",
+    "FILE",
+    "PEM",
+    "SECRET",
+    "SWITCH",
+    "TEXT",
+    "Kind",
+    "choice",
+    "whole",
+]
+
+#: Values of these are in no error, whatever they are: a secret may stand in the wrong line.
+_HIDDEN: Final = ("sasl.", "ssl.", "https.")
+
+#: How much of a wrong value goes into an error.
+_SHOWN: Final = 40
+
+_WHOLE: Final = re.compile(r"-?[0-9]{1,19}")
+_PEM_BLOCK: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
+_SCHEME: Final = re.compile(r"(?<![^,\s])(?:SASL_)?(?:PLAINTEXT|SSL)://", re.IGNORECASE)
+_PEM_LINE: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of value: `may_be` says in an error what it must be, `read` raises ValueError."""
+
+    may_be: str
+    read: Callable[[str], Any]
+    is_secret: bool = False
+
+    def value(self, name: str, text: str) -> Any:
+        """The value of the property called `name`. Raises ConfigurationError."""
+        try:
+            return self.read(text if self.is_secret else text.strip())
+        except ValueError:
+            hidden = self.is_secret or name.startswith(_HIDDEN)
+            is_ = "cannot be read" if hidden else f"is {_shortened(text)}"
+            raise ConfigurationError(f"{name} {is_}; it must be {self.may_be}") from None
+
+
+def whole(least: int, most: int = 2_147_483_647) -> Kind:
+    """A whole number from `least` to `most`; by default that of a Java int."""
+
+    def read(text: str) -> int:
+        if not _WHOLE.fullmatch(text) or not least <= int(text) <= most:
+            raise ValueError
+        return int(text)
+
+    return Kind(f"a whole number from {least} to {most}", read)
+
+
+def choice(values: Mapping[str, Any], *, any_case: bool = False) -> Kind:
+    """One of the keys of `values`, which stands for its value."""
+
+    def read(text: str) -> Any:
+        key = text.lower() if any_case else text
+        if key not in values:
+            raise ValueError
+        return values[key]
+
+    named = [each or "empty" for each in values]
+    return Kind(f"{', '.join(named[:-1])} or {named[-1]}", read)
+
+
+def _text(text: str) -> str:
+    if not text:
+        raise ValueError
+    return text
+
+
+def _addresses(text: str) -> str:
+    return _SCHEME.sub("", _text(text))
+
+
+def _file(text: str) -> Path:
+    if not text or "\0" in text:
+        raise ValueError
+    return Path(text)
+
+
+def _pem(text: str) -> str:
+    """PEM with its lines parted as OpenSSL wants them; Kafka's clients take blanks between them."""
+    blocks = []
+    for label, body in _PEM_BLOCK.findall(text):
+        if ":" in body:  # headers of an encrypted key, whose lines are what they are
+            blocks.append(f"-----BEGIN {label}-----{body}-----END {label}-----\n")
+            continue
+        letters = "".join(body.split())
+        lines = [letters[at : at + _PEM_LINE] for at in range(0, len(letters), _PEM_LINE)]
+        blocks.append("\n".join([f"-----BEGIN {label}-----", *lines, f"-----END {label}-----", ""]))
+    if not blocks:
+        raise ValueError
+    return "".join(blocks)
+
+
+def _shortened(text: str) -> str:
+    return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}…"
+
+
+#: Any text, the empty one too.
+ANY_TEXT: Final = Kind("text", str)
+
+#: Not empty.
+TEXT: Final = Kind("text, and not empty", _text)
+
+#: Not empty, and in no error.
+SECRET: Final = Kind("text, and not empty", _text, is_secret=True)
+
+SWITCH: Final = choice({"true": True, "false": False}, any_case=True)
+
+#: `host:port,host:port`; a security protocol before a host, as in `SASL_SSL://host:port`, is not
+#: looked at, as by Kafka's clients.
+ADDRESSES: Final = Kind("text, and not empty", _addresses)
+
+#: The path of a file; whether it is there is seen when it is read.
+FILE: Final = Kind("the path of a file", _file)
+
+#: The text of certificates or keys.
+PEM: Final = Kind(
+    "PEM: text with -----BEGIN …----- and -----END …----- in it (its lines may be parted by "
+    "blanks, by \\n, or in a file by a '\\' at their ends)",
+    _pem,
+    is_secret=True,
+)

@@ -1,0 +1,266 @@
+"""What `sasl.*` properties come to: an object for `sasl`. Plain data in and out; asks nobody.
+
+Java's clients say who they are in `sasl.jaas.config`, librdkafka in properties of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from ..wire.errors import ConfigurationError
+from .jaas import LoginModule, parse_jaas
+from .mechanisms import DelegationToken, OAuthBearer, Plain, Sasl, ScramSha256, ScramSha512
+from .oauth_grant import ClientCredentials
+from .property_given import Given, GivenByRow, agreed
+from .tls import Tls
+from .token_sources import TokenFile, UnsecuredToken, fixed_token
+
+__all__ = ["sasl_of_properties"]
+
+_PASSWORDS: Final[dict[str, Callable[[str, str], Sasl]]] = {
+    "PLAIN": Plain,
+    "SCRAM-SHA-256": ScramSha256,
+    "SCRAM-SHA-512": ScramSha512,
+}
+_BEARER: Final = "OAUTHBEARER"
+_NAMES: Final = (*_PASSWORDS, _BEARER)
+
+_KAFKA: Final = "org.apache.kafka.common.security."
+_KERBEROS: Final = "Krb5LoginModule"
+
+#: Which mechanisms a login module is for. A package that shades Kafka has its own name in front.
+_MODULES: Final = {
+    f"{_KAFKA}plain.PlainLoginModule": ("PLAIN",),
+    f"{_KAFKA}scram.ScramLoginModule": ("SCRAM-SHA-256", "SCRAM-SHA-512"),
+    f"{_KAFKA}oauthbearer.OAuthBearerLoginModule": (_BEARER,),
+}
+
+#: Classes that get a token, and by which options they are told how.
+_GRANT: Final = {
+    "url": "sasl.oauthbearer.token.endpoint.url",  # it is no option there, but a property
+    "id": "clientId",
+    "secret": "clientSecret",
+    "scope": "scope",
+    "token": "",
+}
+_STRIMZI: Final = {
+    "url": "oauth.token.endpoint.uri",
+    "id": "oauth.client.id",
+    "secret": "oauth.client.secret",
+    "scope": "oauth.scope",
+    "token": "oauth.access.token",
+}
+_UNSECURED: Final = (
+    f"{_KAFKA}oauthbearer.internals.unsecured.OAuthBearerUnsecuredLoginCallbackHandler"
+)
+_HANDLERS: Final = {
+    f"{_KAFKA}oauthbearer.OAuthBearerLoginCallbackHandler": _GRANT,
+    f"{_KAFKA}oauthbearer.secured.OAuthBearerLoginCallbackHandler": _GRANT,
+    _UNSECURED: _GRANT,
+    "io.strimzi.kafka.oauth.client.JaasClientOauthLoginCallbackHandler": _STRIMZI,
+}
+_RETRIEVERS: Final = ("DefaultJwtRetriever", "ClientCredentialsJwtRetriever", "FileJwtRetriever")
+_EXTENSION: Final = "extension_"
+
+#: What may be told of a value that is no secret: a mechanism (RFC 4422, 3.1), a class of Java.
+_MECHANISM: Final = re.compile(r"[A-Z0-9_-]{1,20}")
+_CLASS: Final = re.compile(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)+")
+
+
+def sasl_of_properties(given: GivenByRow) -> Sasl:
+    """The mechanism that the rows of the part `sasl` describe, with what it needs to know.
+
+    Raises ConfigurationError for a mechanism that is not there, for what is missing and for what
+    contradicts; no message has a secret.
+    """
+    mechanism = _mechanism(given)
+    module = _module(given, mechanism)
+    if mechanism == _BEARER:
+        return _bearer(given, {} if module is None else module.options)
+    options = {} if module is None else module.options
+    username = _from_both(given, "username", module, "username")
+    password = _from_both(given, "password", module, "password")
+    if options.get("tokenauth", "").strip().lower() == "true":
+        return DelegationToken(username, password, mechanism)
+    try:
+        return _PASSWORDS[mechanism](username, password)
+    except ConfigurationError as error:  # a NUL
+        raise ConfigurationError(f"sasl.*: {error}") from None
+
+
+def _mechanism(given: GivenByRow) -> str:
+    named = given.get("mechanism")
+    if named is None:
+        raise ConfigurationError(
+            "sasl.mechanism is not set, and Kafka's clients then take GSSAPI, which kproto does "
+            f"not have: set it to one of {', '.join(_NAMES)}"
+        )
+    mechanism = str(named.value)
+    if mechanism in _NAMES:
+        return mechanism
+    if mechanism == "GSSAPI":
+        raise _no_kerberos(named.property)
+    is_ = f"is {mechanism!r}" if _MECHANISM.fullmatch(mechanism) else "is no mechanism"
+    raise ConfigurationError(
+        f"{named.property} {is_}; kproto has {', '.join(_NAMES)}. For another one hand over an "
+        "object: from_properties(…, sasl=…); see kproto.security.Sasl"
+    )
+
+
+def _module(given: GivenByRow, mechanism: str) -> LoginModule | None:
+    """What `sasl.jaas.config` says, if it is there; it must be for the mechanism."""
+    jaas = given.get("jaas")
+    if jaas is None:
+        return None
+    module = parse_jaas(jaas.value)
+    if module.name.endswith(_KERBEROS):
+        raise _no_kerberos(jaas.property)
+    for name, mechanisms in _MODULES.items():
+        if module.name == name or module.name.endswith(f".{name}"):
+            if mechanism in mechanisms:
+                return module
+            raise ConfigurationError(
+                f"sasl.jaas.config has {name.rpartition('.')[2]}, which is for "
+                f"{' and '.join(mechanisms)}, and sasl.mechanism is {mechanism}"
+            )
+    told = f" {module.name}" if _CLASS.fullmatch(module.name) else ""
+    raise ConfigurationError(
+        f"sasl.jaas.config has a login module{told} that kproto does not know; it knows "
+        f"{', '.join(name.rpartition('.')[2] for name in _MODULES)}"
+    )
+
+
+def _no_kerberos(name: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"{name} asks for GSSAPI (Kerberos), which kproto does not have: use SCRAM, OAUTHBEARER or "
+        "a client certificate, for which brokers can have a listener beside"
+    )
+
+
+def _from_both(given: GivenByRow, row: str, module: LoginModule | None, option: str) -> str:
+    """A property of librdkafka's, or an option of the login module."""
+    there = given.get(row)
+    if module is not None and option in module.options:
+        inside = Given(f"the option {option} of sasl.jaas.config", module.options[option])
+        there = agreed([there, inside])
+    if there is None:
+        where = (
+            f"sasl.{row}, or sasl.jaas.config" if module is None else f"the option {option} of it"
+        )
+        what = "sasl.jaas.config" if module is not None else "sasl.mechanism"
+        raise ConfigurationError(f"{what} needs a {option}, and none is set: set {where}")
+    if not there.value:
+        raise ConfigurationError(f"{there.property} is empty; set it")
+    return str(there.value)
+
+
+# OAUTHBEARER
+
+
+def _bearer(given: GivenByRow, options: Mapping[str, str]) -> Sasl:
+    words, unsecured = _handler(given)
+    extensions = _extensions(given, options)
+    if words["token"] and words["token"] in options:
+        token = fixed_token(options[words["token"]])
+        return OAuthBearer(token, extensions)
+    url = agreed([given.get("token_url"), _option(options, words["url"])])
+    if url is None or unsecured:
+        claims = UnsecuredToken.from_options(options)
+        if claims is not None:
+            return OAuthBearer(claims, extensions)
+    if url is None:
+        raise ConfigurationError(
+            "OAUTHBEARER needs sasl.oauthbearer.token.endpoint.url, with a client's id and secret; "
+            "or hand over what gets a token: from_properties(…, sasl=kproto.OAuthBearer(function))"
+        )
+    if str(url.value).lower().startswith("file:"):
+        return OAuthBearer(TokenFile.of_url(url.property, str(url.value)), extensions)
+    return _client_credentials(given, options, words, url, extensions)
+
+
+def _client_credentials(
+    given: GivenByRow,
+    options: Mapping[str, str],
+    words: Mapping[str, str],
+    url: Given,
+    extensions: Mapping[str, str],
+) -> Sasl:
+    """The grant of client credentials (RFC 6749, 4.4; KIP-768)."""
+    found: dict[str, Any] = {}
+    for row, word in (("client_id", "id"), ("client_secret", "secret"), ("scope", "scope")):
+        there = agreed([given.get(row), _option(options, words[word])])
+        if there is None and row != "scope":
+            name = f"sasl.oauthbearer.client.credentials.{row.replace('_', '.')}"
+            raise ConfigurationError(
+                f"OAUTHBEARER needs {name}, or the option {words[word]} of sasl.jaas.config"
+            )
+        if there is not None and not there.value:
+            raise ConfigurationError(f"{there.property} is empty; set it, or leave it out")
+        if there is not None:
+            found[row] = there.value
+    if extensions:
+        found["extensions"] = extensions
+    ca = agreed([given.get("https_ca"), given.get("https_ca_pem")])
+    if ca is not None:
+        found["tls"] = Tls(ca=ca.value)
+    if (encoded := given.get("url_encoded")) is not None:
+        found["url_encoded"] = encoded.value
+    try:
+        return ClientCredentials(str(url.value), **found)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{url.property}: {error}") from None
+
+
+def _handler(given: GivenByRow) -> tuple[Mapping[str, str], bool]:
+    """The options by which the class that gets tokens is told how, and whether it makes them."""
+    grant = given.get("grant")
+    if grant is not None and grant.value != "client_credentials":
+        raise ConfigurationError(f"{grant.property} must be client_credentials, the only one here")
+    retriever = given.get("retriever")
+    if retriever is not None and str(retriever.value).rpartition(".")[2] not in _RETRIEVERS:
+        raise _no_class(retriever)
+    handler = given.get("login_handler")
+    if handler is None:
+        return _GRANT, False
+    for name, words in _HANDLERS.items():
+        if handler.value == name or str(handler.value).endswith(f".{name}"):
+            return words, name == _UNSECURED
+    raise _no_class(handler)
+
+
+def _no_class(given: Given) -> ConfigurationError:
+    told = f" is {given.value}," if _CLASS.fullmatch(given.value) else " is"
+    return ConfigurationError(
+        f"{given.property}{told} a class of Java that kproto does not know: hand over what gets a "
+        "token, from_properties(…, sasl=kproto.OAuthBearer(function))"
+    )
+
+
+def _option(options: Mapping[str, str], name: str) -> Given | None:
+    if name not in options:
+        return None
+    return Given(f"the option {name} of sasl.jaas.config", options[name])
+
+
+def _extensions(given: GivenByRow, options: Mapping[str, str]) -> dict[str, str]:
+    """SASL extensions (KIP-342): options `extension_NAME`, or librdkafka's `key=value,…`."""
+    found = {
+        key.removeprefix(_EXTENSION): value
+        for key, value in options.items()
+        if key.startswith(_EXTENSION)
+    }
+    there = given.get("extensions")
+    if there is not None:
+        pairs = [pair.strip().partition("=") for pair in str(there.value).split(",")]
+        if not all(key and equals and value for key, equals, value in pairs):
+            raise ConfigurationError(f"{there.property} must be key=value,key=value")
+        told = {key: value for key, _, value in pairs}
+        if found and told != found:
+            raise ConfigurationError(
+                f"{there.property} and the options {_EXTENSION}… of sasl.jaas.config differ: leave "
+                "one of them out"
+            )
+        found = told
+    return found

@@ -1,0 +1,114 @@
+"""What `ssl.*` properties come to: a `Tls`. Plain data in and out; opens no file."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ..wire.errors import ConfigurationError
+from .property_given import Given, GivenByRow, agreed
+from .tls import Tls
+
+__all__ = ["tls_of_properties"]
+
+#: How to make PEM of a store, by its type; of other types with keytool, which knows them all.
+_CONVERSIONS: Final = {
+    ("truststore", "PKCS12"): "openssl pkcs12 -in STORE -nokeys -out ca.pem",
+    ("truststore", "JKS"): "keytool -list -rfc -keystore STORE > ca.pem",
+    ("keystore", "PKCS12"): "openssl pkcs12 -in STORE -out me.pem",
+    ("keystore", "JKS"): (
+        "keytool -importkeystore -srckeystore STORE -destkeystore me.p12 -deststoretype PKCS12, "
+        "then: openssl pkcs12 -in me.p12 -out me.pem"
+    ),
+}
+_PEM_FILES: Final = {"truststore": "ca.pem", "keystore": "me.pem"}
+
+#: For ssl.ca.location, librdkafka's word for the certificates of the system.
+_PROBE: Final = "probe"
+
+
+def tls_of_properties(given: GivenByRow) -> bool | Tls:
+    """The `Tls` that the rows of the part `tls` describe; True where all is as by default.
+
+    Raises ConfigurationError for stores that are no PEM, with the command that converts them; for
+    parts that contradict each other, and for a key without its certificate.
+    """
+    parts: dict[str, Any] = {}
+    ca = agreed(
+        [
+            _store(given, "truststore"),
+            _inline(given, "truststore", "truststore_pem"),
+            given.get("ca"),
+            given.get("ca_pem"),
+        ]
+    )
+    if ca is not None and str(ca.value) != _PROBE:
+        parts["ca"] = ca.value
+    keystore = _store(given, "keystore")
+    chain = [_inline(given, "keystore", "keystore_chain_pem")]
+    certificate = agreed([keystore, *chain, given.get("certificate"), given.get("certificate_pem")])
+    inline_key = _inline(given, "keystore", "keystore_key_pem")
+    key = agreed([inline_key, given.get("key"), given.get("key_pem")])
+    if certificate is not None:
+        parts["certificate"] = certificate.value
+        if keystore is not None and key is not None:
+            raise ConfigurationError(
+                f"{keystore.property} holds the private key too: leave {key.property} out"
+            )
+    elif key is not None:
+        raise ConfigurationError(
+            f"{key.property} is set without its certificate: set ssl.keystore.certificate.chain,"
+            " ssl.certificate.location or ssl.certificate.pem"
+        )
+    if key is not None:
+        parts["key"] = key.value
+    if (password := given.get("key_password")) is not None:
+        if certificate is None:
+            raise ConfigurationError(
+                f"{password.property} is set without a certificate and a key: set ssl.keystore.*, "
+                "or ssl.certificate.location and ssl.key.location"
+            )
+        parts["key_password"] = password.value
+    for name in ("verify", "check_hostname"):
+        if (switch := given.get(name)) is not None and switch.value is False:
+            parts[name] = False
+    return Tls(**parts) if parts else True
+
+
+def _store(given: GivenByRow, store: str) -> Given | None:
+    """The file of a store, which must be PEM."""
+    location = given.get(store)
+    if location is None:
+        _type(given, store)  # a type that is not there is told, also without a file
+        return None
+    kind = _type(given, store) or "JKS"
+    if kind != "PEM":
+        how = _CONVERSIONS[store, kind if kind == "PKCS12" else "JKS"]
+        default = "" if f"{store}_type" in given else f", as ssl.{store}.type is not set"
+        raise ConfigurationError(
+            f"{location.property} is a {kind} store{default}; kproto reads PEM alone. Convert it: "
+            f"{how}. Then set ssl.{store}.type=PEM and ssl.{store}.location={_PEM_FILES[store]}, "
+            f"without ssl.{store}.password"
+        )
+    return location
+
+
+def _inline(given: GivenByRow, store: str, row: str) -> Given | None:
+    """The text of a store, for which there is no type but PEM."""
+    text = given.get(row)
+    if text is not None and _type(given, store) not in ("PEM", None):
+        raise ConfigurationError(
+            f"{text.property} is PEM, and ssl.{store}.type says otherwise: set ssl.{store}.type=PEM"
+        )
+    return text
+
+
+def _type(given: GivenByRow, store: str) -> str | None:
+    kind = given.get(f"{store}_type")
+    if kind is None:
+        return None
+    folded = str(kind.value).upper()
+    if folded not in ("PEM", "JKS", "PKCS12"):
+        raise ConfigurationError(
+            f"{kind.property} must be PEM: kproto reads no other stores, not JKS and PKCS12 either"
+        )
+    return folded

@@ -1,0 +1,120 @@
+"""Where a bearer token comes from when no server is asked: a file, claims that nobody signed.
+
+Each is a function without arguments that gives a token, as `OAuthBearer` wants it.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from ..wire.errors import AuthenticationError, ConfigurationError
+
+__all__ = ["MAX_TOKEN_BYTES", "TokenFile", "UnsecuredToken", "fixed_token"]
+
+#: Largest file of a token that is read: brokers take no larger message of SASL by default
+#: (sasl.server.max.receive.size is 524,288).
+MAX_TOKEN_BYTES: Final = 524_288
+
+_CLAIM: Final = "unsecuredLoginStringClaim_"
+_NUMBER_CLAIM: Final = "unsecuredLoginNumberClaim_"
+_LIFETIME: Final = "unsecuredLoginLifetimeSeconds"
+_PRINCIPAL: Final = "unsecuredLoginPrincipalClaimName"
+
+#: How long such a token is good: an hour, as Kafka's own class makes them.
+_LIFETIME_S: Final = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class TokenFile:
+    """A token that stands in a file, which is read again for each connection."""
+
+    path: Path
+
+    @classmethod
+    def of_url(cls, name: str, url: str) -> TokenFile:
+        """The file of a `file:` URL, which the property `name` has. Raises ConfigurationError."""
+        try:
+            parts = urlsplit(url)
+        except ValueError:
+            parts = urlsplit("file:")
+        path = url2pathname(parts.path)
+        if parts.netloc not in ("", "localhost") or not path or "\0" in path:
+            raise ConfigurationError(f"{name} must be https://… or file:///path/of/the/token")
+        return cls(Path(path))
+
+    def __call__(self) -> str:
+        """The token. Raises AuthenticationError."""
+        try:
+            with self.path.open("rb") as file:
+                text = file.read(MAX_TOKEN_BYTES + 1).decode("ascii")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "it holds no ASCII text"
+            raise AuthenticationError(
+                f"OAUTHBEARER: cannot read the token of {self.path}: {reason}"
+            ) from None
+        if len(text) > MAX_TOKEN_BYTES:
+            raise AuthenticationError(
+                f"OAUTHBEARER: {self.path} is larger than {MAX_TOKEN_BYTES} bytes: is it a token?"
+            )
+        return text.strip()
+
+
+@dataclass(frozen=True, slots=True)
+class UnsecuredToken:
+    """A token that is not signed, for tests: whoever asks for it is who he says (KIP-255)."""
+
+    claims: Mapping[str, Any] = field(repr=False)
+    lifetime_s: float = _LIFETIME_S
+    now_s: Callable[[], float] = field(default=time.time, repr=False)
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, str]) -> UnsecuredToken | None:
+        """From the options of OAuthBearerLoginModule; None where they name no principal.
+
+        Raises ConfigurationError for a number that is none.
+        """
+        claims: dict[str, Any] = {
+            key.removeprefix(_CLAIM): value
+            for key, value in options.items()
+            if key.startswith(_CLAIM)
+        }
+        for key, value in options.items():
+            if key.startswith(_NUMBER_CLAIM):
+                claims[key.removeprefix(_NUMBER_CLAIM)] = _number(key, value)
+        if not claims.get(options.get(_PRINCIPAL, "sub")):
+            return None
+        lifetime_s = _number(_LIFETIME, options.get(_LIFETIME, str(_LIFETIME_S)))
+        return cls(claims, lifetime_s)
+
+    def __call__(self) -> str:
+        """The token, good from now on."""
+        now_s = self.now_s()
+        claims = {"iat": now_s, "exp": now_s + self.lifetime_s, **self.claims}
+        return f"{_part({'alg': 'none'})}.{_part(claims)}."
+
+
+def fixed_token(token: str) -> Callable[[], str]:
+    """What always gives the same token."""
+    return lambda: token
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ConfigurationError(
+            f"the option {name} of sasl.jaas.config must be a number"
+        ) from None
+
+
+def _part(value: Mapping[str, Any]) -> str:
+    text = json.dumps(value, separators=(",", ":")).encode()
+    return base64.urlsafe_b64encode(text).rstrip(b"=").decode()

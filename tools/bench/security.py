@@ -1,0 +1,371 @@
+"""What TLS and SASL cost the client: processor time of its process, with the broker in another.
+
+    python -m tools.bench.security [--rounds N] [--connections N] [--megabytes N]
+
+The first table is what each mechanism adds to opening a connection, TLS or none on both sides of
+the difference; keys are derived before, and what that takes has a row of its own. The second is
+what TLS adds to a MiB, beside what it adds to the same bytes by asyncio alone: by a client that
+reads each answer whole from a stream, and by one that has it put into one buffer and does not look
+at it. The broker is as little as it takes; the median of the rounds counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import hashlib
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import trustme
+
+from kproto import ClientSettings, OAuthBearer, Plain, ScramSha256, ScramSha512, Tls
+from kproto.client.connections.broker_connection import BrokerConnection
+from kproto.client.settings import Address
+from kproto.messages import (
+    API_KEYS,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FetchRequest,
+    FetchResponse,
+    ProduceRequest,
+    ProduceResponse,
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
+from kproto.messages.api_versions_response import ApiVersion
+from kproto.messages.base import Request, Response
+from kproto.messages.fetch_response import FetchableTopicResponse, PartitionData
+from kproto.messages.produce_request import PartitionProduceData, TopicProduceData
+from kproto.protocol.connection import ClientConnection, ServerConnection
+from kproto.protocol.framing import FrameReader
+from kproto.protocol.headers import request_class
+from kproto.protocol.sasl import (
+    BearerIdentity,
+    OAuthBearerServer,
+    SaltedCredential,
+    ServerExchange,
+    server_exchange,
+)
+from kproto.security.tls import TlsContexts
+
+#: Milliseconds that a mechanism may add to a connection, derivation of keys aside.
+WANTED_MS: Final = 10.0
+
+#: How often what TLS adds to asyncio's streams it may add to the client.
+WANTED_RATIO: Final = 1.2
+
+USER, SECRET = "alice", "open sesame"
+ITERATIONS: Final = 4096
+MIB: Final = 1_048_576
+MECHANISMS: Final[dict[str, Any]] = {
+    "PLAIN": Plain(USER, SECRET),
+    "SCRAM-SHA-256": ScramSha256(USER, SECRET),
+    "SCRAM-SHA-512": ScramSha512(USER, SECRET),
+    "OAUTHBEARER": OAuthBearer(lambda: "t" * 1_000),
+}
+
+# The broker, in a process of its own
+
+
+def exchange_of(mechanism: str) -> ServerExchange:
+    """The server's side; its keys are derived at once, and that is the broker's time."""
+    if mechanism == "OAUTHBEARER":
+        return OAuthBearerServer(lambda token: BearerIdentity(USER))
+    return server_exchange(
+        mechanism, lambda name: CREDENTIALS["512" if mechanism.endswith("512") else "256"]
+    )
+
+
+CREDENTIALS: Final[dict[str, SaltedCredential]] = {}
+
+
+async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answer one connection."""
+    frames, connection, exchange = FrameReader(), ServerConnection(), None
+    records = bytes(MIB)
+    with contextlib.suppress(ConnectionError):
+        while data := await reader.read(MIB):
+            for content in frames.feed(data):
+                asked = connection.receive(content)
+                response: Response
+                match asked.message:
+                    case ApiVersionsRequest():
+                        response = ApiVersionsResponse(api_keys=[*_ranges()])
+                    case SaslHandshakeRequest(mechanism=name):
+                        exchange = exchange_of(name)
+                        response = SaslHandshakeResponse()
+                    case SaslAuthenticateRequest(auth_bytes=token):
+                        assert exchange is not None
+                        response = SaslAuthenticateResponse(auth_bytes=exchange.next(token))
+                    case FetchRequest():
+                        part = PartitionData(records=records)
+                        topic = FetchableTopicResponse(partitions=[part])
+                        response = FetchResponse(responses=[topic])
+                    case _:
+                        response = ProduceResponse()
+                writer.write(connection.send(asked, response))
+                await writer.drain()
+    writer.close()
+
+
+def _ranges() -> Iterator[ApiVersion]:
+    for key in API_KEYS:
+        cls = request_class(key)
+        assert cls is not None
+        versions = cls.VALID_VERSIONS
+        yield ApiVersion(api_key=key, min_version=versions.start, max_version=versions.stop - 1)
+
+
+async def serve() -> None:
+    """Listen in the clear and with TLS until the input ends; the ports and the CA go out first."""
+    import ssl
+
+    for bits in ("256", "512"):
+        CREDENTIALS[bits] = SaltedCredential.derive(
+            SECRET, hash_name=f"sha{bits}", iterations=ITERATIONS
+        )
+    ca = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    ca.issue_cert("127.0.0.1").configure_cert(context)
+    servers = [
+        await asyncio.start_server(answer, "127.0.0.1", 0, ssl=tls) for tls in (None, context)
+    ]
+    ports = [server.sockets[0].getsockname()[1] for server in servers]
+    print(json.dumps({"ports": ports, "ca": ca.cert_pem.bytes().decode()}), flush=True)
+    await asyncio.to_thread(sys.stdin.read)
+
+
+class Broker(NamedTuple):
+    """Where it listens, and what is to be trusted."""
+
+    clear: Address
+    secured: Address
+    contexts: TlsContexts
+    no_tls: TlsContexts
+
+    def at(self, *, tls: bool) -> tuple[Address, TlsContexts]:
+        """One listener."""
+        return (self.secured, self.contexts) if tls else (self.clear, self.no_tls)
+
+
+@contextlib.contextmanager
+def running() -> Iterator[Broker]:
+    """The broker in its process."""
+    command = [sys.executable, "-m", "tools.bench.security", "--serve"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            told = json.loads(process.stdout.readline())
+            clear, secured = (Address("127.0.0.1", port) for port in told["ports"])
+            yield Broker(clear, secured, TlsContexts(Tls(ca=told["ca"])), TlsContexts(False))
+        finally:
+            process.stdin.close()
+
+
+# The first table: opening connections
+
+
+async def opened(broker: Broker, sasl: Any, count: int, *, tls: bool) -> float:
+    """Seconds of processor time for one connection, of `count` one behind the other."""
+    address, contexts = broker.at(tls=tls)
+    settings = ClientSettings(sasl=sasl)
+    began = time.process_time()
+    for _ in range(count):
+        connection = await BrokerConnection.open(address, settings, tls=contexts)
+        connection.abort()
+    return (time.process_time() - began) / count
+
+
+async def authentication(broker: Broker, rounds: int, count: int) -> bool:
+    """Print the first table; False where a mechanism adds more than it may."""
+    print("| adds to a connection, ms of CPU | in the clear | with TLS |\n|---|---|---|")
+    reached = True
+    for name, sasl in MECHANISMS.items():
+        shown = []
+        for tls in (False, True):
+            await opened(broker, sasl, 2, tls=tls)  # derives the keys
+            added = []
+            for _ in range(rounds):
+                without = await opened(broker, None, count, tls=tls)
+                added.append(await opened(broker, sasl, count, tls=tls) - without)
+            shown.append(1000 * statistics.median(added))
+        reached = reached and max(shown) <= WANTED_MS
+        print(f"| {name} | {shown[0]:.2f} | {shown[1]:.2f} |", flush=True)
+    for bits in ("256", "512"):
+        began = time.process_time()
+        for _ in range(20):
+            hashlib.pbkdf2_hmac(f"sha{bits}", SECRET.encode(), b"salt", ITERATIONS)
+        spent = 50 * (time.process_time() - began)
+        print(
+            f"| once for each user: the key of SCRAM-SHA-{bits}, {ITERATIONS} iterations "
+            f"| {spent:.2f} | |"
+        )
+    return reached
+
+
+# The second table: bytes
+
+
+class Counting(asyncio.BufferedProtocol):
+    """asyncio alone: into one buffer, and how much it was."""
+
+    def __init__(self) -> None:
+        self.buffer = memoryview(bytearray(MIB))
+        self.left = 0
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.left -= nbytes
+        if self.left <= 0 and not self.done.done():
+            self.done.set_result(None)
+
+
+def _produce() -> ProduceRequest:
+    part = PartitionProduceData(records=bytes(MIB))
+    return ProduceRequest(acks=1, topic_data=[TopicProduceData(partition_data=[part])])
+
+
+Work: TypeAlias = Callable[..., Awaitable[float]]
+
+WORKS: Final[dict[str, Callable[[], Request[Any]]]] = {
+    "read": FetchRequest,
+    "written": _produce,
+}
+
+
+async def ours(broker: Broker, request: Request[Any], count: int, *, tls: bool) -> float:
+    """Seconds of processor time for `count` requests one behind the other."""
+    address, contexts = broker.at(tls=tls)
+    connection = await BrokerConnection.open(address, ClientSettings(), tls=contexts)
+    await connection.request(request)
+    began = time.process_time()
+    for _ in range(count):
+        await connection.request(request)
+    spent = time.process_time() - began
+    await connection.close()
+    return spent
+
+
+async def streams(broker: Broker, request: Request[Any], count: int, *, tls: bool) -> float:
+    """The same bytes by asyncio's streams: each answer is read whole."""
+    address, contexts = broker.at(tls=tls)
+    reader, writer = await asyncio.open_connection(
+        address.host, address.port, ssl=contexts.at_hand() if tls else None
+    )
+    _, data = ClientConnection("kproto").send(request, type(request).LATEST_STABLE)
+    began = time.process_time()
+    for _ in range(count):
+        writer.write(data)
+        await writer.drain()
+        await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+    spent = time.process_time() - began
+    writer.transport.abort()
+    return spent
+
+
+async def one_buffer(broker: Broker, request: Request[Any], count: int, *, tls: bool) -> float:
+    """The same bytes by a client that does nothing with them."""
+    address, contexts = broker.at(tls=tls)
+    context = contexts.at_hand() if tls else None
+    transport, protocol = await asyncio.get_running_loop().create_connection(
+        Counting, address.host, address.port, ssl=context
+    )
+    version = type(request).LATEST_STABLE
+    _, data = ClientConnection("kproto").send(request, version)
+    size = await _size_of_answer(address, contexts, request, tls=tls)
+    began = time.process_time()
+    for _ in range(count):
+        protocol.left = size
+        protocol.done = asyncio.get_running_loop().create_future()
+        transport.write(data)
+        await protocol.done
+    spent = time.process_time() - began
+    transport.abort()
+    return spent
+
+
+async def _size_of_answer(
+    address: Address, contexts: TlsContexts, request: Request[Any], *, tls: bool
+) -> int:
+    reader, writer = await asyncio.open_connection(
+        address.host, address.port, ssl=contexts.at_hand() if tls else None
+    )
+    _, data = ClientConnection("kproto").send(request, type(request).LATEST_STABLE)
+    writer.write(data)
+    size = int.from_bytes(await reader.readexactly(4), "big")
+    writer.transport.abort()
+    return size + 4
+
+
+async def added(work: Work, broker: Broker, request: Request[Any], count: int) -> float:
+    """What TLS adds, in seconds."""
+    clear = await work(broker, request, count, tls=False)
+    return await work(broker, request, count, tls=True) - clear
+
+
+async def bytes_through(broker: Broker, rounds: int, count: int) -> bool:
+    """Print the second table; False where TLS adds more than it may."""
+    print(
+        "\n| TLS adds to a MiB, ms of CPU | kproto | asyncio's streams (ratio) "
+        "| asyncio into one buffer (ratio) |\n|---|---|---|---|"
+    )
+    reached = True
+    for name, make in WORKS.items():
+        request = make()
+        spent: list[dict[Work, float]] = []
+        for number in range(rounds):
+            order = (ours, streams, one_buffer) if number % 2 else (one_buffer, streams, ours)
+            spent.append({work: await added(work, broker, request, count) for work in order})
+        ms = {
+            work: 1000 * statistics.median(each[work] for each in spent) / count
+            for work in (ours, streams, one_buffer)
+        }
+        ratios = {
+            work: statistics.median(each[ours] / each[work] for each in spent)
+            for work in (streams, one_buffer)
+        }
+        reached = reached and ratios[streams] <= WANTED_RATIO
+        shown = " | ".join(f"{ms[work]:.2f} ({ratio:.2f})" for work, ratio in ratios.items())
+        print(f"| {name} | {ms[ours]:.2f} | {shown} |", flush=True)
+    return reached
+
+
+async def measure(arguments: argparse.Namespace) -> int:
+    with running() as broker:
+        broker.contexts.renew()
+        quick = await authentication(broker, arguments.rounds, arguments.connections)
+        cheap = await bytes_through(broker, arguments.rounds, arguments.megabytes)
+    return 0 if quick and cheap else 1
+
+
+def main() -> int:
+    """Print both tables; 1 when something takes longer than it may."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--connections", type=int, default=50)
+    parser.add_argument("--megabytes", type=int, default=200)
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.serve:
+        asyncio.run(serve())
+        return 0
+    return asyncio.run(measure(arguments))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

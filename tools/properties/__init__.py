@@ -1,0 +1,1 @@
+"""Which properties Kafka's Java clients and librdkafka know: names, read from themselves."""

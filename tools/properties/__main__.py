@@ -1,0 +1,59 @@
+"""`python -m tools.properties`: write kproto/security/client_names.toml anew."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from tools.setup.java import JavaNotFoundError
+from tools.setup.javac import CompilerError
+from tools.setup.maven import MavenError
+from tools.setup.peers import PeersError
+from tools.setup.programs import ProgramError
+
+from .java_names import names_of_java
+from .librdkafka_names import names_of_librdkafka
+
+OUT = Path(__file__).resolve().parents[2] / "kproto" / "security" / "client_names.toml"
+
+RELEASES = ("3.9.2", "4.4.0")
+"""Those whose definitions kproto has; together they hold the names of all clients in use."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the file; the exit code, which is 1 with --check when the file differs."""
+    parser = argparse.ArgumentParser(prog="python -m tools.properties", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="only say whether the file differs")
+    options = parser.parse_args(arguments)
+    try:
+        java = names_of_java(RELEASES)
+        version, librdkafka = names_of_librdkafka()
+    except (MavenError, JavaNotFoundError, CompilerError, ProgramError, PeersError) as error:
+        print(f"properties: {error}", file=sys.stderr)
+        return 1
+    text = format_names(java, version, librdkafka)
+    same = OUT.is_file() and OUT.read_text(encoding="utf-8") == text
+    if not (same or options.check):
+        OUT.write_text(text, encoding="utf-8")
+    print(f"{OUT}: {'is up to date' if same else 'differs' if options.check else 'written'}")
+    return 1 if options.check and not same else 0
+
+
+def format_names(java: Iterable[str], version: str, librdkafka: Iterable[str]) -> str:
+    """The text of the file: both lists, sorted."""
+    return (
+        "# The properties that Kafka's clients know; made by `python -m tools.properties`.\n"
+        + _list("java", ", ".join(RELEASES), java)
+        + _list("librdkafka", version, librdkafka)
+    )
+
+
+def _list(title: str, version: str, names: Iterable[str]) -> str:
+    lines = "".join(f'    "{name}",\n' for name in sorted(names))
+    return f'\n[{title}]\nversion = "{version}"\nnames = [\n{lines}]\n'
+
+
+if __name__ == "__main__":
+    sys.exit(main())

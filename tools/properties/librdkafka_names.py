@@ -1,0 +1,45 @@
+"""The names of the properties that librdkafka knows: the one that confluent-kafka ships tells them.
+
+Its `rd_kafka_conf_properties_show` writes the table of its documentation; a program that runs in
+the peers' environment calls it. Knows nothing of the Java clients and of what the names mean.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tools.setup.peers import peers_python
+from tools.setup.programs import run_program
+
+__all__ = ["names_of_librdkafka"]
+
+RUN_TIMEOUT_S = 60.0
+
+PROGRAM = """
+import confluent_kafka, ctypes, pathlib, tempfile
+libraries = pathlib.Path(confluent_kafka.__file__).parent.parent / "confluent_kafka.libs"
+library = ctypes.CDLL(str(next(libraries.glob("librdkafka*"))))
+c = ctypes.CDLL(None)
+c.fopen.restype = ctypes.c_void_p
+library.rd_kafka_version_str.restype = ctypes.c_char_p
+with tempfile.TemporaryDirectory() as folder:
+    path = pathlib.Path(folder) / "table"
+    file = ctypes.c_void_p(c.fopen(bytes(path), b"w"))
+    library.rd_kafka_conf_properties_show(file)
+    c.fclose(file)
+    print(library.rd_kafka_version_str().decode())
+    print(path.read_text())
+"""
+
+#: A row begins with a name in lower case; the head of the table does not.
+_ROW = re.compile(r"([a-z][a-z0-9._]*) +\|")
+
+
+def names_of_librdkafka() -> tuple[str, set[str]]:
+    """The version of librdkafka, and its names with their aliases.
+
+    Raises PeersError and ProgramError.
+    """
+    said = run_program([str(peers_python()), "-c", PROGRAM], timeout_s=RUN_TIMEOUT_S)
+    version, *lines = said.splitlines()
+    return version, {row[1] for line in lines if (row := _ROW.match(line))}

@@ -1,0 +1,109 @@
+"""`python -m tools.properties.page`: the table of docs/security-properties.md, made of the data."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from kproto.security.property_table import IGNORED_PREFIXES, ROWS, Row
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "security-properties.md"
+NAMES = ROOT / "kproto" / "security" / "client_names.toml"
+
+BEGIN = "<!-- made by python -m tools.properties.page -->\n"
+END = "<!-- up to here -->\n"
+
+HEAD = "| Kafka's Java clients | librdkafka | here |\n|---|---|---|\n"
+
+PARTS = {
+    "bootstrap": "the first argument of `Client`",
+    "settings": "`ClientSettings({})`",
+    "producer": "`client.producer({})`",
+    "consumer": "`client.consumer({})`",
+}
+"""How a setting of each part is written; TLS and SASL say in words what theirs come to."""
+
+TLS = {
+    "truststore": "ca", "truststore_pem": "ca", "ca": "ca", "ca_pem": "ca",
+    "keystore": "certificate", "keystore_chain_pem": "certificate", "certificate": "certificate",
+    "certificate_pem": "certificate", "keystore_key_pem": "key", "key": "key", "key_pem": "key",
+    "key_password": "key_password", "verify": "verify", "check_hostname": "check_hostname",
+}  # fmt: skip
+"""Which argument of `Tls` a row sets."""
+
+SASL = {
+    "username": "`Plain`, `ScramSha256`, `ScramSha512`: `username`",
+    "password": "`Plain`, `ScramSha256`, `ScramSha512`: `password`",
+    "token_url": "`ClientCredentials(token_url)`",
+    "client_id": "`ClientCredentials(client_id)`",
+    "client_secret": "`ClientCredentials(client_secret)`",
+    "scope": "`ClientCredentials(scope)`",
+    "url_encoded": "`ClientCredentials(url_encoded)`",
+    "method": "`oidc`, or `default`; a token is asked for where the URL is set",
+}
+"""What a row of SASL sets."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the page; the exit code, which is 1 with --check when the page differs."""
+    parser = argparse.ArgumentParser(prog="python -m tools.properties.page", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="only say whether the page differs")
+    options = parser.parse_args(arguments)
+    before = PAGE.read_text(encoding="utf-8")
+    after = with_table(before)
+    if not options.check:
+        PAGE.write_text(after, encoding="utf-8")
+    same = before == after
+    print(f"{PAGE}: {'is up to date' if same else 'differs' if options.check else 'written'}")
+    return 1 if options.check and not same else 0
+
+
+def with_table(page: str) -> str:
+    """The page with the table between its two marks."""
+    head, _, rest = page.partition(BEGIN)
+    _, _, tail = rest.partition(END)
+    return head + BEGIN + table() + END + tail
+
+
+def table() -> str:
+    """The table, and how many names are known that have no use."""
+    lists = tomllib.loads(NAMES.read_text(encoding="utf-8"))
+    java, librdkafka = set(lists["java"]["names"]), set(lists["librdkafka"]["names"])
+    rows = "".join(_line(row, java, librdkafka) for row in ROWS)
+    unused = len((java | librdkafka) - {name for row in ROWS for name in row.names})
+    prefixes = " or ".join(f"`{prefix}`" for prefix in IGNORED_PREFIXES)
+    return (
+        f"{HEAD}{rows}\nBesides, {unused} names are known that have no use here: all others of the"
+        f" producer, the consumer and the\nadmin client of Kafka {lists['java']['version']}, and of"
+        f" librdkafka {lists['librdkafka']['version']}; and\nevery name that begins"
+        f" with {prefixes}.\n"
+    )
+
+
+def _line(row: Row, java: set[str], librdkafka: set[str]) -> str:
+    columns = (
+        _names(name for name in row.names if name in java),
+        _names(name for name in row.names if name in librdkafka),
+        "; ".join(filter(None, (_here(row), row.meaning))),
+    )
+    return f"| {' | '.join(columns)} |\n"
+
+
+def _names(names: Iterator[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _here(row: Row) -> str:
+    if row.part == "tls" and row.name in TLS:
+        return f"`Tls({TLS[row.name]})`"
+    if row.part == "sasl":
+        return SASL.get(row.name, "")
+    return "" if row.name == "acks" else PARTS.get(row.part, "").format(row.name)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
