@@ -276,15 +276,18 @@ def sending_alerts(context: ssl.SSLContext) -> Iterator[Any]:
 
     def serve() -> None:
         connection, _ = listener.accept()
-        with connection:
-            connection.settimeout(5)
+        connection.settimeout(5)
+        with context.wrap_socket(
+            connection, server_side=True, do_handshake_on_connect=False
+        ) as secured:
             try:
-                with context.wrap_socket(connection, server_side=True) as secured:
-                    secured.recv(1)
+                secured.do_handshake()
+                secured.recv(1)
             except OSError:
+                # What is left unread would make the system reset the connection, alert and all.
                 with contextlib.suppress(OSError):
-                    connection.shutdown(socket.SHUT_WR)
-                    while connection.recv(4_096):
+                    secured.shutdown(socket.SHUT_WR)
+                    while secured.recv(4_096):
                         pass
 
     thread = threading.Thread(target=serve)
