@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
         right.close()
     node = report.to_json(result)
     _write(options, node, report.text(result))
-    return 1 if result.harmful else 0
+    return 1 if result.harmful or result.gave_up else 0
 
 
 def _broker(options: argparse.Namespace) -> int:

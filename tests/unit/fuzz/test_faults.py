@@ -140,6 +140,23 @@ def test_restarts_are_bounded() -> None:
     assert "started again 2 times" in result.stopped
 
 
+@pytest.mark.parametrize(("fault", "found"), [("ends", "crashed"), ("one id", "garbage")])
+def test_what_was_found_before_the_command_was_given_up_is_kept(fault: str, found: str) -> None:
+    settings = FuzzSettings(max_restarts=2, at_once=4, max_garbage=10)
+    result = fuzzed(fault, 300, shrink=False, settings=settings)
+    assert result.gave_up
+    assert 0 < result.cases < 300
+    kinds = {finding.verdict.fault.name.lower() for finding in result.findings}
+    assert found in kinds
+    assert sum(result.tried[form].total() for form in result.tried) == result.cases
+
+
+def test_a_command_that_says_other_things_alone_is_told_what_it_said() -> None:
+    settings = FuzzSettings(start_timeout_s=0.3, late_s=0.1)
+    with pytest.raises(ImplementationError, match="it wrote a line that is no JSON: what is this"):
+        fuzzed("chatter", 10, settings=settings)
+
+
 @pytest.mark.parametrize("text", ["", "  ", "'open"])
 def test_a_command_that_is_none(text: str) -> None:
     with pytest.raises(ConfigurationError, match="command"):

@@ -71,6 +71,14 @@ for line in sys.stdin:
                 say(held.pop())
         case "mute":
             pass
+        case "chatter":
+            say("what is this?")
+        case "ends":
+            say(said)
+            sys.exit("enough")
+        case "one id":
+            while True:
+                say('{"id": 1, "hex": ""}')
         case "flood" if hits:
             while True:
                 say("e" * 1000)
