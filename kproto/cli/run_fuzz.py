@@ -28,6 +28,9 @@ __all__ = ["run"]
 
 _CASES = 10_000
 
+#: As a shell says it of a process that Ctrl-C has ended; the report is written all the same.
+_INTERRUPTED = 130
+
 
 def run(options: argparse.Namespace) -> int:
     """Run the cases, or the one that is replayed; 1 when there is a finding, else 0."""
@@ -56,6 +59,8 @@ def run(options: argparse.Namespace) -> int:
         right.close()
     node = report.to_json(result)
     _write(options, node, report.text(result))
+    if result.interrupted:
+        return _INTERRUPTED
     return 1 if result.harmful or result.gave_up else 0
 
 
@@ -84,6 +89,8 @@ def _broker(options: argparse.Namespace) -> int:
             progress=progress,
         )
     _write(options, result.to_json(), report.broker_text(result.to_json()))
+    if result.interrupted:
+        return _INTERRUPTED
     return 1 if any(not finding.harmless for finding in result.findings) else 0
 
 

@@ -13,7 +13,7 @@ import socket
 import struct
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
@@ -84,7 +84,10 @@ class BrokerFinding:
 
 @dataclass(slots=True)
 class BrokerResult:
-    """What a run found: frames by kind, and what became of them."""
+    """What a run found: frames by kind, and what became of them.
+
+    `stopped` says why a run ended early; `interrupted` is set where it was Ctrl-C.
+    """
 
     address: str
     seed: int
@@ -92,6 +95,7 @@ class BrokerResult:
     outcomes: Counter[str] = field(default_factory=Counter)
     findings: list[BrokerFinding] = field(default_factory=list)
     stopped: str = ""
+    interrupted: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The result as plain data, in the shape of the report of a command."""
@@ -146,6 +150,7 @@ def fuzz_broker(
 ) -> BrokerResult:
     """Send frames to the broker at `host:port` and say what it did that it may not do.
 
+    Ctrl-C ends the run early: the result is what was found until then.
     Raises ConfigurationError on an address that is not of this machine, unless `anywhere`, and
     BrokerConnectionError when nobody answers there at the beginning.
     """
@@ -153,10 +158,27 @@ def fuzz_broker(
     target = _Target(address, limits, anywhere=anywhere)
     versions = target.versions()
     result = BrokerResult(address, seed)
+    try:
+        _send_all(target, frames_of(versions, seed, kinds), limits, result, progress)
+    except KeyboardInterrupt:
+        result.stopped = "interrupted"
+        result.interrupted = True
+    result.findings.sort(key=lambda it: (list(WORDS).index(it.fault), -it.count))
+    return result
+
+
+def _send_all(
+    target: _Target,
+    frames: Iterator[Frame],
+    limits: BrokerFuzzSettings,
+    result: BrokerResult,
+    progress: Callable[[int, int], None] | None,
+) -> None:
+    """Send frames until a limit is met or the broker is gone; count into `result`."""
     began = time.monotonic()
     since: list[Frame] = []
     answered = 0
-    for number, frame in enumerate(frames_of(versions, seed, kinds)):
+    for number, frame in enumerate(frames):
         if number == limits.frames:
             break
         if time.monotonic() - began > limits.time_s:
@@ -183,8 +205,6 @@ def fuzz_broker(
         dead = target.dead()
         if dead is not None:
             _add(result, dead[0], dead[1], since)
-    result.findings.sort(key=lambda it: (list(WORDS).index(it.fault), -it.count))
-    return result
 
 
 def replay_frames(

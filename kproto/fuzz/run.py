@@ -77,7 +77,7 @@ class Result:
 
     Each case is agreed, differs, is undecided (kproto judges, and is itself stricter than Kafka's
     classes there) or unsupported. `stopped` says why a run ended before its cases were all tried;
-    `gave_up` is set where that was the command's doing.
+    `gave_up` is set where that was the command's doing, `interrupted` where it was Ctrl-C.
     """
 
     seed: int
@@ -90,6 +90,7 @@ class Result:
     restarts: int = 0
     stopped: str = ""
     gave_up: bool = False
+    interrupted: bool = False
 
     @property
     def cases(self) -> int:
@@ -121,6 +122,7 @@ def run(
 ) -> Result:
     """Try what `plan` says, and shrink what differs. The same for the same seed and answers.
 
+    Ctrl-C ends the run early: the result is what was found until then.
     Raises ImplementationError when the command never answers, JudgeError when the judge fails, and
     ConfigurationError when the plan shrinks and hypothesis is not there.
     """
@@ -149,6 +151,9 @@ def run(
     except GaveUpError as error:
         result.stopped = str(error)
         result.gave_up = True
+    except KeyboardInterrupt:
+        result.stopped = "interrupted"
+        result.interrupted = True
     result.findings = _merged(gathering.groups.values())
     result.restarts = getattr(implementation, "restarts", 0)
     return result

@@ -167,3 +167,17 @@ def test_where_it_may_be_sent() -> None:
     settings = BrokerFuzzSettings(alive_s=0.2)
     with pytest.raises(BrokerConnectionError):
         fuzz_broker("127.0.0.1:1", settings=settings, anywhere=True)
+
+
+async def test_ctrl_c_leaves_what_was_found() -> None:
+    def interrupt(done: int, _total: int) -> None:
+        if done == 30:
+            raise KeyboardInterrupt
+
+    async with Broker(BrokerSettings(max_stored_bytes=10_000_000)) as broker:
+        result = await asyncio.to_thread(
+            fuzz_broker, broker.bootstrap, settings=QUICK, progress=interrupt
+        )
+    assert result.interrupted
+    assert result.to_json()["stopped"] == "interrupted"
+    assert result.to_json()["cases"] == 30

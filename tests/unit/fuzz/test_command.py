@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from kproto.cli import main
+from kproto.fuzz.case import Answer, Case
+from kproto.fuzz.implementation import Implementation
 
 OURS = shlex.join([sys.executable, "-m", "kproto.fuzz.ours"])
 WRONG = shlex.join([sys.executable, str(Path(__file__).with_name("wrong_implementation.py"))])
@@ -44,6 +47,29 @@ def test_findings_are_reported_and_replayed(
 def test_json_on_the_output(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["fuzz", "--command", OURS, *FEW, "--json", "-"]) == 0
     assert json.loads(capsys.readouterr().out)["cases"] == 60
+
+
+def test_ctrl_c_leaves_the_report_of_what_was_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = Implementation.ask
+    lots: list[int] = []
+
+    def interrupted(self: Implementation, cases: Sequence[Case]) -> list[Answer]:
+        lots.append(len(cases))
+        if len(lots) > 1:
+            raise KeyboardInterrupt
+        return asked(self, cases)
+
+    monkeypatch.setattr(Implementation, "ask", interrupted)
+    path = tmp_path / "report.json"
+    many = ["--judge", "kproto", "--messages", "MetadataRequest", "--cases", "600"]
+    wrong = ["--command", f"{WRONG} looser", "--kinds", "cut", "--no-shrink"]
+    assert main(["fuzz", *wrong, *many, "--json", str(path)]) == 130
+    assert "stopped early: interrupted" in capsys.readouterr().out
+    node = json.loads(path.read_text())
+    assert node["cases"] == lots[0] < 600
+    assert node["findings"]
 
 
 @pytest.mark.parametrize(
