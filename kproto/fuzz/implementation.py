@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, Any, Final, Self
 
 from ..wire.errors import ConfigurationError, KprotoError
-from .case import SHOWN, Answer, Case, NotAnAnswer, Outcome, answer_of
+from .case import SHOWN, Answer, Case, NotAnAnswer, Outcome, answer_of, printable
 from .settings import FuzzSettings
 
 __all__ = ["GaveUpError", "Implementation", "ImplementationError"]
@@ -301,10 +301,12 @@ class Implementation:
         if self._silent_starts >= self.settings.max_silent_starts and self._never_answered():
             said = running.said()
             wrote = failure.reason if failure.outcome is Outcome.GARBAGE else ""
+            words = (f"; it wrote {wrote}" if wrote else "") + (
+                f"; it said: {said}" if said else ""
+            )
             raise ImplementationError(
                 f"{self.name} was started {self._silent_starts} times and answered nothing"
-                + (f"; it wrote {wrote}" if wrote else "")
-                + (f"; it said: {said}" if said else "")
+                + printable(words)
                 + ". Does it read lines and flush each answer?"
             )
         self.restarts += 1

@@ -6,6 +6,7 @@ Plain functions on a case, the right answer and the given one. Knows no process.
 from __future__ import annotations
 
 import re
+import textwrap
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
@@ -191,16 +192,21 @@ def _traits(case: Case) -> tuple[dict[Deviation | Oddity, str], int | None]:
     return traits, found.end
 
 
+#: A line that is JSON and no answer: which of them it was is no part of the cause.
+_OTHER_LINE: Final = re.compile(r"(a second answer to one question|an id that was not asked): .*")
+
 #: How long a cause may be.
 _CAUSE: Final = 90
 
 
 def _cause(reason: str) -> str:
-    """A reason without what changes from case to case: numbers, and what stands in quotes."""
+    """A reason without what changes from case to case: numbers, names, what stands in quotes."""
     text = re.sub(r"^\w+ v\d+(?:, [^:]*)?: ", "", reason)
+    text = re.sub(r"^(\w+): [A-Z]\w+: ", r"\1: ", text)  # Java's error, then its class
+    text = _OTHER_LINE.sub(r"\1", text)
     text = re.sub(r"(['\"`]).*?\1", "…", text)
     text = re.sub(r"\b(field|which|element of) \S+", r"\1 …", text)
     text = re.sub(r"0x[0-9a-fA-F]+|[0-9a-fA-F]{16,}", "#", text)
     text = re.sub(r"-?\b\d[\d.,]*", "#", text)
     text = re.sub(r"\S*#\S*(?:, \S*#\S*)+", "#", text)
-    return text[:_CAUSE]
+    return textwrap.shorten(text, _CAUSE, placeholder=" …")

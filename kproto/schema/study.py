@@ -94,7 +94,8 @@ def meaning(message: str, field_path: str = "") -> str:
 def messages(part: str = "") -> tuple[MessageSpec, ...]:
     """The messages whose name has `part` in it, whatever its case, or whose api key it is.
 
-    Where none has, those that a release once called so. By their names; all of them for "". Raises UnknownNameError where there is none.
+    Where none has, those that a release once called so. By their names; all of them for "".
+    Raises UnknownNameError where there is none.
     """
     folded = part.casefold()
     specs = [union()[name] for name in sorted(union())]

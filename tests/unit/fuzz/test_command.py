@@ -6,13 +6,15 @@ import json
 import shlex
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from kproto.cli import main
+from kproto.cli import main, run_fuzz
 from kproto.fuzz.case import Answer, Case
 from kproto.fuzz.implementation import Implementation
+from kproto.fuzz.settings import FuzzSettings
 
 OURS = shlex.join([sys.executable, "-m", "kproto.fuzz.ours"])
 WRONG = shlex.join([sys.executable, str(Path(__file__).with_name("wrong_implementation.py"))])
@@ -47,6 +49,30 @@ def test_findings_are_reported_and_replayed(
 def test_json_on_the_output(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["fuzz", "--command", OURS, *FEW, "--json", "-"]) == 0
     assert json.loads(capsys.readouterr().out)["cases"] == 60
+
+
+@pytest.mark.parametrize("fault", ["odd letters", "no numbers"])
+def test_whatever_a_command_says_can_be_reported(
+    fault: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report, page = tmp_path / "report.json", tmp_path / "page.html"
+    where = ["--no-shrink", "--json", str(report), "--html", str(page)]
+    assert main(["fuzz", "--command", f"{WRONG} '{fault}'", *FEW, *where]) == 1
+    said = capsys.readouterr().out
+    assert all(each.isprintable() for each in said.replace("\n", ""))
+    assert "\x1b" not in page.read_text()
+    constants: list[str] = []
+    assert json.loads(report.read_text(), parse_constant=constants.append)["findings"]
+    assert constants == []
+
+
+def test_an_error_shows_no_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    few = ["--judge", "kproto", "--messages", "MetadataRequest", "--timeout", "0.1"]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(run_fuzz, "FuzzSettings", partial(FuzzSettings, start_timeout_s=0.2))
+        assert main(["fuzz", "--command", f"{WRONG} 'odd chatter'", *few]) == 1
+    said = capsys.readouterr().err
+    assert r"it wrote a line that is no JSON: \x1b[2J" in said
 
 
 def test_ctrl_c_leaves_the_report_of_what_was_found(

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from kproto.fuzz import report
-from kproto.fuzz.case import Case, Form
+from kproto.fuzz.case import Answer, Case, Form, Operation, Outcome
 from kproto.fuzz.implementation import Implementation, ImplementationError
-from kproto.fuzz.judging import Fault
+from kproto.fuzz.judging import Fault, judge
 from kproto.fuzz.ours import Ours
 from kproto.fuzz.page import page
 from kproto.fuzz.run import Plan, Result, replay, run
@@ -149,6 +149,35 @@ def test_what_was_found_before_the_command_was_given_up_is_kept(fault: str, foun
     kinds = {finding.verdict.fault.name.lower() for finding in result.findings}
     assert found in kinds
     assert sum(result.tried[form].total() for form in result.tried) == result.cases
+
+
+@pytest.mark.parametrize(
+    ("reasons", "cause"),
+    [
+        (
+            [
+                f"NumberFormatException: {name}: expected an integer, but got STRING"
+                for name in ("HeartbeatResponseData", "DescribeConfigsResult")
+            ],
+            "NumberFormatException: expected an integer, but got STRING",
+        ),
+        (
+            ['a second answer to one question: {"id": 1', 'a second answer to one question: {"id'],
+            "a second answer to one question",
+        ),
+        (
+            ["MetadataRequest v1, field topics: " + "many words " * 20],
+            "many words " * 8 + "…",
+        ),
+    ],
+)
+def test_a_cause_is_the_same_whatever_the_message(reasons: list[str], cause: str) -> None:
+    case = Case(Operation.REWRITE, FORMS[0], b"\0\0\0\0", "value")
+    right = Answer(Outcome.DONE, b"\0\0\0\0", taken=4)
+    for reason in reasons:
+        given = Answer(Outcome.FAILED, reason=reason)
+        (verdict,) = judge(case, right, given, by_kproto=True) or []
+        assert verdict.cause == cause
 
 
 def test_a_command_that_says_other_things_alone_is_told_what_it_said() -> None:

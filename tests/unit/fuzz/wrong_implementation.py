@@ -73,6 +73,12 @@ for line in sys.stdin:
             pass
         case "chatter":
             say("what is this?")
+        case "odd letters" if "hex" in asked:
+            say(json.dumps({"id": asked["id"], "failed": "\ud800 \x1b[2J \x9b31m"}))
+        case "no numbers" if asked["operation"] == "decode":
+            say(f'{{"id": {asked["id"]}, "json": {{"topics": [NaN, 1e999]}}}}')
+        case "odd chatter":
+            say("\x1b[2J")
         case "ends":
             say(said)
             sys.exit("enough")
