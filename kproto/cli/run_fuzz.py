@@ -34,12 +34,16 @@ _INTERRUPTED = 130
 
 def run(options: argparse.Namespace) -> int:
     """Run the cases, or the one that is replayed; 1 when there is a finding, else 0."""
+    _refuse_what_does_not_go_together(options)
     if options.broker is not None:
         return _broker(options)
-    settings = FuzzSettings(answer_timeout_s=options.timeout, late_s=options.timeout)
+    timeout = options.timeout
+    settings = FuzzSettings()
+    if timeout is not None:
+        settings = FuzzSettings(answer_timeout_s=timeout, late_s=timeout)
     case = None if options.replay is None else _case(options.replay)
     plan = _plan(options)
-    right, by_kproto = find_judge(options.judge, FuzzSettings())
+    right, by_kproto = find_judge(options.judge or "auto", FuzzSettings())
     try:
         with Implementation(options.command, settings) as implementation:
             if case is not None:
@@ -64,8 +68,27 @@ def run(options: argparse.Namespace) -> int:
     return 1 if result.harmful or result.gave_up else 0
 
 
+#: What is of no use to the one or the other; heard in silence it would mislead.
+_OF_COMMANDS = ("judge", "messages", "versions", "timeout", "no_shrink")
+_OF_BROKERS = ("rate", "not_loopback", "it_may_break")
+_OF_RUNS = ("messages", "versions", "kinds", "cases", "time", "no_shrink", "json", "html")
+
+
+def _refuse_what_does_not_go_together(options: argparse.Namespace) -> None:
+    to_broker = options.broker is not None
+    refused: list[tuple[tuple[str, ...], str]] = [
+        (_OF_COMMANDS, "--broker") if to_broker else (_OF_BROKERS, "--command")
+    ]
+    if options.replay is not None:
+        refused.append((_OF_RUNS, "--replay"))
+    for names, against in refused:
+        for name in names:
+            if getattr(options, name) not in (None, False):
+                raise ConfigurationError(f"--{name.replace('_', '-')} does not go with {against}")
+
+
 def _broker(options: argparse.Namespace) -> int:
-    limits: dict[str, Any] = {"rate": options.rate}
+    limits: dict[str, Any] = {} if options.rate is None else {"rate": options.rate}
     limits |= {} if options.cases is None else {"frames": options.cases}
     limits |= {} if options.time is None else {"time_s": options.time}
     settings = BrokerFuzzSettings(**limits)
@@ -75,7 +98,7 @@ def _broker(options: argparse.Namespace) -> int:
         )
     anywhere: bool = options.not_loopback
     if options.replay is not None:
-        node = _json_of(options.replay)
+        node = _example_of(_json_of(options.replay))
         said = replay_frames(options.broker, node, settings=settings, anywhere=anywhere)
         _print("".join(f"{each}\n" for each in said))
         return 1 if any(":" in each for each in said) else 0
@@ -142,13 +165,22 @@ def _forms(options: argparse.Namespace) -> tuple[Form, ...]:
 
 
 def _case(given: str) -> Case:
-    return Case.from_json(_json_of(given))
+    return Case.from_json(_example_of(_json_of(given)))
+
+
+def _example_of(node: Any) -> Any:
+    """The example of a finding, where that is given; of a whole report it must be said which."""
+    if isinstance(node, dict) and "findings" in node:
+        raise ConfigurationError(
+            "--replay: this is a whole report: give one of its findings, or the example of one"
+        )
+    return node["example"] if isinstance(node, dict) and "example" in node else node
 
 
 def _json_of(given: str) -> Any:
     """What `--replay` says: JSON, or the name of a file that holds it, or - for the input."""
     text = given
-    if not given.lstrip().startswith("{"):
+    if not given.lstrip().startswith(("{", "[")):
         try:
             text = sys.stdin.read() if given == "-" else Path(given).read_text(encoding="utf-8")
         except (OSError, ValueError) as error:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
 from ..messages import ApiVersionsRequest, ApiVersionsResponse
+from ..messages.base import Message
 from ..protocol.headers import encode_request_header, parse_response_header, response_class
 from ..wire.errors import BrokerConnectionError, ConfigurationError, DecodeError
 from .case import Form
@@ -262,6 +263,10 @@ def _add(result: BrokerResult, fault: str, cause: str, frames: list[Frame]) -> N
         finding.frames = list(frames)
 
 
+class _NoFrameError(OSError):
+    """What comes is no frame: the size in front of it makes no sense."""
+
+
 class _Target:
     """The broker: where it listens, and one connection at a time."""
 
@@ -330,6 +335,9 @@ class _Target:
                     answer = self._frame(connection, self.settings.quiet_s)
                 except TimeoutError:
                     return "silent", None
+                except _NoFrameError as error:
+                    cls = _expected(frame)
+                    return "answered", ("malformed", f"{cls.__name__}: {error}") if cls else None
                 except OSError:
                     answer = None
         except OSError:
@@ -346,8 +354,10 @@ class _Target:
         if head is None:
             return None
         (size,) = struct.unpack(">i", head)
-        if not 0 <= size <= self.settings.max_answer_bytes:
-            return head
+        most = self.settings.max_answer_bytes
+        if not 0 <= size <= most:
+            said = f" (as text {head.decode()!r})" if head.isalnum() else ""
+            raise _NoFrameError(f"it announces an answer of {size} bytes{said}, not 0 to {most}")
         return self._bytes(connection, size, until)
 
     def _bytes(self, connection: socket.socket, count: int, until: float) -> bytes | None:
@@ -362,10 +372,8 @@ class _Target:
 
     def _wrong(self, frame: Frame, answer: bytes) -> tuple[str, str] | None:
         """What is wrong with an answer, where the bytes of the request tell what it must be."""
-        if frame.correlation_id is None or frame.api_key is None or frame.version is None:
-            return None
-        cls = response_class(frame.api_key)
-        if cls is None or frame.version not in cls.VALID_VERSIONS:
+        cls = _expected(frame)
+        if cls is None or frame.version is None:
             return None
         at = 0
         try:
@@ -380,6 +388,14 @@ class _Target:
                 return None  # a name that is not UTF-8, say, which the request had
             return "malformed", f"{cls.__name__}: {error.reason}"
         return None
+
+
+def _expected(frame: Frame) -> type[Message] | None:
+    """The response that a frame calls for; None where its bytes do not tell."""
+    if frame.correlation_id is None or frame.api_key is None or frame.version is None:
+        return None
+    cls = response_class(frame.api_key)
+    return cls if cls is not None and frame.version in cls.VALID_VERSIONS else None
 
 
 def _as_kafka_reads(form: Form, data: bytes) -> bool:

@@ -40,10 +40,14 @@ def test_findings_are_reported_and_replayed(
     (first, *_) = json.loads(report.read_text())["findings"]
     case = tmp_path / "case.json"
     case.write_text(json.dumps(first["example"]))
+    whole = tmp_path / "finding.json"
+    whole.write_text(json.dumps(first))
     again = ["fuzz", "--judge", "kproto", "--replay", str(case), "--command"]
     assert main([*again, wrong]) == 1
     assert "no e, please" in capsys.readouterr().out
     assert main([*again, OURS]) == 0
+    of_finding = ["fuzz", "--judge", "kproto", "--replay", str(whole), "--command", wrong]
+    assert main(of_finding) == 1
 
 
 def test_json_on_the_output(capsys: pytest.CaptureFixture[str]) -> None:
@@ -112,6 +116,12 @@ def test_ctrl_c_leaves_the_report_of_what_was_found(
         (["--command", OURS, "--kinds", "x"], "--kinds is 'x'"),
         (["--command", OURS, "--replay", "{"], "this is no JSON"),
         (["--command", OURS, "--replay", "/no/such/file"], "cannot read"),
+        (["--command", OURS, "--replay", '{"findings":[]}'], "this is a whole report"),
+        (["--command", OURS, "--replay", "[]"], "a case is a JSON object"),
+        (["--command", OURS, "--replay", "{}", "--cases", "5"], "--cases does not go with --re"),
+        (["--command", OURS, "--rate", "5"], "--rate does not go with --command"),
+        (["--command", OURS, "--it-may-break"], "--it-may-break does not go with --command"),
+        (["--broker", "127.0.0.1:1"], "--judge does not go with --broker"),
         (["--command", OURS, *FEW, "--json", "/no/such/folder/x"], "cannot write"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
