@@ -18,6 +18,7 @@ from ..fuzz.cases import KINDS
 from ..fuzz.frames import FRAME_KINDS
 from ..fuzz.implementation import Implementation
 from ..fuzz.judges import find_judge
+from ..fuzz.judging import HARMLESS
 from ..fuzz.run import Plan, replay
 from ..fuzz.run import run as run_plan
 from ..fuzz.settings import FuzzSettings
@@ -49,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
             if case is not None:
                 wanted, given, verdicts = replay(case, implementation, right, by_kproto=by_kproto)
                 _print(report.replay_text(case, wanted, given, verdicts, right.name))
-                return 1 if verdicts else 0
+                return 1 if any(each.fault not in HARMLESS for each in verdicts or ()) else 0
             with _progress() as progress:
                 result = run_plan(
                     implementation,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from .case import Answer, Case, Outcome, printable
-from .judging import Verdict
+from .judging import HARMLESS, Verdict
 from .run import Finding, Result
 
 __all__ = ["broker_text", "replay_text", "shown", "text", "to_json", "where"]
@@ -184,7 +184,9 @@ def replay_text(
         said = "as the judge has it"
     else:
         said = "; ".join(
-            ", ".join(filter(None, (each.fault.value, each.trait, each.cause))) for each in verdicts
+            ", ".join(filter(None, (each.fault.value, each.trait, each.cause)))
+            + (" (harmless)" if each.fault in HARMLESS else "")
+            for each in verdicts
         )
     return printable(
         f"case:    {case}\njudge:   {json.dumps(shown(right))} ({judge})\n"

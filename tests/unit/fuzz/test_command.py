@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from kproto.cli import main, run_fuzz
-from kproto.fuzz.case import Answer, Case
+from kproto.fuzz.case import Answer, Case, Outcome
 from kproto.fuzz.implementation import Implementation
+from kproto.fuzz.judging import Fault, Verdict
 from kproto.fuzz.settings import FuzzSettings
 
 OURS = shlex.join([sys.executable, "-m", "kproto.fuzz.ours"])
@@ -48,6 +49,21 @@ def test_findings_are_reported_and_replayed(
     assert main([*again, OURS]) == 0
     of_finding = ["fuzz", "--judge", "kproto", "--replay", str(whole), "--command", wrong]
     assert main(of_finding) == 1
+
+
+def test_a_harmless_case_is_told_as_such_and_is_no_failure(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    harmless = [Verdict(Fault.STRICTER_ON_ODD, "odd", "")]
+    refused = Answer(Outcome.REFUSED, reason="no")
+    monkeypatch.setattr(
+        run_fuzz, "replay", lambda *_, **__: (Answer(Outcome.DONE, b""), refused, harmless)
+    )
+    case = json.dumps(
+        {"operation": "rewrite", "message": "MetadataRequest", "version": 1, "hex": ""}
+    )
+    assert main(["fuzz", "--judge", "kproto", "--command", OURS, "--replay", case]) == 0
+    assert "no writer makes, odd (harmless)" in capsys.readouterr().out
 
 
 def test_json_on_the_output(capsys: pytest.CaptureFixture[str]) -> None:

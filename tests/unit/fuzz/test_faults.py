@@ -152,6 +152,20 @@ def test_what_was_found_before_the_command_was_given_up_is_kept(fault: str, foun
 
 
 @pytest.mark.parametrize(
+    ("key_type", "fault"),
+    [(128, Fault.STRICTER_ON_ODD), (256, Fault.STRICTER_ON_ODD), (127, Fault.STRICTER)],
+)
+def test_a_number_that_kafka_changes_may_be_refused(key_type: int, fault: Fault) -> None:
+    """Kafka's converter takes 128 to 256 for an int8, and makes it 128 less."""
+    content = json.dumps({"keyType": key_type, "coordinatorKeys": []})
+    case = Case(Operation.ENCODE, Form("FindCoordinatorRequest", 4), content, "json")
+    right = Answer(Outcome.DONE, bytes([key_type % 128, 1, 0]))
+    refused = Answer(Outcome.REFUSED, reason="no int8")
+    (verdict,) = judge(case, right, refused, by_kproto=False) or []
+    assert verdict.fault is fault
+
+
+@pytest.mark.parametrize(
     ("reasons", "cause"),
     [
         (
