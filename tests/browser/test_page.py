@@ -217,6 +217,8 @@ def test_search_finds_as_one_types(opened: Open) -> None:
         ("isolation_level", "IsolationLevel"),
         ("35", "DescribeLogDirsRequest"),
         ("forgotten", "ForgottenTopicsData"),
+        ("groupcoord", "FindCoordinatorRequest"),
+        ("ListClientMetrics", "ListConfigResourcesRequest"),
     ],
 )
 def test_what_search_finds_first(opened: Open, text: str, first: str) -> None:
