@@ -18,8 +18,8 @@ from ..messages.base import Struct
 from ..wire.errors import ConfigurationError, DecodeError, EncodeError
 from ..wire.tags import RawTaggedField
 from .case import Case, Operation
-from .lenient import walked
-from .mutations import MUTATIONS, mutate
+from .lenient import Role, places_met, walked
+from .mutations import MUTATIONS, mutate, number_bytes
 
 __all__ = ["check_hypothesis", "shortest"]
 
@@ -47,7 +47,7 @@ def shortest(case: Case, shows: Shows, *, seed: int) -> Case:
     drawn = _drawn(found, shows, seed)
     if drawn is not None and _rank(drawn) < _rank(found):
         found = drawn
-    return found if isinstance(case.content, str) else _reduced(found, shows, _fewer_bytes)
+    return found if isinstance(case.content, str) else _reduced(found, shows, _less_bytes)
 
 
 def _rank(case: Case) -> tuple[int, bytes]:
@@ -83,6 +83,27 @@ def _fewer_values(case: Case) -> Iterator[Case]:
                 yield case.with_content(message.encode(form.version) + ending)
             except EncodeError:  # what was left out must be there
                 continue
+
+
+def _less_bytes(case: Case) -> Iterator[Case]:
+    yield from _shorter_values(case)
+    yield from _fewer_bytes(case)
+
+
+def _shorter_values(case: Case) -> Iterator[Case]:
+    """The bytes with one text, or bytes, empty or of half the length, as far as they can be read.
+
+    Of what kproto does not read to the end no value can be taken out otherwise: a part of it less
+    would no longer fit the length in front.
+    """
+    data = cast("bytes", case.content)
+    lengths = [it for it in places_met(case.form.shape, data) if it.role is Role.LENGTH]
+    for place in lengths:
+        for size in (0, place.value // 2):
+            if 0 <= size < place.value and place.stop <= len(data):
+                kept = data[place.end : place.end + size]
+                head = data[: place.begin] + number_bytes(place, size)
+                yield case.with_content(head + kept + data[place.stop :])
 
 
 def _fewer_bytes(case: Case) -> Iterator[Case]:

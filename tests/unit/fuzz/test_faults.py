@@ -14,10 +14,12 @@ from kproto.fuzz import report
 from kproto.fuzz.case import Answer, Case, Form, Operation, Outcome
 from kproto.fuzz.implementation import Implementation, ImplementationError
 from kproto.fuzz.judging import Fault, judge
+from kproto.fuzz.lenient import Deviation, Unreadable, walked
 from kproto.fuzz.ours import Ours
 from kproto.fuzz.page import page
 from kproto.fuzz.run import Plan, Result, replay, run
 from kproto.fuzz.settings import FuzzSettings
+from kproto.fuzz.shrinking import shortest
 from kproto.wire.errors import ConfigurationError
 
 WRONG = Path(__file__).with_name("wrong_implementation.py")
@@ -126,6 +128,24 @@ def test_an_example_can_be_replayed() -> None:
         _, given, verdicts = replay(again, implementation, Ours(), by_kproto=True)
     assert verdicts == [finding.verdict]
     assert given == finding.given
+
+
+def test_what_kproto_refuses_is_shrunk_though_its_texts_have_lengths() -> None:
+    """The fault is a count of tagged fields below zero, behind a text that says how long it is."""
+    form = Form("FindCoordinatorRequest", 3)
+    content = b"\xfb\x01" + b"text " * 50 + b"\x00" + b"\xff\xff\xff\xff\x0f"
+    case = Case(Operation.REWRITE, form, content, "value")
+
+    def shows(tried: Case) -> bool:
+        assert isinstance(tried.content, bytes)
+        try:
+            found = walked(form.shape, tried.content)
+        except Unreadable:
+            return False
+        return Deviation.TAG_COUNT in found.deviations and found.end == len(tried.content)
+
+    assert shows(case)
+    assert shortest(case, shows, seed=1).content == b"\x01\x00\xff\xff\xff\xff\x0f"
 
 
 def test_a_command_that_never_answers_is_one_error() -> None:
