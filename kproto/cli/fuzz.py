@@ -34,7 +34,15 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "kproto's codec, or the first that can be had (auto)",
     )
     parser.add_argument(
-        "--messages", metavar="NAME,…", help="only these messages, such as MetadataRequest"
+        "--package",
+        metavar="NAME",
+        help="the command speaks the messages of this generated package, as Python imports it "
+        "from here; its codec judges",
+    )
+    parser.add_argument(
+        "--messages",
+        metavar="NAME,…",
+        help="only these messages (MetadataRequest), or those of an API (Metadata, or its key 3)",
     )
     parser.add_argument("--versions", metavar="N,…", help="only these versions of them")
     parser.add_argument("--kinds", metavar="KIND,…", help="only these kinds of cases")

@@ -12,7 +12,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 from ..study import Node, annotate_frame, to_text
 from ..study.conversations import Event, Kind, Side
@@ -165,8 +165,8 @@ class _Joined(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, into: object) -> int:
-        room = memoryview(into).cast("B")  # type: ignore[arg-type]
+    def readinto(self, into: Any) -> int:  # a buffer, for which Python 3.11 has no type
+        room = memoryview(into).cast("B")
         try:
             data = self._start[: len(room)] or self._file.read(len(room))
         except OSError as error:
@@ -193,7 +193,7 @@ def _say_what_was_left_out(skipped: Skipped, unread: Unread) -> None:
     if skipped.broken:
         _say(f"packets that could not be read: {skipped.broken}")
     if skipped.fragments:
-        _say(f"fragments of IP packets, which were left out: {skipped.fragments}")
+        _say(f"fragments of IP packets that never got whole: {skipped.fragments}")
     if unread.connections:
         _say(f"connections that are not Kafka's, as far as can be seen: {unread.connections}")
 

@@ -9,8 +9,10 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+from .. import messages
 from ..fuzz import page, report
 from ..fuzz.broker import BrokerFuzzSettings, fuzz_broker, replay_frames
 from ..fuzz.case import Case, Form, all_forms
@@ -19,11 +21,12 @@ from ..fuzz.frames import FRAME_KINDS
 from ..fuzz.implementation import Implementation
 from ..fuzz.judges import find_judge
 from ..fuzz.judging import HARMLESS
+from ..fuzz.packages import definitions_in
 from ..fuzz.run import Plan, replay
 from ..fuzz.run import run as run_plan
 from ..fuzz.settings import FuzzSettings
-from ..schema.definitions import union
 from ..wire.errors import ConfigurationError
+from .chosen import names_called, package_called
 
 __all__ = ["run"]
 
@@ -42,9 +45,12 @@ def run(options: argparse.Namespace) -> int:
     settings = FuzzSettings()
     if timeout is not None:
         settings = FuzzSettings(answer_timeout_s=timeout, late_s=timeout)
-    case = None if options.replay is None else _case(options.replay)
-    plan = _plan(options)
-    right, by_kproto = find_judge(options.judge or "auto", FuzzSettings())
+    package = messages if options.package is None else package_called(options.package)
+    case = None
+    if options.replay is not None:
+        case = Case.from_json(_example_of(_json_of(options.replay)), package)
+    plan = _plan(options, package)
+    right, by_kproto = find_judge(_judge(options), FuzzSettings())
     try:
         with Implementation(options.command, settings) as implementation:
             if case is not None:
@@ -70,22 +76,45 @@ def run(options: argparse.Namespace) -> int:
 
 
 #: What is of no use to the one or the other; heard in silence it would mislead.
-_OF_COMMANDS = ("judge", "messages", "versions", "timeout", "no_shrink")
-_OF_BROKERS = ("rate", "not_loopback", "it_may_break")
-_OF_RUNS = ("messages", "versions", "kinds", "cases", "time", "no_shrink", "json", "html")
+_OF_COMMANDS: tuple[str, ...] = ("judge", "package", "messages", "versions", "timeout")
+_OF_BROKERS: tuple[str, ...] = ("rate", "not_loopback", "it_may_break")
+_OF_RUNS: tuple[str, ...] = (
+    "messages",
+    "versions",
+    "kinds",
+    "cases",
+    "time",
+    "no_shrink",
+    "json",
+    "html",
+)
 
 
 def _refuse_what_does_not_go_together(options: argparse.Namespace) -> None:
-    to_broker = options.broker is not None
-    refused: list[tuple[tuple[str, ...], str]] = [
-        (_OF_COMMANDS, "--broker") if to_broker else (_OF_BROKERS, "--command")
-    ]
+    if options.broker is None:
+        refused = [(_OF_BROKERS, "goes with --broker")]
+    else:
+        refused = [
+            (_OF_COMMANDS, "goes with --command: a broker is sent what it says that it speaks")
+        ]
     if options.replay is not None:
-        refused.append((_OF_RUNS, "--replay"))
-    for names, against in refused:
+        refused.append((_OF_RUNS, "does not go with --replay"))
+    for names, why in refused:
         for name in names:
             if getattr(options, name) not in (None, False):
-                raise ConfigurationError(f"--{name.replace('_', '-')} does not go with {against}")
+                raise ConfigurationError(f"--{name.replace('_', '-')} {why}")
+
+
+def _judge(options: argparse.Namespace) -> str:
+    """Which judge is wanted; of a package of one's own its codec is the only one."""
+    if options.package is None:
+        return options.judge or "auto"
+    if options.judge == "java":
+        raise ConfigurationError(
+            "--judge java knows Kafka's messages alone: leave it out with --package, whose own "
+            "codec judges"
+        )
+    return "kproto"
 
 
 def _broker(options: argparse.Namespace) -> int:
@@ -110,6 +139,7 @@ def _broker(options: argparse.Namespace) -> int:
             settings=settings,
             kinds=_kinds(options.kinds, FRAME_KINDS),
             anywhere=anywhere,
+            shrink=not options.no_shrink,
             progress=progress,
         )
     _write(options, result.to_json(), report.broker_text(result.to_json()))
@@ -118,14 +148,14 @@ def _broker(options: argparse.Namespace) -> int:
     return 1 if any(not finding.harmless for finding in result.findings) else 0
 
 
-def _plan(options: argparse.Namespace) -> Plan:
+def _plan(options: argparse.Namespace, package: ModuleType) -> Plan:
     cases = _CASES if options.cases is None else options.cases
     if cases < 1:
         raise ConfigurationError(f"--cases is {cases}: it must be 1 or more")
     if options.time is not None and not options.time > 0:
         raise ConfigurationError(f"--time is {options.time:g}: it must be above 0 seconds")
     return Plan(
-        _forms(options),
+        _forms(options, package),
         seed=options.seed,
         cases=cases,
         time_s=options.time,
@@ -144,13 +174,10 @@ def _kinds(text: str | None, known: dict[str, str]) -> tuple[str, ...]:
     return wanted
 
 
-def _forms(options: argparse.Namespace) -> tuple[Form, ...]:
-    forms = all_forms()
+def _forms(options: argparse.Namespace, package: ModuleType) -> tuple[Form, ...]:
+    forms = all_forms(package)
     if options.messages is not None:
-        names = set(filter(None, options.messages.split(",")))
-        for name in sorted(names):
-            if name not in union():
-                raise ConfigurationError(f"--messages: the definitions have no {name!r}")
+        names = names_called(options.messages, definitions_in(package))
         forms = tuple(form for form in forms if form.name in names)
     if options.versions is not None:
         try:
@@ -163,10 +190,6 @@ def _forms(options: argparse.Namespace) -> tuple[Form, ...]:
     if not forms:
         raise ConfigurationError("no message has these versions: leave --versions out to see all")
     return forms
-
-
-def _case(given: str) -> Case:
-    return Case.from_json(_example_of(_json_of(given)))
 
 
 def _example_of(node: Any) -> Any:

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from ..schema import study
-from ..schema.definitions import union
+from ..schema.called import messages_called
 from ..schema.specs import MessageSpec
 from .tables import print_json, print_table
 
@@ -40,17 +40,17 @@ def _message(name: str, *, one: bool) -> MessageSpec | None:
     Where `one` must be meant the only message that has the name in its own will do; of several
     UnknownNameError tells some.
     """
-    for known in union():
-        if known.casefold() == name.casefold():
-            return union()[known]
     try:
-        return study.find_message(name)
-    except study.UnknownNameError:
-        if not one:
-            return None
-    found = study.messages(name)
+        found = messages_called(name)
+    except study.UnknownNameError:  # it may be a part of names
+        try:
+            return study.find_message(name)
+        except study.UnknownNameError:
+            found = study.messages(name) if one else ()
     if len(found) == 1:
         return found[0]
+    if not one:
+        return None
     if not name:
         raise study.UnknownNameError("a version is asked of one message, and none is named")
     names = ", ".join(message.name for message in found[:_TOLD])

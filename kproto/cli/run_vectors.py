@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 from .. import messages
+from ..fuzz.packages import definitions_in
 from ..fuzz.vectors import vector_lines
 from ..wire.errors import ConfigurationError
+from .chosen import names_called, package_called
 
 __all__ = ["run"]
 
 
 def run(options: argparse.Namespace) -> int:
     """Write them to files, or to the output; the exit code."""
-    package = messages if options.package is None else _package(options.package)
+    package = messages if options.package is None else package_called(options.package)
     names = None
     if options.messages is not None:
-        names = frozenset(filter(None, options.messages.split(",")))
+        names = names_called(options.messages, definitions_in(package))
     lines = vector_lines(package, names)
     if options.out is not None:
         _to_files(Path(options.out), lines)
@@ -35,19 +35,6 @@ def run(options: argparse.Namespace) -> int:
         # Nobody reads on; Python would complain once more when it closes the output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
-
-
-def _package(name: str) -> ModuleType:
-    """The package of that name, which may stand in the current folder."""
-    sys.path.insert(0, str(Path.cwd()))
-    try:
-        return importlib.import_module(name)
-    except Exception as error:  # noqa: BLE001 - whatever the package does when it is imported
-        raise ConfigurationError(
-            f"--package: cannot import {name!r}: {type(error).__name__}: {error}"
-        ) from None
-    finally:
-        sys.path.pop(0)
 
 
 def _to_files(folder: Path, lines: Iterator[tuple[str, str]]) -> None:

@@ -25,6 +25,8 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "--package", metavar="NAME", help="the generated package, as Python imports it from here"
     )
     parser.add_argument(
-        "--messages", metavar="NAME,…", help="only these messages, such as MetadataRequest"
+        "--messages",
+        metavar="NAME,…",
+        help="only these messages (MetadataRequest), or those of an API (Metadata, or its key 3)",
     )
     parser.set_defaults(runs_in="run_vectors")

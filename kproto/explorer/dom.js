@@ -59,10 +59,10 @@ function arrows(container, rows) {
 }
 
 /** What changed in a version, and by which KIP, each with its page where one is known. */
-function kipLine(row, lead) {
+function kipLine(row, lead, mark) {
   const kips = row.kips.map((kip) => (kip.address
     ? link(kip.address, `KIP-${kip.number}`, { title: kip.title || null, rel: "noreferrer", target: "_blank" }) : el("b", null, `KIP-${kip.number}`)));
-  return el("p", { class: "kip" }, lead, kips.flatMap((kip) => [kip, " "]), row.change);
+  return el("p", { class: mark ? `kip ${mark}` : "kip" }, lead, kips.flatMap((kip) => [kip, " "]), row.change);
 }
 
 const plural = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;

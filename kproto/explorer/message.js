@@ -1,5 +1,8 @@
 // One message at one version: its bytes drawn to scale, and every field.
 
+/** In place of a field's path in an address: the line that says what the version changed, and its KIPs. */
+const WHAT_CHANGED = "KIP";
+
 const KIND_CLASS = { string: "text", bytes: "blob", records: "blob", uuid: "id", float64: "number", bool: "number" };
 const kindClass = (kind) => KIND_CLASS[kind] || (kind.includes("int") ? "number" : "group");
 
@@ -38,7 +41,7 @@ function messageView([name, versionText, wanted]) {
       el("h1", null, message.name, el("span", { class: "muted" }, ` v${version}`)),
       messageMeaning(message.name) && el("p", null, messageMeaning(message.name)),
       el("p", { class: "facts" }, facts.map((fact) => el("span", null, fact))),
-      kipRows(message.name, version).map((row) => kipLine(row, "")),
+      kipRows(message.name, version).map((row) => kipLine(row, "", wanted === WHAT_CHANGED ? "target" : "")),
       el("nav", { class: "strip", "aria-label": "Versions" },
         all.map((one) => link(to("m", message.name, one), `${one}`, {
           class: `v ${versionMarks(message, one).join(" ")}`, "aria-current": one === version ? "page" : null,
@@ -54,7 +57,7 @@ function messageView([name, versionText, wanted]) {
       el("h2", null, "Fields"),
       fieldTable(message, shape, wanted),
     ],
-    after: () => wanted && document.querySelector("tr.target")?.scrollIntoView({ block: "center" }),
+    after: () => wanted && document.querySelector(".target")?.scrollIntoView({ block: "center" }),
   };
 }
 

@@ -65,7 +65,7 @@ function searchView([text = ""]) {
       group("Messages", found.messages, (raw) => [messageLink(raw.n, versions(raw.v).high - (raw.u ? 1 : 0), raw.n),
         el("span", { class: "muted" }, ` ${raw.t}${raw.k === undefined ? "" : `, key ${raw.k}`}, v${raw.v}`)]),
       group("Error codes", found.errors, (error) => [link(to("errors", error.code), error.name), el("span", { class: "muted" }, ` ${error.code}`)]),
-      group("KIPs", found.kips, (row) => [messageLink(`${row.api}Request`, row.version, `${row.api} v${row.version}`), ` ${kipWords(row)} `, el("span", { class: "muted" }, row.change)]),
+      group("KIPs", found.kips, (row) => [link(to("m", `${row.api}Request`, row.version, WHAT_CHANGED), `${row.api} v${row.version}`), ` ${kipWords(row)} `, el("span", { class: "muted" }, row.change)]),
       group("Fields", found.fields, (row) => [
         link(to("m", row.message.name, Math.max(row.range.low, Math.min(latestStable(row.message), row.range.high)), row.path), row.spec.name),
         el("span", { class: "muted" }, ` ${row.message.name}${row.path.includes(".") ? `, ${row.path}` : ""}, ${row.spec.type}, v${rangeText(row.range)}`)]),

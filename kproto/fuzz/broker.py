@@ -13,16 +13,22 @@ import socket
 import struct
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
 from ..messages import ApiVersionsRequest, ApiVersionsResponse
 from ..messages.base import Message
-from ..protocol.headers import encode_request_header, parse_response_header, response_class
+from ..protocol.headers import (
+    encode_request_header,
+    parse_response_header,
+    request_class,
+    response_class,
+)
 from ..wire.errors import BrokerConnectionError, ConfigurationError, DecodeError
 from .case import Form
-from .frames import FRAME_KINDS, Frame, frames_of
+from .frame_shrinking import shortest_frames
+from .frames import CLIENT_ID, FRAME_KINDS, Frame, frames_of
 from .lenient import Unreadable, walked
 
 __all__ = ["BrokerFinding", "BrokerFuzzSettings", "BrokerResult", "fuzz_broker", "replay_frames"]
@@ -45,6 +51,14 @@ class BrokerFuzzSettings:
     alive_s: float = 5.0
     #: After so many frames that were answered it is asked whether it lives.
     check_every: int = 20
+    #: Frames that are sent to make those of one finding smaller.
+    shrink_attempts: int = 300
+    #: Of those tries, such as end in silence or take the broker away, each of which takes a wait.
+    shrink_waits: int = 30
+    #: How long all of that may take.
+    shrink_s: float = 60.0
+    #: How long one that is gone is waited for, in case somebody starts it again.
+    back_s: float = 3.0
     #: Largest answer that is read; those of Kafka's brokers to such requests are far smaller.
     max_answer_bytes: int = 16_777_216
 
@@ -63,19 +77,29 @@ WORDS: Final = {
     "malformed": "it answers with what is no answer to the request",
 }
 
+#: Those after which the broker is gone.
+GONE: Final = frozenset({"crashed", "hung"})
+
+#: How long is waited before one that is gone is looked for again.
+_LOOK_S: Final = 0.05
+
 #: What Kafka's own brokers do as well: values that the definition allows may still make no sense.
 HARMLESS: Final = frozenset({"closed"})
 
 
 @dataclass(slots=True)
 class BrokerFinding:
-    """Faults of one sort; `frames` are the shortest that showed one, to be sent again in order."""
+    """Faults of one sort; `frames` are the shortest that showed one, to be sent again in order.
+
+    `unshrunk` says why they were not made smaller, if they were not.
+    """
 
     fault: str
     cause: str
     frames: list[Frame]
     count: int = 0
     where: Counter[tuple[str, int]] = field(default_factory=Counter)
+    unshrunk: str = ""
 
     @property
     def harmless(self) -> bool:
@@ -130,6 +154,7 @@ def _finding_to_json(finding: BrokerFinding) -> dict[str, Any]:
         "example": {"frames": [_frame_to_json(frame) for frame in finding.frames]},
         "right": None,
         "given": finding.cause,
+        "unshrunk": finding.unshrunk or None,
     }
 
 
@@ -147,11 +172,15 @@ def fuzz_broker(
     settings: BrokerFuzzSettings | None = None,
     kinds: tuple[str, ...] = tuple(FRAME_KINDS),
     anywhere: bool = False,
+    shrink: bool = True,
     progress: Callable[[int, int], None] | None = None,
 ) -> BrokerResult:
     """Send frames to the broker at `host:port` and say what it did that it may not do.
 
     Ctrl-C ends the run early: the result is what was found until then.
+    With `shrink` the frames of each finding are made as few and as short as can be found, at the
+    same rate. For what takes the broker away somebody must start it again: it is waited for.
+
     Raises ConfigurationError on an address that is not of this machine, unless `anywhere`, and
     BrokerConnectionError when nobody answers there at the beginning.
     """
@@ -161,11 +190,19 @@ def fuzz_broker(
     result = BrokerResult(address, seed)
     try:
         _send_all(target, frames_of(versions, seed, kinds), limits, result, progress)
+        _sort(result)
+        until = time.monotonic() + limits.shrink_s
+        for finding in list(result.findings) if shrink else ():
+            _shrink(result, finding, target, until)
     except KeyboardInterrupt:
         result.stopped = "interrupted"
         result.interrupted = True
-    result.findings.sort(key=lambda it: (list(WORDS).index(it.fault), -it.count))
+        _sort(result)
     return result
+
+
+def _sort(result: BrokerResult) -> None:
+    result.findings.sort(key=lambda it: (list(WORDS).index(it.fault), -it.count))
 
 
 def _send_all(
@@ -208,6 +245,52 @@ def _send_all(
             _add(result, dead[0], dead[1], since)
 
 
+class _Enough(Exception):  # noqa: N818 - no error: the search ends
+    """Nothing more is tried; the text says why."""
+
+
+def _shrink(result: BrokerResult, finding: BrokerFinding, target: _Target, until: float) -> None:
+    """Put the smallest frames that show the finding's fault in the place of those that were met.
+
+    What takes the broker away on the way is a finding of its own.
+    """
+    limits = target.settings
+    known: dict[tuple[bytes, ...], str | None] = {}
+    best = last = tuple(finding.frames)
+    attempts = waits = 0
+
+    def shows(frames: tuple[Frame, ...]) -> bool:
+        nonlocal best, last, attempts, waits
+        key = tuple(frame.data for frame in frames)
+        if key not in known:
+            if attempts >= limits.shrink_attempts or waits >= limits.shrink_waits:
+                return False
+            if time.monotonic() > until:
+                raise _Enough(f"the {limits.shrink_s:g} s for that were over")
+            if not target.comes_back():
+                dead = None if finding.fault in GONE or not known else target.dead()
+                if dead is not None:
+                    _add(result, dead[0], dead[1], list(last))
+                raise _Enough("the broker is gone, and nobody started it again")
+            attempts += len(frames)
+            last = frames
+            known[key], waited = target.shows(frames, finding.fault, finding.cause)
+            waits += waited
+        if known[key] is None:
+            return False
+        best = frames
+        return True
+
+    try:
+        if not shows(best):
+            raise _Enough("it did not show again")
+        best = shortest_frames(best, shows)
+    except _Enough as error:
+        finding.unshrunk = str(error)
+    cause = known.get(tuple(frame.data for frame in best))
+    finding.frames, finding.cause = list(best), cause or finding.cause
+
+
 def replay_frames(
     address: str,
     node: Any,
@@ -237,6 +320,7 @@ def _frames_from_json(node: Any) -> list[Frame]:
             Frame(
                 str(each.get("kind", "given")),
                 bytes.fromhex(each["hex"]),
+                _request_name(each.get("apiKey")),
                 api_key=each.get("apiKey"),
                 version=each.get("version"),
                 correlation_id=each.get("id"),
@@ -247,6 +331,11 @@ def _frames_from_json(node: Any) -> list[Frame]:
         raise ConfigurationError(
             "frames to replay are an object with the key frames: a list of objects with hex"
         ) from None
+
+
+def _request_name(api_key: int | None) -> str:
+    cls = None if api_key is None else request_class(api_key)
+    return "" if cls is None else cls._definition().name
 
 
 def _add(result: BrokerResult, fault: str, cause: str, frames: list[Frame]) -> None:
@@ -304,7 +393,7 @@ class _Target:
         }
 
     def _api_versions(self) -> ApiVersionsResponse:
-        request = encode_request_header(ApiVersionsRequest, 0, 1, "kproto-fuzz")
+        request = encode_request_header(ApiVersionsRequest, 0, 1, CLIENT_ID)
         with socket.create_connection(self.where, self.settings.alive_s) as connection:
             connection.sendall(struct.pack(">i", len(request)) + request)
             answer = self._frame(connection, self.settings.alive_s)
@@ -323,6 +412,31 @@ class _Target:
             reason = getattr(error, "strerror", None) or str(error)
             return "crashed", f"ApiVersions: {reason}"
         return None
+
+    def comes_back(self) -> bool:
+        """Whether the broker lives, or does so again within the time that is waited for it."""
+        until = time.monotonic() + self.settings.back_s
+        while (dead := self.dead()) is not None:
+            if dead[0] == "hung" or time.monotonic() > until:
+                return False
+            time.sleep(_LOOK_S)
+        return True
+
+    def shows(self, frames: Sequence[Frame], fault: str, cause: str) -> tuple[str | None, bool]:
+        """The cause, when frames show a fault again; and whether that took a wait."""
+        waited = False
+        for frame in frames:
+            time.sleep(1 / self.settings.rate)
+            outcome, found = self.send(frame)
+            waited = waited or outcome == "silent"
+            if found == (fault, cause):
+                return cause, waited
+        if fault not in GONE:
+            return None, waited
+        dead = self.dead()
+        if dead is None:
+            return None, waited
+        return (dead[1] if dead[0] == fault else None), True
 
     def send(self, frame: Frame) -> tuple[str, tuple[str, str] | None]:
         """Send a frame on a connection of its own; what became of it, and the fault in that."""

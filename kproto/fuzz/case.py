@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from enum import Enum
+from types import ModuleType
 from typing import Any, Final, NamedTuple
 
 from .. import messages
 from ..messages.base import Message
-from ..schema.definitions import union
 from ..schema.layout import StructLayout, layout
-from ..schema.naming import class_name
 from ..wire.errors import ConfigurationError
+from .packages import KAFKA, definitions_in, message_class
 
 __all__ = [
     "Answer",
@@ -56,30 +56,36 @@ class Outcome(Enum):
 
 
 class Form(NamedTuple):
-    """A message of the definitions and one of its versions."""
+    """A message of the definitions and one of its versions; `package` is that of its class."""
 
     name: str
     version: int
+    package: str = KAFKA
 
     @property
     def cls(self) -> type[Message]:
-        """The class of kproto."""
-        found: type[Message] = getattr(messages, class_name(self.name))
-        return found
+        """The class that reads and writes it."""
+        return message_class(self.package, self.name)
 
     @property
     def shape(self) -> StructLayout:
         """The layout of the version."""
-        return layout(union()[self.name], self.version)
+        return layout(self.cls._definition(), self.version)
 
     def __str__(self) -> str:
         return f"{self.name} v{self.version}"
 
 
-def all_forms() -> tuple[Form, ...]:
-    """Every message of the definitions at every version, by name and version."""
+def all_forms(package: ModuleType = messages) -> tuple[Form, ...]:
+    """Every message of a package's definitions at every version, by name and version.
+
+    Raises ConfigurationError on what is no package of messages.
+    """
+    known = definitions_in(package)
     return tuple(
-        Form(name, version) for name in sorted(union()) for version in union()[name].valid_versions
+        Form(name, version, package.__name__)
+        for name in sorted(known)
+        for version in known[name].valid_versions
     )
 
 
@@ -111,25 +117,30 @@ class Case:
         return {**head, "json": json.loads(self.content)}
 
     @classmethod
-    def from_json(cls, node: object) -> Case:
-        """Read what `to_json` made. Raises ConfigurationError, which says what is wrong."""
+    def from_json(cls, node: object, package: ModuleType = messages) -> Case:
+        """Read what `to_json` made of a message of `package`.
+
+        Raises ConfigurationError, which says what is wrong.
+        """
         if not isinstance(node, dict):
             raise ConfigurationError("a case is a JSON object; copy one out of a report")
         try:
             operation = Operation(node.get("operation"))
         except ValueError:
-            known = ", ".join(each.value for each in Operation)
+            operations = ", ".join(each.value for each in Operation)
             raise ConfigurationError(
-                f"operation is {node.get('operation')!r}: it must be one of {known}"
+                f"operation is {node.get('operation')!r}: it must be one of {operations}"
             ) from None
         name, version = node.get("message"), node.get("version")
-        if not isinstance(name, str) or name not in union():
+        known = definitions_in(package)
+        if not isinstance(name, str) or name not in known:
             raise ConfigurationError(f"message is {name!r}, which the definitions do not have")
-        if type(version) is not int or version not in union()[name].valid_versions:
-            known = str(union()[name].valid_versions)
-            raise ConfigurationError(f"version is {version!r}: {name} has versions {known}")
+        versions = known[name].valid_versions
+        if type(version) is not int or version not in versions:
+            raise ConfigurationError(f"version is {version!r}: {name} has versions {versions}")
         kind = node.get("kind", "given")
-        return cls(operation, Form(name, version), _content(operation, node), str(kind))
+        form = Form(name, version, package.__name__)
+        return cls(operation, form, _content(operation, node), str(kind))
 
     def with_content(self, content: bytes | str) -> Case:
         """The same question about something else."""

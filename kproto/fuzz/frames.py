@@ -18,7 +18,7 @@ from .case import Form
 from .lenient import walked
 from .mutations import MUTATIONS, mutate, mutations
 
-__all__ = ["FRAME_KINDS", "Frame", "frames_of"]
+__all__ = ["CLIENT_ID", "FRAME_KINDS", "Frame", "frames_of"]
 
 #: The kinds of frames, and what each is in words.
 FRAME_KINDS: Final[dict[str, str]] = {
@@ -49,6 +49,9 @@ class Frame:
     correlation_id: int | None = None
 
 
+#: The client's name in the headers of requests.
+CLIENT_ID: Final = "kproto-fuzz"
+
 #: What clients that do not speak Kafka's protocol say first.
 _NOISE: Final = (b"GET / HTTP/1.1\r\n\r\n", bytes.fromhex("160301020001000001fc0303"), b"\n")
 
@@ -77,7 +80,7 @@ def frames_of(versions: dict[int, range], seed: int, kinds: tuple[str, ...]) -> 
             if isinstance(value, ProduceRequest) and value.acks == 0:
                 value.acks = 1  # with 0 it has no answer, and an error closes the connection
             body = value.encode(form.version)
-            header = encode_request_header(cls, form.version, number, "kproto-fuzz")
+            header = encode_request_header(cls, form.version, number, CLIENT_ID)
             request = _Request(form, cls.API_KEY, number, header, body)
             yield _MAKERS[kind](request, source)
 

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Any, Final, NamedTuple
 
 from ..schema.json_form import json_name
-from ..schema.layout import StructLayout
+from ..schema.layout import StructLayout, struct_of
 from .case import Answer, Case, Operation, Outcome
 from .lenient import Deviation, Oddity, Unreadable, walked
 
@@ -173,7 +173,7 @@ def without_records(shape: StructLayout, node: Any) -> Any:
     for field in shape.all_fields():
         name = json_name(field.name)
         held = made.get(name)
-        inner = (field.type.element or field.type).struct
+        inner = struct_of(field.type)
         if held is None:
             continue
         if field.type.kind == "records":

@@ -12,6 +12,7 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from ..wire.writing import uvarint
 from .lenient import Place, Role
 
 __all__ = ["MUTATIONS", "mutate", "mutations", "number_bytes"]
@@ -124,20 +125,14 @@ _MUTATIONS: Final[tuple[Callable[[bytearray, random.Random, list[bytes]], None],
 )
 
 
-def _uvarint(value: int) -> bytes:
-    value &= 0xFFFFFFFF
-    made = bytearray()
-    while value > 0x7F:
-        made.append(value & 0x7F | 0x80)
-        value >>= 7
-    made.append(value)
-    return bytes(made)
+#: A length below null in a varint is one far too large.
+_UINT32: Final = 0xFFFFFFFF
 
 
 def number_bytes(place: Place, value: int) -> bytes:
     """A length or count in the form that `place` has."""
     if place.width == 0:
-        return _uvarint(value + (place.role is not Role.TAGS))
+        return uvarint((value + (place.role is not Role.TAGS)) & _UINT32)
     low, high = -(1 << 8 * place.width - 1), (1 << 8 * place.width - 1) - 1
     return struct.pack(">h" if place.width == 2 else ">i", min(max(value, low), high))
 
@@ -206,7 +201,7 @@ def _tags(data: bytes, places: tuple[Place, ...], source: random.Random) -> byte
     number = source.choice((50, 127, 128, 5000, 5000, 5000, 1 << 21, 0x7FFFFFFE, 0, 1, 2))
     content = source.randbytes(source.choice((0, 1, 4, 130)))
     size = len(content) + source.choice((0, 0, 0, 0, 0, 1, 100))
-    field = _uvarint(number) + _uvarint(size) + content
+    field = uvarint(number) + uvarint(size) + content
     at = place.stop if source.random() < 0.8 else place.end
     section = data[place.end : at] + field + data[at : place.stop]
     head = number_bytes(place, place.value + 1)

@@ -1,6 +1,9 @@
 """kproto's own codec behind the questions of `case`: the judge where there is no other.
 
-`answer` answers one case. `serve` answers lines, as any implementation under test does.
+`answer` answers one case. `serve` answers lines, as any implementation under test does:
+
+    python -m kproto.fuzz.ours                # of Kafka's messages
+    python -m kproto.fuzz.ours my_messages    # of a package that kproto-codegen generated
 """
 
 from __future__ import annotations
@@ -8,10 +11,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from importlib import import_module
+from types import ModuleType
 from typing import Any, TextIO
 
+from .. import messages
 from ..wire.errors import ConfigurationError, DecodeError, EncodeError, KprotoError
 from .case import Answer, Case, Operation, Outcome
+from .packages import KAFKA
 
 __all__ = ["Ours", "answer", "serve"]
 
@@ -44,22 +51,22 @@ class Ours:
         """Nothing is open."""
 
 
-def serve(source: TextIO, target: TextIO) -> None:
-    """Answer each line of `source` with one on `target`, until it ends."""
+def serve(source: TextIO, target: TextIO, package: ModuleType = messages) -> None:
+    """Answer each line of `source`, about messages of `package`, with one on `target`."""
     for line in source:
         if line.strip():
-            target.write(json.dumps(_answered(line), separators=(",", ":")) + "\n")
+            target.write(json.dumps(_answered(line, package), separators=(",", ":")) + "\n")
             target.flush()
 
 
-def _answered(line: str) -> dict[str, Any]:
+def _answered(line: str, package: ModuleType = messages) -> dict[str, Any]:
     try:
         asked = json.loads(line)
         number = asked.get("id")
     except (ValueError, AttributeError):
         return {"id": None, "failed": "the line is no JSON object"}
     try:
-        case = Case.from_json(asked)
+        case = Case.from_json(asked, package)
     except ConfigurationError as error:
         return {"id": number, "unsupported": str(error)}
     try:
@@ -75,4 +82,4 @@ def _answered(line: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    serve(sys.stdin, sys.stdout)
+    serve(sys.stdin, sys.stdout, import_module(*sys.argv[1:] or [KAFKA]))

@@ -168,6 +168,8 @@ def broker_text(report: dict[str, Any]) -> str:
         mark = " (harmless)" if finding["harmless"] else ""
         lines += ["", f"{finding['count']} x {finding['words']}{mark}: {finding['cause']}"]
         lines.append(f"    frames: {json.dumps(finding['example'], separators=(',', ':'))}")
+        if finding["unshrunk"]:
+            lines.append(f"    not made smaller: {finding['unshrunk']}")
     lines += ["", f"{len(report['findings'])} findings" if report["findings"] else "no findings"]
     return printable("\n".join(lines) + "\n")
 

@@ -12,16 +12,18 @@ import json
 import random
 from collections.abc import Callable, Iterator
 from copy import copy
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 from ..messages.base import Struct
 from ..wire.errors import ConfigurationError, DecodeError, EncodeError
 from ..wire.tags import RawTaggedField
-from .case import Case, Operation
+from .case import Case, Form, Operation
 from .lenient import Role, places_met, walked
 from .mutations import MUTATIONS, mutate, number_bytes
 
-__all__ = ["check_hypothesis", "shortest"]
+__all__ = ["check_hypothesis", "fewer_bytes", "fewer_values", "reduced", "shortest"]
+
+T = TypeVar("T")
 
 #: Whether a case shows the fault that is being shrunk.
 Shows = Callable[[Case], bool]
@@ -43,11 +45,12 @@ def check_hypothesis() -> None:
 
 def shortest(case: Case, shows: Shows, *, seed: int) -> Case:
     """The smallest case found that `shows` says yes to; `case` itself if none is smaller."""
-    found = _reduced(case, shows, _less_json if isinstance(case.content, str) else _fewer_values)
+    steps = _less_json if isinstance(case.content, str) else _case_of_fewer_values
+    found = reduced(case, shows, steps, _rank)
     drawn = _drawn(found, shows, seed)
     if drawn is not None and _rank(drawn) < _rank(found):
         found = drawn
-    return found if isinstance(case.content, str) else _reduced(found, shows, _less_bytes)
+    return found if isinstance(case.content, str) else reduced(found, shows, _less_bytes, _rank)
 
 
 def _rank(case: Case) -> tuple[int, bytes]:
@@ -56,23 +59,31 @@ def _rank(case: Case) -> tuple[int, bytes]:
     return len(data), data
 
 
-def _reduced(case: Case, shows: Shows, steps: Callable[[Case], Iterator[Case]]) -> Case:
-    """`case` made smaller by `steps`, until none leads on."""
+def reduced(
+    case: T, shows: Callable[[T], bool], steps: Callable[[T], Iterator[T]], rank: Callable[[T], Any]
+) -> T:
+    """`case` made smaller by `steps`, until none leads on to a lower rank that shows the fault."""
     again = True
     while again:
         again = False
         for smaller in steps(case):
-            if _rank(smaller) < _rank(case) and shows(smaller):
+            if rank(smaller) < rank(case) and shows(smaller):
                 case = smaller
                 again = True
                 break
     return case
 
 
-def _fewer_values(case: Case) -> Iterator[Case]:
+def _case_of_fewer_values(case: Case) -> Iterator[Case]:
+    return map(case.with_content, fewer_values(case.form, cast("bytes", case.content)))
+
+
+def _case_of_fewer_bytes(case: Case) -> Iterator[Case]:
+    return map(case.with_content, fewer_bytes(cast("bytes", case.content)))
+
+
+def fewer_values(form: Form, data: bytes) -> Iterator[bytes]:
     """The message in the bytes with one value less or simpler, as far as kproto reads it."""
-    form = case.form
-    data = cast("bytes", case.content)
     try:
         read, end = form.cls.decode_from(data, 0, form.version)
     except DecodeError:
@@ -80,14 +91,14 @@ def _fewer_values(case: Case) -> Iterator[Case]:
     for ending in (b"", data[end:]):
         for message in (read, *_less(read)):
             try:
-                yield case.with_content(message.encode(form.version) + ending)
+                yield message.encode(form.version) + ending
             except EncodeError:  # what was left out must be there
                 continue
 
 
 def _less_bytes(case: Case) -> Iterator[Case]:
     yield from _shorter_values(case)
-    yield from _fewer_bytes(case)
+    yield from _case_of_fewer_bytes(case)
 
 
 def _shorter_values(case: Case) -> Iterator[Case]:
@@ -106,17 +117,16 @@ def _shorter_values(case: Case) -> Iterator[Case]:
                 yield case.with_content(head + kept + data[place.stop :])
 
 
-def _fewer_bytes(case: Case) -> Iterator[Case]:
+def fewer_bytes(data: bytes) -> Iterator[bytes]:
     """The bytes with ever smaller parts left out, then with some of them zero."""
-    data = cast("bytes", case.content)
     size = len(data)
     while size:
         for first in range(0, len(data), size):
-            yield case.with_content(data[:first] + data[first + size :])
+            yield data[:first] + data[first + size :]
         size //= 2
     for index, byte in enumerate(data):
         if byte:
-            yield case.with_content(data[:index] + b"\0" + data[index + 1 :])
+            yield data[:index] + b"\0" + data[index + 1 :]
 
 
 def _less_json(case: Case) -> Iterator[Case]:

@@ -13,11 +13,13 @@ from typing import Any, Final
 
 from .. import messages
 from ..messages.base import Message
+from ..schema import study
 from ..schema.naming import class_name
 from ..testing.instances import Fill, instance, instances
 from ..wire.errors import ConfigurationError
+from .packages import definitions_in, message_class
 
-__all__ = ["chosen", "vector_line", "vector_lines"]
+__all__ = ["brought", "chosen", "vector_line", "vector_lines"]
 
 #: How a vector's values are chosen, beside the instances with nulls.
 _FILLS: Final = (Fill.LEAST, Fill.FULL, Fill.LOW)
@@ -30,6 +32,23 @@ def chosen(message: type[Message], version: int) -> Iterator[Message]:
     # Those behind one of each fill have nulls, one instance a depth of nesting.
     built = instances(message, version, unknown_tags=False)
     yield from built[len(Fill) - 1 :]
+
+
+def brought(message: type[Message], version: int) -> dict[str, tuple[str, int]]:
+    """The first release with a version of one of Kafka's messages: its name and version there.
+
+    Releases are those of `kproto.schema.study`, from 0.8.2.0 on, and count from where they call the
+    version final. Empty for what belongs to no API, as headers and records do, and for a version
+    that none of them calls final.
+    """
+    spec = message._definition()
+    if spec.type not in {"request", "response"} or spec.api_key is None:
+        return {}
+    release = study.brought_by(spec.api_key, version)
+    if release is None:
+        return {}
+    there = study.ranges(release)[spec.api_key].called
+    return {release: (there + spec.type.capitalize(), version)}
 
 
 def vector_line(
@@ -56,32 +75,21 @@ def vector_lines(
 ) -> Iterator[tuple[str, str]]:
     """Every vector of a generated package: the module of its definition, and the line.
 
+    With Kafka's own messages each line names the release that brought the version (`brought`).
     By message, version and choice of values; no two of a version have the same bytes. `names` are
     those of the definitions that are wanted. Raises ConfigurationError on what is no such package,
     and on a name that it does not have.
     """
-    found = _classes_of(package)
-    wanted = {class_name(name): name for name in names} if names is not None else found
-    for name in sorted(wanted):
-        if name not in found:
-            raise ConfigurationError(f"{package.__name__} has no message {wanted[name]!r}")
-    for name in sorted(wanted):
-        cls = getattr(package, name)
-        if not issubclass(cls, Message):
-            continue
+    known = definitions_in(package)
+    for name in sorted(known if names is None else names):
+        if name not in known:
+            raise ConfigurationError(f"{package.__name__} has no message {name!r}")
+    for name in sorted(known if names is None else names, key=class_name):
+        cls = message_class(package.__name__, name)
         for version in cls.VALID_VERSIONS:
+            releases = brought(cls, version) if package is messages else {}
             held: dict[bytes, Message] = {}
             for made in chosen(cls, version):
                 held.setdefault(made.encode(version), made)
             for made in held.values():
-                yield cls._definition().module, vector_line(made, version)
-
-
-def _classes_of(package: ModuleType) -> dict[str, str]:
-    """The names of a package's classes, and the modules that they stand in."""
-    modules = getattr(package, "MODULES", None)
-    if not isinstance(modules, dict):
-        raise ConfigurationError(
-            f"{package.__name__} is no package of messages, as kproto-codegen generates them"
-        )
-    return modules
+                yield cls._definition().module, vector_line(made, version, releases)

@@ -13,21 +13,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from .. import messages
-from ..study.conversations import Event, Kind, Side, api_name
+from ..study.conversations import KIND_WORDS, Event, Kind, Side, api_name
 from ..wire.errors import ConfigurationError
 
 __all__ = ["LineFilter", "line_as_json", "line_as_text", "parse_apis"]
 
 _ARROWS: Final = {Side.CLIENT: "->", Side.BROKER: "<-"}
-
-_WORDS: Final = {
-    Kind.UNKNOWN: "no definition knows it",
-    Kind.BROKEN: "cannot be read",
-    Kind.UNMATCHED: "not asked for",
-    Kind.BYTES: "no frame",
-    Kind.MISSING: "missing",
-    Kind.UNANSWERED: "not answered",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +37,7 @@ class LineFilter:
         if self.api_keys is not None and event.api_key is not None:
             if event.api_key not in self.api_keys:
                 return False
-        elif self.api_keys is not None and event.kind is Kind.TOKEN:
+        elif self.api_keys is not None and event.is_token:
             return False
         if self.client_ids is None or event.api_key is None:
             return True
@@ -120,7 +111,7 @@ def line_as_text(event: Event, connection: int, *, show_secrets: bool = False) -
         parts.append("no answer is wanted")
     if show_secrets and (token := _token(event)):
         parts.append(repr(token))
-    words = [text for text in (_WORDS.get(event.kind), event.note) if text]
+    words = [text for text in (KIND_WORDS.get(event.kind), event.note) if text]
     line = " ".join(parts)
     return f"{line}: {'; '.join(words)}" if words else line
 

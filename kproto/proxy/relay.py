@@ -74,8 +74,10 @@ class Relay:
             finally:
                 for way in ways:
                     way.cancel()
-                await asyncio.gather(*ways, return_exceptions=True)
-                self._tell(self._conversation.end(now_us()))
+                try:
+                    await asyncio.gather(*ways, return_exceptions=True)
+                finally:  # told also when the proxy ends while this waits
+                    self._tell(self._conversation.end(now_us()))
                 await self._close(to_client, to_broker)
         finally:  # cancelled once more, nothing of the above may have been
             for writer in (to_client, to_broker):

@@ -14,7 +14,7 @@ from typing import Any
 
 from .comparison import default_words
 from .definitions import union
-from .layout import LayoutField, StructLayout, WireType, layout
+from .layout import LayoutField, StructLayout, WireType, layout, struct_of
 from .nearest import UnknownNameError, unknown
 from .release_table import ApiRange, former_api_names, ranges
 from .specs import MessageSpec
@@ -227,11 +227,6 @@ def _field_changes(old: LayoutField, new: LayoutField, path: str) -> Iterator[Fi
 
 def _place_words(field: LayoutField) -> str:
     return "in its place" if field.tag is None else f"tag {field.tag}"
-
-
-def struct_of(wire: WireType) -> StructLayout | None:
-    """The struct that a type holds, itself or in its elements."""
-    return wire.struct if wire.element is None else wire.element.struct
 
 
 def _plain_words(wire: WireType) -> str:

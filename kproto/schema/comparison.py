@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from .layout import LayoutField, StructLayout, WireType
+from .layout import LayoutField, StructLayout, WireType, struct_of
 
 __all__ = [
     "DifferenceKind",
@@ -144,7 +144,7 @@ def _compare_fields(old: LayoutField, new: LayoutField, prefix: str) -> Iterator
     if before == after and repr(old.default) != repr(new.default):
         detail = f"was {default_words(old)}; is {default_words(new)}"
         yield LayoutDifference(DifferenceKind.DEFAULT, path, detail)
-    inner, outer = _struct_of(old.type), _struct_of(new.type)
+    inner, outer = struct_of(old.type), struct_of(new.type)
     if inner is not None and outer is not None:
         yield from compare_layouts(inner, outer, path + ".")
 
@@ -167,10 +167,6 @@ def default_words(field: LayoutField) -> str:
                 return "not null"
             return json.dumps(field.spec.default or "")
     return str(default)
-
-
-def _struct_of(wire: WireType) -> StructLayout | None:
-    return wire.struct if wire.element is None else wire.element.struct
 
 
 def wire_words(wire: WireType) -> str:

@@ -51,6 +51,10 @@ class Definitions(Mapping[str, MessageSpec]):
         """The messages that a release called `name` in some version; none for a name still used."""
         return tuple(self._former.get(name, ()))
 
+    def former_names(self) -> tuple[str, ...]:
+        """The names that a release used and the newest does not, or not alone."""
+        return tuple(self._former)
+
     def resolve(self, name: str, version: int) -> tuple[MessageSpec, int]:
         """The message that a release called `name` at `version`, and its version here.
 

@@ -26,6 +26,7 @@ __all__ = [
     "absent_type",
     "field_form",
     "layout",
+    "struct_of",
 ]
 
 #: The `struct` letter of each type of fixed width.
@@ -137,6 +138,11 @@ class StructLayout:
             for spec in others
             if spec.tag is not None
         }
+
+
+def struct_of(wire: WireType) -> StructLayout | None:
+    """The struct that a type holds, itself or in its elements."""
+    return wire.struct if wire.element is None else wire.element.struct
 
 
 @lru_cache(maxsize=4096)

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from .changes import find_message, message_layout, struct_of
+from .changes import find_message, message_layout
 from .comparison import default_words
 from .glossary import load_glossary
-from .layout import FORMATS, LayoutField, StructLayout, WireType
+from .layout import FORMATS, LayoutField, StructLayout, WireType, struct_of
 
 __all__ = ["LayoutRow", "least_size", "message_rows"]
 

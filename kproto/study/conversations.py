@@ -12,11 +12,11 @@ import enum
 import re
 import struct
 from collections import Counter, deque
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ..messages.base import Message, Struct
+from ..messages.base import Message
+from ..protocol.codes_in_messages import error_codes_in
 from ..protocol.connection import expects_response
 from ..protocol.error_codes import error_code
 from ..protocol.framing import DEFAULT_MAX_FRAME_BYTES
@@ -31,6 +31,7 @@ from ..wire.errors import DecodeError
 from .frame_cutter import FrameCutter
 
 __all__ = [
+    "KIND_WORDS",
     "REQUEST_START",
     "Conversation",
     "Event",
@@ -102,6 +103,17 @@ class Kind(enum.Enum):
     UNANSWERED = "unanswered"
 
 
+#: What lines of text say of an event of a kind; nothing where all is in order.
+KIND_WORDS: Final = {
+    Kind.UNKNOWN: "no definition knows it",
+    Kind.BROKEN: "cannot be read",
+    Kind.UNMATCHED: "not asked for",
+    Kind.BYTES: "no frame",
+    Kind.MISSING: "missing",
+    Kind.UNANSWERED: "not answered",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """One thing that passed. Times are in microseconds, sizes in bytes.
@@ -129,9 +141,14 @@ class Event:
     is_answered: bool = True
 
     @property
+    def is_token(self) -> bool:
+        """Whether it is about a raw SASL token: one that passed, or one that was not answered."""
+        return Kind.TOKEN in (self.kind, None if self.request is None else self.request.kind)
+
+    @property
     def api(self) -> str:
         """The name of the API without Request or Response, such as `Fetch`."""
-        if self.kind is Kind.TOKEN:
+        if self.is_token:
             return "SASL token"
         return "unknown" if self.api_key is None else api_name(self.api_key)
 
@@ -495,20 +512,6 @@ def is_request(content: bytes) -> bool:
 
 def error_counts(message: Message) -> dict[str, int]:
     """How often each error code stands in a message, by name; NONE is not counted."""
-    counts = Counter(_codes(message))
+    counts = Counter(error_codes_in(message))
     counts.pop(0, None)
     return {error_code(code).name: count for code, count in sorted(counts.items())}
-
-
-def _codes(message: Message) -> Iterator[int]:
-    left: list[Struct] = [message]
-    while left:
-        struct_ = left.pop()
-        for name in struct_._names():
-            value = getattr(struct_, name)
-            if name == "error_code":
-                yield value
-            elif isinstance(value, Struct):
-                left.append(value)
-            elif isinstance(value, list) and value and isinstance(value[0], Struct):
-                left += value

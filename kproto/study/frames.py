@@ -6,7 +6,6 @@ bytes behind a fault. Reading a message is `reading`'s, opening records `record_
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final, Literal, TypeAlias
@@ -17,12 +16,14 @@ from ..protocol.headers import (
     API_VERSIONS,
     request_class,
     request_header_version,
-    response_class,
     response_header_version,
 )
 from ..records.codecs.compression import MAX_DECOMPRESSED_BYTES
+from ..schema.called import messages_called
 from ..schema.definitions import union
 from ..schema.layout import LayoutField, layout
+from ..schema.naming import class_name
+from ..schema.nearest import UnknownNameError
 from ..wire.errors import ConfigurationError
 from .embedded import open_embedded
 from .leaves import Leaves
@@ -205,25 +206,16 @@ def message_called(message: type[Message] | str | int, *, response: bool = False
     """
     if isinstance(message, type):
         return message
-    text = str(message)
-    if text.isascii() and text.isdigit() and len(text) < 6:
-        made = response_class(int(text)) if response else request_class(int(text))
-        if made is None:
-            raise ConfigurationError(f"no message has the api key {text}")
-        return made
-    names = {name.lower(): name for name in union()}
-    ending = "response" if response else "request"
-    wanted = text.lower()
-    for tried in (wanted + ending, wanted):
-        if tried in names:
-            name = names[tried]
-            if response and name.endswith("Request"):
-                name = name.removesuffix("Request") + "Response"
-            found: type[Message] = getattr(generated, name, None) or getattr(generated, name + "_")
-            return found
-    near = difflib.get_close_matches(wanted, names, 3, 0.5)
-    hint = f"; near are {', '.join(names[name] for name in near)}" if near else ""
-    raise ConfigurationError(f"{text[:80]!r} is no message of the definitions{hint}")
+    try:
+        found = messages_called(str(message))
+        if response and len(found) == 1 and found[0].type == "request":
+            found = messages_called(found[0].name.removesuffix("Request"))
+    except UnknownNameError as error:
+        raise ConfigurationError(str(error)) from None
+    kind = "response" if response else "request"
+    spec = next((each for each in found if each.type == kind), found[0])
+    made: type[Message] = getattr(generated, class_name(spec.name))
+    return made
 
 
 def check_version(cls: type[Message], version: int) -> None:

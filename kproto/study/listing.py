@@ -11,10 +11,10 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from ..wire.errors import KprotoError
-from .conversations import Event, Kind, Side
+from .conversations import KIND_WORDS, Event, Kind, Side
 from .flows import Passed
 from .hiding import frame_without_secrets, json_without_secrets
 
@@ -29,15 +29,6 @@ __all__ = [
     "stats_as_table",
     "stats_of",
 ]
-
-_WORDS: Final = {
-    Kind.UNKNOWN: "no definition knows it",
-    Kind.BROKEN: "cannot be read",
-    Kind.UNMATCHED: "not asked for",
-    Kind.BYTES: "no frame",
-    Kind.MISSING: "missing",
-    Kind.UNANSWERED: "not answered",
-}
 
 
 class Exchange(NamedTuple):
@@ -130,7 +121,7 @@ def exchange_as_text(exchange: Exchange) -> str:
         parts.append(f"{event.latency_us / 1000:.3f} ms")
     parts += [name if count == 1 else f"{name}×{count}" for name, count in event.errors]
     line = " ".join(parts)
-    words = [*filter(None, [_WORDS.get(event.kind)]), *_notes(exchange)]
+    words = [*filter(None, [KIND_WORDS.get(event.kind)]), *_notes(exchange)]
     return f"{line}: {'; '.join(words)}" if words else line
 
 

@@ -2,7 +2,8 @@
 
 The files are read here, the packets by dpkt, which the extra `capture` brings: Ethernet with VLAN
 tags, Linux cooked (v1 and v2, `tcpdump -i any`), loopback and bare IP; IPv4 and IPv6. What is no
-TCP is left out and counted, and so is what cannot be read.
+TCP is left out and counted, and so is what cannot be read. IP packets that were sent in pieces are
+put together.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 
 from ..wire.errors import ConfigurationError, DecodeError
+from .fragments import Fragment, Fragments
 from .tcp import Segment
 
 __all__ = ["Skipped", "is_capture", "read_segments"]
@@ -31,6 +33,9 @@ _SECTION: Final = b"\x0a\x0d\x0d\x0a"
 _BYTE_ORDERS: Final = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
 
 _INTERFACE, _OLD_PACKET, _SIMPLE_PACKET, _PACKET = 1, 2, 3, 6
+_TCP: Final = 6
+_FRAGMENT_HEADER: Final = 44  # an extension header of IPv6
+
 _UNITS_OPTION: Final = 9
 _OFFSET_OPTION: Final = 14
 
@@ -43,8 +48,8 @@ class _Readable(Protocol):
 class Skipped:
     """What was left out of a capture: packets that are no TCP, and those that cannot be read.
 
-    `fragments` are pieces of IP packets, which are not put together; `cut_off` says where the file
-    ends too early, or is broken, and None where it does not.
+    `fragments` are pieces of IP packets that never got whole; `cut_off` says where the file ends
+    too early, or is broken, and None where it does not.
     """
 
     other: int = 0
@@ -76,14 +81,18 @@ def read_segments(file: _Readable, skipped: Skipped | None = None) -> Iterator[S
     Raises DecodeError for what is no such file, and ConfigurationError where dpkt is missing.
     """
     counted = Skipped() if skipped is None else skipped
-    to_segment = _segment_reader(counted)
-    for packet in _packets(file, counted):
-        segment = to_segment(packet)
-        if segment is not None:
-            yield segment
+    pieces = Fragments()
+    to_segment = _segment_reader(counted, pieces)
+    try:
+        for packet in _packets(file, counted):
+            segment = to_segment(packet)
+            if segment is not None:
+                yield segment
+    finally:
+        counted.fragments += pieces.end()
 
 
-def _segment_reader(counted: Skipped) -> Callable[[_Packet], Segment | None]:
+def _segment_reader(counted: Skipped, pieces: Fragments) -> Callable[[_Packet], Segment | None]:
     try:
         import dpkt as packets
     except ImportError:
@@ -123,14 +132,16 @@ def _segment_reader(counted: Skipped) -> Callable[[_Packet], Segment | None]:
                     return None
                 layer = layer.data
             tcp = layer.data
-            if not isinstance(tcp, dpkt.tcp.TCP):
-                if _is_fragment(layer):
-                    counted.fragments += 1
-                else:
+            if (fragment := _fragment(packet.time_us, layer)) is not None:
+                if fragment.of[-1] != _TCP:
                     counted.other += 1
-                return None
-            if _is_fragment(layer):
-                counted.fragments += 1
+                    return None
+                payload = pieces.add(fragment)
+                if payload is None:
+                    return None
+                tcp = dpkt.tcp.TCP(payload)
+            if not isinstance(tcp, dpkt.tcp.TCP):
+                counted.other += 1
                 return None
             return Segment(
                 packet.time_us,
@@ -150,10 +161,30 @@ def _segment_reader(counted: Skipped) -> Callable[[_Packet], Segment | None]:
     return to_segment
 
 
-def _is_fragment(layer: Any) -> bool:
+def _fragment(time_us: int, layer: Any) -> Fragment | None:
+    """The piece that an IP packet is; None where it is whole.
+
+    What it is of ends with the protocol. The data of one that was not captured whole, or that
+    cannot be taken apart here, is empty.
+    """
     if hasattr(layer, "mf"):
-        return bool(layer.mf or layer.offset)
-    return 44 in layer.extension_hdrs
+        if not (layer.mf or layer.offset):
+            return None
+        payload = bytes(layer.data)
+        of = (layer.src, layer.dst, layer.id, layer.p)
+        is_whole = layer.len == layer.hl * 4 + len(payload)
+        more, offset = layer.mf, layer.offset
+    else:
+        head = layer.extension_hdrs.get(_FRAGMENT_HEADER)
+        if head is None:
+            return None
+        payload = bytes(layer.data)
+        of = (layer.src, layer.dst, head.id, head.nxt)
+        before = sum(each.length for each in layer.all_extension_headers)
+        is_whole = layer.plen == before + len(payload)
+        is_whole = is_whole and layer.all_extension_headers[-1] is head
+        more, offset = head.m_flag, head.frag_off
+    return Fragment(time_us, of, offset * 8, bool(more), payload if is_whole else b"")
 
 
 def _host(packed: bytes) -> str:

@@ -12,7 +12,7 @@ import hypothesis.strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from ..messages.base import Message
-from ..schema.layout import LayoutField, StructLayout, WireType, layout
+from ..schema.layout import LayoutField, StructLayout, WireType, layout, struct_of
 from ..schema.naming import attribute_name
 from ..schema.specs import FieldSpec
 from ..wire.limits import MAX_STRING_BYTES, MAX_TAG
@@ -94,7 +94,7 @@ def _places(shape: StructLayout, value: Any, path: str) -> Iterator[_Place]:
 
 
 def _places_inside(field: LayoutField, held: Any, path: str) -> Iterator[_Place]:
-    inner = (field.type.element or field.type).struct
+    inner = struct_of(field.type)
     if inner is None or held is None:
         return
     if field.type.element is None:

@@ -33,6 +33,7 @@ PAGES = {
     "#/releases": "What each release speaks",
     "#/releases/2.0.0/4.0.0": "Releases 2.0.0 → 4.0.0",
     "#/m/FetchRequest/13": "FetchRequest v13",
+    "#/m/FetchRequest/13/KIP": "FetchRequest v13",
     "#/m/FetchResponse/18/Responses.Partitions.Records": "FetchResponse v18",
     "#/m/ControlledShutdownRequest/0": "ControlledShutdownRequest v0",
     "#/m/GroupMetadataValue": "GroupMetadataValue v4",
@@ -225,6 +226,62 @@ def test_what_search_finds_first(opened: Open, text: str, first: str) -> None:
     browser = opened(f"#/search/{text}")
     assert one(browser, "#search").get_attribute("value") == text
     assert every(browser, ".hits a")[0].text.startswith(first)
+
+
+@pytest.mark.parametrize(
+    ("text", "hit", "heading", "marked"),
+    [
+        ("KIP-516", "Fetch v13", "FetchRequest v13", "KIP-516 Topics have an id."),
+        ("an error code is new", "Fetch v14", "FetchRequest v14", "An error code is new."),
+        ("isolation_level", "IsolationLevel", "FetchRequest v18", "12 IsolationLevel"),
+        ("ReplicaEpoch", "ReplicaEpoch", "FetchRequest v18", "+4 ReplicaEpoch"),
+        ("unknown topic id", "UNKNOWN_TOPIC_ID", "Error codes", "100 UNKNOWN_TOPIC_ID"),
+        ("-1", "UNKNOWN_SERVER_ERROR", "Error codes", "-1 UNKNOWN_SERVER_ERROR"),
+    ],
+)
+def test_what_was_found_leads_to_where_it_is(
+    opened: Open, text: str, hit: str, heading: str, marked: str
+) -> None:
+    browser = opened(f"#/search/{text}")
+    next(link for link in every(browser, ".hits a") if link.text == hit).click()
+    until(lambda: one(browser, "h1").text == heading)
+    (target,) = every(browser, ".target")
+    assert target.text.startswith(marked)
+    top = target.rect["y"] - browser.execute_script("return scrollY")
+    assert 0 <= top <= browser.execute_script("return innerHeight") - target.rect["height"]
+
+
+LOST = """
+const [texts, done] = arguments;
+const shown = (hash) => new Promise((resolve) => {
+  if (location.hash === hash) return resolve();
+  addEventListener("hashchange", () => resolve(), { once: true });
+  location.hash = hash;
+});
+(async () => {
+  const found = new Set();
+  for (const text of texts) {
+    await shown(`#/search/${text}`);
+    for (const hit of document.querySelectorAll(".hits a")) found.add(hit.getAttribute("href"));
+  }
+  const lost = [];
+  for (const hash of found) {
+    await shown(hash);
+    // A message is the whole page; all else is a line on it.
+    const wanted = hash.startsWith("#/errors/") || hash.split("/").length > 4 ? 1 : 0;
+    if (document.querySelectorAll(".target").length !== wanted) lost.push(hash);
+  }
+  done([found.size, lost]);
+})();
+"""
+
+
+def test_whatever_search_finds_is_where_its_address_leads(opened: Open, plain_address: str) -> None:
+    browser = opened("", where=plain_address)
+    # Few enough for the browser, which holds back pages that change more than 200 times at once.
+    count, lost = browser.execute_async_script(LOST, ["epoch", "kip-4", "not_"])
+    assert lost == []
+    assert 80 < count < 180
 
 
 def test_a_field_that_was_found_is_marked(opened: Open) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -18,6 +16,7 @@ from kproto.fuzz.run import Plan, Result, run
 from kproto.fuzz.settings import FuzzSettings
 from tests.support.availability import not_available
 from tests.support.environment import ROOT
+from tests.support.go_programs import built
 
 ADAPTERS = ROOT / "tools" / "fuzz_adapters"
 #: Adapters are judged by their answers, however busy the machine is.
@@ -42,20 +41,7 @@ def test_a_peer_in_python(peer: str, peers_python: Path) -> None:
 
 @pytest.mark.peers
 def test_kmsg(tmp_path: Path) -> None:
-    go = shutil.which("go")
-    if go is None:
-        not_available("Go's kmsg", "there is no go here")
-    binary = tmp_path / "kmsg"
-    built = subprocess.run(
-        [go, "build", "-o", str(binary), "."],
-        cwd=ADAPTERS / "kmsg",
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    if built.returncode:
-        not_available("Go's kmsg", built.stderr)
+    binary = built("Go's kmsg", ADAPTERS / "kmsg", tmp_path)
     result = fuzzed(str(binary), ("boundary", "value"))
     assert result.outcomes["agreed"] > 300
     assert not OF_THE_LINES & {finding.verdict.fault for finding in result.findings}

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import signal
 import subprocess
-import sys
-import threading
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,57 +12,12 @@ import pytest
 
 from kproto import Client
 from tests.support.embedded import threaded_broker
-from tests.support.environment import ROOT
+from tests.support.proxy_command import capture, proxy
 
 pytestmark = pytest.mark.peers
 
 SCRIPTS = Path(__file__).parent / "peer_scripts"
 TIMEOUT_S = 60
-
-
-class Running:
-    """A proxy process that rewrites and records; what it told, one object a line."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self._process = process
-        assert process.stdout is not None
-        self.told: list[dict[str, Any]] = [json.loads(process.stdout.readline())]
-        self.address = self.told[0]["notice"].split()[-1]
-        # Read at once: a proxy whose lines nobody takes passes nothing on.
-        self._reader = threading.Thread(target=self._read)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        self.told += map(json.loads, self._process.stdout)
-
-    def end(self) -> None:
-        self._process.send_signal(signal.SIGINT)
-        assert self._process.wait(TIMEOUT_S) == 0
-        self._reader.join()
-
-    def seen(self) -> Counter[tuple[str, str, str]]:
-        return Counter(
-            (line["from"], line.get("api", ""), line["kind"])
-            for line in self.told
-            if "kind" in line
-        )
-
-
-@contextlib.contextmanager
-def proxy(target: str, recording: Path) -> Iterator[Running]:
-    arguments = [target, "--rewrite", "--json", "--record", str(recording)]
-    with subprocess.Popen(
-        [sys.executable, "-m", "kproto", "proxy", "127.0.0.1:0", *arguments],
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    ) as process:
-        try:
-            yield Running(process)
-        finally:
-            process.kill()
 
 
 def run(python: Path, script: str, *arguments: str) -> Any:
@@ -81,17 +30,6 @@ def run(python: Path, script: str, *arguments: str) -> Any:
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
-
-
-def capture(*arguments: str) -> str:
-    return subprocess.run(
-        [sys.executable, "-m", "kproto", "capture", *arguments],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    ).stdout
 
 
 @pytest.mark.parametrize("peer", ["kafka_python", "aiokafka", "confluent_kafka"])

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from kproto.fuzz.judging import without_records
 from kproto.schema.definitions import union
 from kproto.schema.layout import layout
 from tools.reference import Answer, Operation, Outcome, Reference, question
-from tools.reference.comparison import without_records
 from tools.reference.pairs import forms
 from tools.reference.vectors import FOLDER, Vector, lines, pair_of, read
 

@@ -12,9 +12,10 @@ from typing import NoReturn
 
 import pytest
 
-__all__ = ["not_available", "report_missing"]
+__all__ = ["PREFIX", "not_available", "report_missing"]
 
 PREFIX = "NOT TESTED: "
+"""Begins the reason of every skip that the summary repeats."""
 
 
 def not_available(what: str, reason: object) -> NoReturn:

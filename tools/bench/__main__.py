@@ -20,6 +20,7 @@ TABLES: Final = {
     "compiled": "Record batches, the modules compiled by mypyc",
     "columnar": "A fetch response into Arrow arrays",
     "client": "Produce and consume, one partition of a real broker",
+    "proxy": "Clients through kproto proxy, beside the same ones without it",
     "cloudevents": "CloudEvents in Kafka records",
     "spark": "Spark reads a topic of CloudEvents from a real broker",
 }

@@ -14,25 +14,21 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
-import os
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Final
 
+from tools.bench.clients.processes import run_task
 from tools.bench.clients.results import Results, lines_of_tables
 from tools.bench.clients.rows import CLIENTS, FEW, ROWS, SHARES, Row, clients_of, records_of
 from tools.bench.clients.task import Measured, Task
 from tools.bench.clients.topics import delete_topic, fill_topic, make_topic
 from tools.kafka import KafkaNode
-from tools.setup.peers import peers_python
 
-ROOT: Final = Path(__file__).resolve().parents[2]
 BROKER: Final = "4.4.0"
 
 #: What a broker that has just started is given and read before anything is measured.
@@ -40,8 +36,6 @@ WARMING: Final = 200_000
 
 #: More than a few fetches.
 LEAST_RECORDS: Final = 50_000
-
-WORKER_TIMEOUT_S: Final = 300
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -120,7 +114,7 @@ class Bench:
                 self._tell(f"warming, {client}")
                 records = WARMING // SHARES.get(client, 1)
                 for work in ("batches", "start, produce"):
-                    self._run(Task(client, work, self._bootstrap, topic, records))
+                    run_task(Task(client, work, self._bootstrap, topic, records), self._byte_code)
 
     def measure(self, row: Row, turn: int) -> None:
         """One turn of a row."""
@@ -137,7 +131,7 @@ class Bench:
             task = Task(
                 client, row.works[client], self._bootstrap, topic, count, row.keyed, row.headers
             )
-            result = self._run(task)
+            result = run_task(task, self._byte_code)
         if "fault" in result:
             self.faults.append(f"{row.name}: {client} could not do it:\n{result['fault']}")
         elif "skipped" in result:
@@ -181,32 +175,6 @@ class Bench:
             yield topic
         finally:
             asyncio.run(delete_topic(self._bootstrap, topic))
-
-    def _run(self, task: Task) -> dict[str, Any]:
-        """What a worker printed, or {"fault": its errors}. Its byte code is cached."""
-        python = sys.executable if task.client == "kproto" else str(peers_python())
-        environment = os.environ | {
-            "PYTHONPATH": str(ROOT),
-            "PYTHONPYCACHEPREFIX": str(self._byte_code),
-        }
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)
-        try:
-            finished = subprocess.run(
-                [python, "-m", "tools.bench.clients.worker", json.dumps(task._asdict())],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=WORKER_TIMEOUT_S,
-                check=False,
-                cwd=ROOT,
-                env=environment,
-            )
-        except subprocess.TimeoutExpired as late:
-            return {"fault": str(late)}
-        if finished.returncode:
-            return {"fault": finished.stderr}
-        told: dict[str, Any] = json.loads(finished.stdout)
-        return told
 
     def _tell(self, text: str) -> None:
         print(f"\r{text:<100}", end="", file=sys.stderr, flush=True)

@@ -10,10 +10,10 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from kproto.fuzz.judging import without_records
 from kproto.messages.base import Message
 from kproto.schema.definitions import union
-from kproto.schema.json_form import json_name
-from kproto.schema.layout import StructLayout, layout
+from kproto.schema.layout import layout
 from kproto.wire.errors import KprotoError
 
 from .pairs import Form, Pair
@@ -27,7 +27,6 @@ __all__ = [
     "Compared",
     "Difference",
     "compare",
-    "without_records",
 ]
 
 #: Pairs whose bytes are others in that release than in the newest, by (release, name, version).
@@ -193,24 +192,6 @@ class _Comparison:
         if not self.renamed and not self.unknown:
             return node
         return _rename(node, self.renamed, self.unknown)
-
-
-def without_records(shape: StructLayout, node: Any) -> Any:
-    """JSON of ours with `records` as Kafka's converter writes them: an empty string."""
-    made = dict(node)
-    for field in shape.all_fields():
-        name = json_name(field.name)
-        held = made.get(name)
-        inner = (field.type.element or field.type).struct
-        if held is None:
-            continue
-        if field.type.kind == "records":
-            made[name] = ""
-        elif inner is not None and field.type.kind == "array":
-            made[name] = [without_records(inner, part) for part in held]
-        elif inner is not None:
-            made[name] = without_records(inner, held)
-    return made
 
 
 def _rename(node: Any, names: Mapping[str, str], left_out: frozenset[str] = frozenset()) -> Any:

@@ -5,31 +5,16 @@ Plain functions on messages: what follows is `view`'s.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
-from ...messages.base import Message, Struct
+from ...messages.base import Message
+from ...protocol.codes_in_messages import error_codes_in
 from ...protocol.error_codes import code_of
 from ..retry import Remedy, remedy_of_code
 
-__all__ = ["error_codes_in", "says_it_is_no_controller", "says_it_is_no_coordinator"]
+__all__ = ["says_it_is_no_controller", "says_it_is_no_coordinator"]
 
 _NOT_CONTROLLER: Final = code_of("NOT_CONTROLLER")
-
-
-def error_codes_in(response: Message) -> Iterator[int]:
-    """Every error code of a response, in whatever struct it stands."""
-    left: list[Struct] = [response]
-    while left:
-        struct = left.pop()
-        for name in struct._names():
-            value = getattr(struct, name)
-            if name == "error_code":
-                yield value
-            elif isinstance(value, Struct):
-                left.append(value)
-            elif isinstance(value, list):
-                left += [element for element in value if isinstance(element, Struct)]
 
 
 def says_it_is_no_coordinator(response: Message) -> bool:

@@ -91,7 +91,7 @@ def test_at_most_so_many_nodes(capsys: pytest.CaptureFixture[str]) -> None:
         (["xyz!"], "is no hex digit"),
         ([""], "no bytes are given"),
         (["--file", "/nowhere/at/all"], "cannot be read"),
-        (["--message", "Fetsch", "00"], "near are FetchRequest"),
+        (["--message", "Fetsch", "00"], "the nearest: FetchRequest"),
         (["--message", "Fetch", "--response", "00"], "wants a --version"),
         (["--response", "00"], "does not say what it is"),
         (["--message", "Fetch", "--version", "99", "00"], "has the versions 0 to"),

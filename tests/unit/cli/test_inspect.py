@@ -81,7 +81,7 @@ def test_case_and_former_names(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["Fetch", "--version", "3"], "'Fetch' names 8: FetchRequest, FetchResponse, "),
+        (["Fetch", "--version", "3"], "'Fetch' names 2: FetchRequest, FetchResponse"),
         (["1", "--diff", "3", "4"], "'1' names 2: FetchRequest, FetchResponse"),
         (["--version", "3"], "none is named"),
         (["nonsense", "--version", "3"], "no message has in its name 'nonsense'"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -43,6 +44,12 @@ def running(target: str, *arguments: str) -> Iterator[tuple[subprocess.Popen[str
             process.kill()
 
 
+def complaints(err: str) -> list[str]:
+    """Lines of standard error, but for those in which asyncio's debug mode calls a machine slow."""
+    slow = re.compile(r"Executing <.*> took \d+\.\d+ seconds")
+    return [line for line in err.splitlines() if not slow.fullmatch(line)]
+
+
 def test_it_logs_and_records_until_ctrl_c_and_hides_secrets(tmp_path: Path) -> None:
     path = tmp_path / "recording"
     with threaded_broker() as broker:
@@ -56,7 +63,7 @@ def test_it_logs_and_records_until_ctrl_c_and_hides_secrets(tmp_path: Path) -> N
                     connection.exchange(SaslAuthenticateRequest(auth_bytes=b"tops3cret"), 2)
             process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=TIMEOUT_S)
-    assert (process.returncode, err) == (0, "")
+    assert (process.returncode, complaints(err)) == (0, [])
     told = [json.loads(line) for line in out.splitlines()]
     shown = [(line["from"], line["api"]) for line in told if "api" in line]
     assert shown[:3] == [
@@ -80,7 +87,7 @@ def test_it_ends_when_nobody_reads_what_it_prints() -> None:
             opened.exchange(MetadataRequest(topics=[]), 12)
         assert process.wait(TIMEOUT_S) == 0
         assert process.stderr is not None
-        assert process.stderr.read() == ""
+        assert complaints(process.stderr.read()) == []
 
 
 @pytest.mark.parametrize(

@@ -7,21 +7,31 @@ import json
 import socket
 import struct
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from itertools import islice
 
 import pytest
 
 from kproto.broker import Broker, BrokerSettings
 from kproto.cli import main
-from kproto.fuzz.broker import BrokerFuzzSettings, BrokerResult, fuzz_broker, replay_frames
+from kproto.fuzz.broker import (
+    BrokerFinding,
+    BrokerFuzzSettings,
+    BrokerResult,
+    fuzz_broker,
+    replay_frames,
+)
 from kproto.fuzz.frames import FRAME_KINDS, frames_of
 from kproto.messages import ApiVersionsResponse
 from kproto.messages.api_versions_response import ApiVersion
 from kproto.wire.errors import BrokerConnectionError, ConfigurationError
 
-QUICK = BrokerFuzzSettings(frames=200, rate=1000, quiet_s=0.1, alive_s=0.5, time_s=20)
+QUICK = BrokerFuzzSettings(
+    frames=200, rate=1000, quiet_s=0.1, alive_s=0.5, time_s=20, back_s=0.2, shrink_attempts=60
+)
 VERSIONS = {3: range(10), 18: range(4)}
 
 
@@ -94,8 +104,7 @@ class Bad:
 
 
 @contextmanager
-def bad(fault: str) -> Iterator[Bad]:
-    broker = Bad(fault)
+def running(broker: Bad) -> Iterator[Bad]:
     broker.thread.start()
     try:
         yield broker
@@ -105,6 +114,10 @@ def bad(fault: str) -> Iterator[Bad]:
         broker.listener.close()
         for connection in broker.open:
             connection.close()
+
+
+def bad(fault: str) -> AbstractContextManager[Bad]:
+    return running(Bad(fault))
 
 
 def fuzzed(broker: Bad, kinds: tuple[str, ...] = ("sound",)) -> BrokerResult:
@@ -119,6 +132,7 @@ def test_a_broken_broker_is_found_out(fault: str) -> None:
     finding = next(it for it in result.findings if it.fault == fault)
     assert finding.frames
     assert bool(result.stopped) == (fault in ("crashed", "hung"))
+    assert bool(finding.unshrunk) == (fault in ("crashed", "hung"))
     json.dumps(result.to_json())
 
 
@@ -140,6 +154,82 @@ def test_an_example_can_be_sent_again() -> None:
     assert said[-1] == "it lives"
 
 
+@pytest.mark.parametrize("fault", ["malformed", "closed"])
+def test_an_example_is_small_and_shows_the_same(fault: str) -> None:
+    with bad(fault) as broker:
+        large = fuzz_broker(broker.address, settings=QUICK, kinds=("sound",), shrink=False)
+        small = fuzzed(broker)
+        assert small.findings
+        for before, after in zip(large.findings, small.findings, strict=True):
+            assert (before.fault, before.count, before.where) == (
+                after.fault,
+                after.count,
+                after.where,
+            )
+            (frame,) = after.frames
+            assert len(frame.data) <= min(30, len(before.frames[0].data))
+            said = replay_frames(broker.address, after_json(after), settings=QUICK)
+            assert said == [f"{after.fault}: {after.cause}", "it lives"]
+
+
+def after_json(finding: BrokerFinding) -> object:
+    result = BrokerResult("", 0, findings=[finding])
+    return result.to_json()["findings"][0]["example"]
+
+
+class Restarted(Bad):
+    """A broker that ends at a frame with an api key beyond 99, and is started again."""
+
+    def answer(self, connection: socket.socket, data: bytes) -> bool:
+        if len(data) >= 6 and struct.unpack_from(">h", data, 4)[0] > 99:
+            connection.close()
+            address = self.listener.getsockname()
+            self.listener.close()
+            self.listener = _listening_again(address)
+            return True
+        return super().answer(connection, data)
+
+
+def _listening_again(address: tuple[str, int]) -> socket.socket:
+    time.sleep(0.15)  # so long nobody listens
+    listener = socket.create_server(address)
+    listener.settimeout(0.1)
+    return listener
+
+
+def test_a_crash_is_made_small_where_the_broker_is_started_again() -> None:
+    settings = replace(QUICK, back_s=2.0, shrink_waits=40, check_every=5)
+    with running(Restarted("none")) as broker:
+        result = fuzz_broker(broker.address, settings=settings, kinds=("sound", "unknown"))
+    (finding,) = (it for it in result.findings if it.fault == "crashed")
+    (frame,) = finding.frames
+    assert finding.unshrunk == ""
+    assert len(frame.data) <= 12
+    assert struct.unpack_from(">h", frame.data, 4)[0] > 99
+
+
+def test_what_takes_the_broker_away_while_another_is_made_small_is_found() -> None:
+    class Fragile(Bad):
+        """It closes on Metadata; on the second of them it ends."""
+
+        seen = 0
+
+        def answer(self, connection: socket.socket, data: bytes) -> bool:
+            head = struct.unpack_from(">ihhi", data) if len(data) >= 12 else (0, 0, 0, 0)
+            if head[1] != 3:
+                return super().answer(connection, data)
+            connection.close()
+            self.seen += 1
+            if self.seen > 1:
+                self.listener.close()
+            return self.seen < 2
+
+    settings = replace(QUICK, frames=1)
+    with running(Fragile("none")) as broker:
+        result = fuzz_broker(broker.address, settings=settings, kinds=("sound",), seed=1)
+    assert [it.fault for it in result.findings] == ["closed", "crashed"]
+
+
 def test_frames_are_the_same_for_a_seed() -> None:
     kinds = tuple(FRAME_KINDS)
     first, again, other = (list(islice(frames_of(VERSIONS, it, kinds), 80)) for it in (1, 1, 2))
@@ -157,6 +247,8 @@ def test_frames_are_the_same_for_a_seed() -> None:
         (["127.0.0.1:1"], "does not answer ApiVersions"),
         (["127.0.0.1:1", "--rate", "0"], "rate is 0"),
         (["127.0.0.1:1", "--kinds", "x"], "--kinds is 'x'"),
+        (["127.0.0.1:1", "--messages", "Metadata"], "--messages goes with --command"),
+        (["127.0.0.1:1", "--versions", "1"], "--versions goes with --command"),
         (["127.0.0.1:1", "--replay", "{}"], "frames to replay"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -119,6 +119,16 @@ def test_ctrl_c_leaves_the_report_of_what_was_found(
 
 
 @pytest.mark.parametrize(
+    "called", ["Heartbeat", "heartbeat", "12", "HEARTBEATREQUEST,heartbeatresponse"]
+)
+def test_messages_by_the_name_of_their_api(called: str, capsys: pytest.CaptureFixture[str]) -> None:
+    few = ["--judge", "kproto", "--cases", "20", "--no-shrink", "--json", "-"]
+    assert main(["fuzz", "--command", OURS, "--messages", called, *few]) == 0
+    tried = json.loads(capsys.readouterr().out)["tried"]
+    assert set(tried) == {"HeartbeatRequest", "HeartbeatResponse"}
+
+
+@pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["--command", ""], "command is empty"),
@@ -126,7 +136,9 @@ def test_ctrl_c_leaves_the_report_of_what_was_found(
         (["--command", OURS, "--cases", "0"], "--cases is 0"),
         (["--command", OURS, "--time", "0"], "--time is 0"),
         (["--command", OURS, "--timeout", "-1"], "answer_timeout_s is -1"),
-        (["--command", OURS, "--messages", "Nonsense"], "no 'Nonsense'"),
+        (["--command", OURS, "--messages", "Nonsense"], "no message is called 'Nonsense'"),
+        (["--command", OURS, "--messages", "Hartbeat"], "the nearest: HeartbeatRe"),
+        (["--command", OURS, "--messages", ","], "must name messages or APIs"),
         (["--command", OURS, "--versions", "x"], "--versions is 'x'"),
         (["--command", OURS, "--versions", "99"], "no message has these versions"),
         (["--command", OURS, "--kinds", "x"], "--kinds is 'x'"),
@@ -135,9 +147,9 @@ def test_ctrl_c_leaves_the_report_of_what_was_found(
         (["--command", OURS, "--replay", '{"findings":[]}'], "this is a whole report"),
         (["--command", OURS, "--replay", "[]"], "a case is a JSON object"),
         (["--command", OURS, "--replay", "{}", "--cases", "5"], "--cases does not go with --re"),
-        (["--command", OURS, "--rate", "5"], "--rate does not go with --command"),
-        (["--command", OURS, "--it-may-break"], "--it-may-break does not go with --command"),
-        (["--broker", "127.0.0.1:1"], "--judge does not go with --broker"),
+        (["--command", OURS, "--rate", "5"], "--rate goes with --broker"),
+        (["--command", OURS, "--it-may-break"], "--it-may-break goes with --broker"),
+        (["--broker", "127.0.0.1:1"], "--judge goes with --command"),
         (["--command", OURS, *FEW, "--json", "/no/such/folder/x"], "cannot write"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

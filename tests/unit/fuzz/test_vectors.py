@@ -8,21 +8,17 @@ import sys
 from pathlib import Path
 
 import pytest
-from kproto_codegen.cli import main as codegen
 
+from kproto import messages
 from kproto.cli import main
+from kproto.fuzz.vectors import brought
 from kproto.messages import ApiVersionsRequest
+from kproto.schema.naming import class_name
+from kproto.schema.release_table import release_number
 from tests.support.environment import ROOT
+from tests.unit.fuzz.own_package import make_package
 
 GOLDEN = ROOT / "tests" / "vectors"
-DEFINITION = {
-    "type": "data",
-    "name": "Greeting",
-    "validVersions": "0-1",
-    "flexibleVersions": "1+",
-    "fields": [{"name": "Text", "type": "string", "versions": "0+", "nullableVersions": "1+"}],
-}
-
 Captured = pytest.CaptureFixture[str]
 
 
@@ -41,6 +37,33 @@ def test_kafkas_messages_are_those_of_the_golden_files(capsys: Captured) -> None
     assert len(made) > 30
 
 
+def test_the_release_that_brought_a_version_is_named(capsys: Captured) -> None:
+    assert main(["vectors", "--messages", "FindCoordinatorRequest,OffsetCommitValue"]) == 0
+    nodes = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    told = {(node["message"], node["version"]): node["releases"] for node in nodes}
+    first = {"message": "ConsumerMetadataRequest", "version": 0}
+    assert told["FindCoordinatorRequest", 0] == {"0.8.2.0": first}
+    newest = {"message": "FindCoordinatorRequest", "version": 6}
+    assert told["FindCoordinatorRequest", 6] == {"3.9.0": newest}
+    assert told["OffsetCommitValue", 4] == {}
+
+
+def test_what_brought_a_version_agrees_with_the_golden_files() -> None:
+    """Golden vectors say whether 3.9.2 and 4.4.0 have a version; they were made otherwise."""
+    looked = 0
+    for line in (GOLDEN / "clients.jsonl").read_text(encoding="utf-8").splitlines():
+        node = json.loads(line)
+        golden, cls = node["releases"], getattr(messages, class_name(node["message"]))
+        for release, name in brought(cls, node["version"]).items():
+            looked += 1
+            assert name[1] == node["version"]
+            if release in golden:
+                assert golden[release] == {"message": name[0], "version": name[1]}
+            if "3.9.2" not in golden:
+                assert release_number(release) > release_number("3.9.2")
+    assert looked > 500
+
+
 def test_a_vector_is_its_json_and_its_bytes(capsys: Captured) -> None:
     assert main(["vectors", "--messages", "ApiVersionsRequest"]) == 0
     for line in capsys.readouterr().out.splitlines():
@@ -52,18 +75,17 @@ def test_a_vector_is_its_json_and_its_bytes(capsys: Captured) -> None:
 def test_a_package_of_ones_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
-    (tmp_path / "greetings").mkdir()
-    (tmp_path / "greetings" / "Greeting.json").write_text(json.dumps(DEFINITION))
     monkeypatch.chdir(tmp_path)
     package = "greetings_for_vectors"
-    arguments = ["--schemas", "greetings", "--package", package, "--out", package]
-    assert codegen(["generate", *arguments]) == 0
+    make_package(tmp_path, package)
     capsys.readouterr()
     assert main(["vectors", "--package", package, "--out", "made"]) == 0
     (path,) = (tmp_path / "made").iterdir()
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    assert {node["version"] for node in lines} == {0, 1}
+    forms = {(node["message"], node["version"]) for node in lines}
+    assert forms == {("Greeting", 0), ("Greeting", 1), ("ShoutRequest", 0)}
     assert [node["hex"] for node in lines if node["json"] == {"text": None}] == ["0000"]
+    assert all(node["releases"] == {} for node in lines)
     assert capsys.readouterr().out == f"{len(lines)} vectors in 1 files in made\n"
 
 
@@ -72,7 +94,7 @@ def test_a_package_of_ones_own(
     [
         (["--package", "no.such.package"], "cannot import 'no.such.package'"),
         (["--package", "json"], "is no package of messages"),
-        (["--messages", "Nonsense"], "has no message 'Nonsense'"),
+        (["--messages", "Nonsense"], "no message is called 'Nonsense'"),
         (["--messages", "ApiVersionsRequest", "--out", "/dev/null/x"], "cannot write to"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

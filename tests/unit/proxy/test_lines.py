@@ -99,6 +99,19 @@ def test_filters() -> None:
     assert LineFilter(frozenset({1}), ("x",)).takes(lost)
 
 
+def test_a_token_that_is_not_answered_is_no_api_either() -> None:
+    talk = Conversation()
+    handshake = ClientConnection("me").send(SaslHandshakeRequest(mechanism="PLAIN"), 0)[1]
+    talk.feed(Side.CLIENT, 0, handshake)
+    talk.feed(Side.CLIENT, 0, frame(b"\0me\0pw"))
+    handshaken, lost = talk.end(1)
+    assert "SASL token" in line_as_text(lost, 1)
+    assert [LineFilter(frozenset({17})).takes(event) for event in (handshaken, lost)] == [
+        True,
+        False,
+    ]
+
+
 @pytest.mark.parametrize("text", ["", "a", "a:", ":1", "a:0", "a:65536", "a:b", "a:1²", "[]:1"])
 def test_what_is_no_address(text: str) -> None:
     with pytest.raises(ConfigurationError, match="no address"):

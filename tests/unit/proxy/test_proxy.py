@@ -332,3 +332,22 @@ async def test_a_taken_address_and_wrong_ones() -> None:
         Proxy("0.0.0.0:0", "y:1", ProxySettings(rewrite=True))
     with pytest.raises(ConfigurationError, match="does not listen"):
         _ = Proxy(LOCAL, "y:1").listens_at
+
+
+@pytest.mark.parametrize("turns", range(8))
+async def test_what_is_not_answered_is_told_whenever_the_proxy_ends(turns: int) -> None:
+    """Also when it ends in the very turn in which the connection does."""
+
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+
+    told = Told()
+    async with target(hang_up) as address, told.proxy(address) as proxy:
+        host, port = parse_address(proxy.listens_at)
+        reader, writer = await asyncio.open_connection(host, port)
+        writer.write(ClientConnection("me").send(MetadataRequest(), 9)[1])
+        assert await reader.read() == b""
+        writer.close()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+    assert [event.kind for event in told.events] == [Kind.MESSAGE, Kind.UNANSWERED]

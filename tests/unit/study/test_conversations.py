@@ -107,6 +107,15 @@ def test_raw_tokens_behind_a_handshake_of_version_0(mechanism: str, tokens: int)
     assert kinds == [Kind.MESSAGE] * 2 + [Kind.TOKEN] * 2 * tokens + [Kind.MESSAGE] * 8
 
 
+def test_a_token_that_is_not_answered_is_called_so() -> None:
+    """As where the password was wrong: brokers hang up."""
+    handshake: Step = (SaslHandshakeRequest(mechanism="PLAIN"), SaslHandshakeResponse(), 0)
+    talk = Conversation()
+    alternating([*frames([handshake]), (frame(b"\0me\0secret"), b"")], talk)
+    (event,) = talk.end(9)
+    assert (event.kind, event.api, event.side) == (Kind.UNANSWERED, "SASL token", B)
+
+
 def test_no_token_comes_behind_a_handshake_that_was_refused() -> None:
     refused: Step = (
         SaslHandshakeRequest(mechanism="PLAIN"),

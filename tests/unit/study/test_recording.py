@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import io
+import json
 
 import pytest
 from hypothesis import given
@@ -66,6 +68,17 @@ def test_much_in_one_entry_is_several_lines() -> None:
     found = list(read_recording(io.BytesIO(recorded([Entry(1, 2, Side.BROKER, large)]))))
     assert len(found) == 3
     assert b"".join(entry.data for entry in found) == large
+
+
+@given(st.builds(Entry, st.integers(), st.integers(), st.sampled_from(list(Side)), st.binary()))
+def test_bytes_are_a_line_of_json(entry: Entry) -> None:
+    _, *lines = recorded([entry]).splitlines()
+    assert len(lines) == bool(entry.data)
+    for line in lines:
+        assert entry.side is not None
+        data = base64.b64encode(entry.data).decode()
+        told = {"us": entry.time_us, "c": entry.connection, entry.side.value: data}
+        assert line == json.dumps(told).encode()
 
 
 def test_it_is_no_larger_than_its_bound() -> None:

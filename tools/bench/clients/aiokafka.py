@@ -25,8 +25,9 @@ from .task import (
     keys,
     middle_of_rounds,
     middle_of_sends,
+    read_headers,
+    read_records,
     records_of_chunk,
-    warm_records,
 )
 
 
@@ -89,39 +90,12 @@ async def batches(task: Task) -> Measured:
 
 async def by_record(task: Task) -> Measured:
     async with consumer_of(task) as consumer:
-        warm = warm_records(task.records)
-        for _ in range(warm):
-            await anext(consumer)
-        left = task.records - warm
-        seen = 0
-        meter = Meter()
-        async for message in consumer:
-            _ = message.key
-            _ = message.value
-            seen += 1
-            if seen == left:
-                break
-        return meter.stop(left)
+        return await read_records(aiter(consumer), task.records)
 
 
 async def by_record_headers(task: Task) -> Measured:
     async with consumer_of(task) as consumer:
-        warm = warm_records(task.records)
-        for _ in range(warm):
-            await anext(consumer)
-        left = task.records - warm
-        seen = headers = 0
-        meter = Meter()
-        async for message in consumer:
-            _ = message.key
-            _ = message.value
-            headers += len(message.headers)
-            seen += 1
-            if seen == left:
-                break
-        measured = meter.stop(left)
-        assert headers == 6 * left
-        return measured
+        return await read_headers(aiter(consumer), task.records)
 
 
 async def send(task: Task) -> Measured:

@@ -24,8 +24,9 @@ from .task import (
     keys,
     middle_of_rounds,
     middle_of_sends,
+    read_headers,
+    read_records,
     records_of_chunk,
-    warm_records,
 )
 
 
@@ -66,40 +67,13 @@ async def batches(task: Task) -> Measured:
 async def by_record(task: Task) -> Measured:
     async with Client(task.bootstrap) as client:
         records = aiter(client.consumer(task.topic))
-        warm = warm_records(task.records)
-        for _ in range(warm):
-            await anext(records)
-        left = task.records - warm
-        seen = 0
-        meter = Meter()
-        async for record in records:
-            _ = record.key
-            _ = record.value
-            seen += 1
-            if seen == left:
-                break
-        return meter.stop(left)
+        return await read_records(records, task.records)
 
 
 async def by_record_headers(task: Task) -> Measured:
     async with Client(task.bootstrap) as client:
         records = aiter(client.consumer(task.topic))
-        warm = warm_records(task.records)
-        for _ in range(warm):
-            await anext(records)
-        left = task.records - warm
-        seen = headers = 0
-        meter = Meter()
-        async for record in records:
-            _ = record.key
-            _ = record.value
-            headers += len(record.headers)
-            seen += 1
-            if seen == left:
-                break
-        measured = meter.stop(left)
-        assert headers == 6 * left
-        return measured
+        return await read_headers(records, task.records)
 
 
 async def values(task: Task) -> Measured:

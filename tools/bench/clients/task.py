@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any, Final, NamedTuple, TypeAlias
 
 #: A work takes a `Task` and returns a `Measured`, or a coroutine that does.
@@ -102,6 +102,44 @@ class Reading:
 def warm_records(records: int) -> int:
     """How many of `records` that are consumed are start-up."""
     return records // WARM_SHARE
+
+
+async def read_records(records: AsyncIterator[Any], count: int) -> Measured:
+    """Read so many records one by one, key and value of each, the first of them to warm up."""
+    left = await _warmed(records, count)
+    seen = 0
+    meter = Meter()
+    async for record in records:
+        _ = record.key
+        _ = record.value
+        seen += 1
+        if seen == left:
+            break
+    return meter.stop(left)
+
+
+async def read_headers(records: AsyncIterator[Any], count: int) -> Measured:
+    """The same, and the headers of each."""
+    left = await _warmed(records, count)
+    seen = headers = 0
+    meter = Meter()
+    async for record in records:
+        _ = record.key
+        _ = record.value
+        headers += len(record.headers)
+        seen += 1
+        if seen == left:
+            break
+    measured = meter.stop(left)
+    assert headers == len(header_sets()[0]) * left
+    return measured
+
+
+async def _warmed(records: AsyncIterator[Any], count: int) -> int:
+    warm = warm_records(count)
+    for _ in range(warm):
+        await anext(records)
+    return count - warm
 
 
 def chunks(records: int) -> list[int]:

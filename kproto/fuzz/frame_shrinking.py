@@ -1,0 +1,136 @@
+"""Makes the frames that show a fault of a broker as few and as short as can be found.
+
+First frames are left out, then requests out of a frame with several, then values out of a request,
+then bytes, in whose place the size in front is made right again where it was. Knows no socket: the
+caller says of each try whether it shows the fault, and ends the search by saying no.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from ..messages.base import Message
+from ..protocol.headers import encode_request_header, request_class
+from ..wire.errors import DecodeError, EncodeError
+from .case import Form
+from .frames import CLIENT_ID, Frame
+from .shrinking import fewer_bytes, fewer_values, reduced
+
+__all__ = ["shortest_frames"]
+
+#: Frames that are sent in this order, each on a connection of its own.
+Frames = tuple[Frame, ...]
+
+_SIZE: Final = struct.Struct(">i")
+
+
+def shortest_frames(frames: Frames, shows: Callable[[Frames], bool]) -> Frames:
+    """The smallest frames found that `shows` says yes to; `frames` itself if none are smaller."""
+    for steps in (_fewer_frames, _shorter(_fewer_requests), _shorter(_values), _shorter(_bytes)):
+        frames = reduced(frames, shows, steps, _rank)
+    return frames
+
+
+def _rank(frames: Frames) -> tuple[int, int, bytes]:
+    data = b"".join(frame.data for frame in frames)
+    return len(frames), len(data), data
+
+
+def _fewer_frames(frames: Frames) -> Iterator[Frames]:
+    """One frame alone, the last first; half of them; all but one."""
+    if len(frames) == 1:
+        return
+    for frame in reversed(frames):
+        yield (frame,)
+    half = len(frames) // 2
+    yield frames[half:]
+    yield frames[:half]
+    for index in range(len(frames)):
+        yield frames[:index] + frames[index + 1 :]
+
+
+def _shorter(steps: Callable[[Frame], Iterator[Frame]]) -> Callable[[Frames], Iterator[Frames]]:
+    """What is done with one frame, done with each of several in turn."""
+
+    def of_each(frames: Frames) -> Iterator[Frames]:
+        for index, frame in enumerate(frames):
+            for shorter in steps(frame):
+                yield (*frames[:index], shorter, *frames[index + 1 :])
+
+    return of_each
+
+
+def _fewer_requests(frame: Frame) -> Iterator[Frame]:
+    """A frame that has several in it, with one less."""
+    parts = []
+    at = 0
+    while at + _SIZE.size <= len(frame.data):
+        end = at + _SIZE.size + max(0, _SIZE.unpack_from(frame.data, at)[0])
+        parts.append(frame.data[at:end])
+        at = end
+    if len(parts) > 1:
+        for index in range(len(parts)):
+            yield replace(frame, data=b"".join(parts[:index] + parts[index + 1 :]))
+
+
+def _values(frame: Frame) -> Iterator[Frame]:
+    """A request with one value less or simpler, or without the client's name."""
+    cls, header, body = _parts(frame)
+    if cls is None or frame.version is None or frame.correlation_id is None:
+        return
+    unnamed = encode_request_header(cls, frame.version, frame.correlation_id, None)
+    if len(unnamed) < len(header):
+        yield replace(frame, data=_sized(unnamed + body))
+    for smaller in fewer_values(Form(cls._definition().name, frame.version), body):
+        yield replace(frame, data=_sized(header + smaller))
+
+
+def _bytes(frame: Frame) -> Iterator[Frame]:
+    """A frame with ever smaller parts left out, then with some of its bytes zero.
+
+    The header of a request whose answer is awaited stays, and one that is sound stays sound.
+    """
+    cls, header, body = _parts(frame)
+    if cls is not None:
+        for shorter in fewer_bytes(body):
+            if frame.kind != "sound" or _is_sound(cls, frame.version, shorter):
+                yield replace(frame, data=_sized(header + shorter))
+    elif frame.correlation_id is None:
+        content = frame.data[_SIZE.size :]
+        if frame.data == _sized(content):
+            for shorter in fewer_bytes(content):
+                yield replace(frame, data=_sized(shorter))
+        else:
+            for shorter in fewer_bytes(frame.data):
+                yield replace(frame, data=shorter)
+
+
+def _parts(frame: Frame) -> tuple[type[Message] | None, bytes, bytes]:
+    """The class, header and body of a request whose answer is awaited; else no class."""
+    if frame.api_key is None or frame.version is None or frame.correlation_id is None:
+        return None, b"", b""
+    cls = request_class(frame.api_key)
+    content = frame.data[_SIZE.size :]
+    if cls is None or frame.version not in cls.VALID_VERSIONS or frame.data != _sized(content):
+        return None, b"", b""
+    for client_id in (None, CLIENT_ID):
+        header = encode_request_header(cls, frame.version, frame.correlation_id, client_id)
+        if content.startswith(header):
+            return cls, header, content[len(header) :]
+    return None, b"", b""
+
+
+def _is_sound(cls: type[Message], version: int | None, body: bytes) -> bool:
+    """Whether the bytes are a message, to the last, as it is written."""
+    assert version is not None
+    try:
+        return cls.decode(body, version).encode(version) == body
+    except (DecodeError, EncodeError):
+        return False
+
+
+def _sized(content: bytes) -> bytes:
+    return _SIZE.pack(len(content)) + content

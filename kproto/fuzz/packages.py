@@ -1,0 +1,36 @@
+"""Packages of messages: Kafka's own, and those that kproto-codegen generated of other definitions.
+
+Owns what of a package there is, by its name. Knows no case.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+from typing import Final
+
+from .. import messages
+from ..messages.base import Message
+from ..schema.definitions import Definitions, definitions_of
+from ..schema.naming import class_name
+from ..wire.errors import ConfigurationError
+
+__all__ = ["KAFKA", "definitions_in", "message_class"]
+
+#: The name of the package of Kafka's messages.
+KAFKA: Final = messages.__name__
+
+
+def definitions_in(package: ModuleType) -> Definitions:
+    """The definitions that a package was made of; ConfigurationError on what is no such package."""
+    if not isinstance(getattr(package, "MODULES", None), dict):
+        raise ConfigurationError(
+            f"{package.__name__} is no package of messages, as kproto-codegen generates them"
+        )
+    return definitions_of(f"{package.__name__}.base")
+
+
+def message_class(package: str, name: str) -> type[Message]:
+    """The class of the message called `name` in the definitions of a package that was imported."""
+    found: type[Message] = getattr(import_module(package), class_name(name))
+    return found

@@ -1,0 +1,233 @@
+"""SaslHandshake v0 before a real broker, through the proxy: tokens go without a header behind it.
+
+What a client says is written by hand here, as old clients say it. The broker takes the tokens, and
+what follows them is told as usual; no password, and nothing that one can be guessed from, is in the
+recording or the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import io
+import json
+import struct
+from collections.abc import Iterator
+from typing import Final, NamedTuple, Self
+
+import pytest
+
+from kproto import Client
+from kproto.messages import AlterUserScramCredentialsRequest
+from kproto.messages.alter_user_scram_credentials_request import ScramCredentialUpsertion
+from kproto.protocol.sasl import Credentials, client_exchange
+from kproto.proxy import Proxy, line_as_json, line_as_text
+from kproto.study.conversations import Event, Kind, Side
+from kproto.study.flows import of_recording
+from kproto.study.listing import exchange_as_text, exchanges
+from kproto.study.recording import Recorder, read_recording
+from tools.kafka import VERSIONS, KafkaNode
+from tools.setup.ports import LOOPBACK, free_ports
+
+USER: Final = "alice"
+PASSWORD: Final = "al1ce-pa55w0rd"
+SALT: Final = b"salt-of-the-test"
+ITERATIONS: Final = 4096
+SHA_256: Final = 1
+MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256")
+
+METADATA, SASL_HANDSHAKE, API_VERSIONS = 3, 17, 18
+
+
+class Listeners(NamedTuple):
+    """Where a broker listens: to everybody, and to those who say who they are."""
+
+    open: str
+    sasl: str
+
+
+@pytest.fixture(scope="module", params=VERSIONS)
+def listeners(request: pytest.FixtureRequest, kafka_jars: None) -> Iterator[Listeners]:
+    """A broker with a user, who can say so by both mechanisms."""
+    first, second, controller = free_ports(3)
+    found = Listeners(f"{LOOPBACK}:{first}", f"{LOOPBACK}:{second}")
+    both = f"PLAINTEXT://{found.open},SASL_PLAINTEXT://{found.sasl}"
+    modules = "org.apache.kafka.common.security"
+    config = {
+        "listeners": f"{both},CONTROLLER://{LOOPBACK}:{controller}",
+        "advertised.listeners": both,
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,"
+        "SASL_PLAINTEXT:SASL_PLAINTEXT",
+        "controller.quorum.voters": f"1@{LOOPBACK}:{controller}",
+        "sasl.enabled.mechanisms": ",".join(MECHANISMS),
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": (
+            f'{modules}.plain.PlainLoginModule required user_{USER}="{PASSWORD}";'
+        ),
+        "listener.name.sasl_plaintext.scram-sha-256.sasl.jaas.config": (
+            f"{modules}.scram.ScramLoginModule required;"
+        ),
+    }
+    with KafkaNode(request.param, port=first, config=config):
+        asyncio.run(_know_the_user(found.open))
+        yield found
+
+
+async def _know_the_user(bootstrap: str) -> None:
+    salted = hashlib.pbkdf2_hmac("sha256", PASSWORD.encode(), SALT, ITERATIONS)
+    upsertion = ScramCredentialUpsertion(
+        name=USER, mechanism=SHA_256, iterations=ITERATIONS, salt=SALT, salted_password=salted
+    )
+    async with Client(bootstrap) as client:
+        answer = await client.request(AlterUserScramCredentialsRequest(upsertions=[upsertion]))
+    assert [result.error_code for result in answer.results] == [0]
+
+
+class OldClient:
+    """A connection on which frames are written and read by hand."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._ids = 0
+        self.tokens: list[bytes] = []
+
+    async def __aenter__(self) -> Self:
+        host, _, port = self._address.rpartition(":")
+        self._reader, self._writer = await asyncio.open_connection(host, int(port))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._writer.close()
+        await self._writer.wait_closed()
+
+    async def ask(self, api_key: int, version: int, body: bytes = b"") -> bytes:
+        """Send a request with a header of v1; the body of its answer."""
+        self._ids += 1
+        head = struct.pack(">hhih", api_key, version, self._ids, 3) + b"old"
+        answer = await self._exchange(head + body)
+        assert answer[:4] == struct.pack(">i", self._ids)
+        return answer[4:]
+
+    async def give(self, token: bytes) -> bytes:
+        """Send a token with its size and nothing else; the one that answers it."""
+        answer = await self._exchange(token)
+        self.tokens += [token, answer]
+        return answer
+
+    async def log_in(self, mechanism: str, password: str = PASSWORD) -> None:
+        """Raises IncompleteReadError where the broker hangs up."""
+        name = struct.pack(">h", len(mechanism)) + mechanism.encode()
+        answer = await self.ask(SASL_HANDSHAKE, 0, name)
+        assert answer[:2] == b"\0\0", answer
+        exchange = client_exchange(mechanism, Credentials(USER, password))
+        token = exchange.first()
+        while token:
+            token = exchange.next(await self.give(token))
+        assert exchange.done
+
+    async def _exchange(self, content: bytes) -> bytes:
+        self._writer.write(struct.pack(">i", len(content)) + content)
+        (size,) = struct.unpack(">i", await self._reader.readexactly(4))
+        return await self._reader.readexactly(size)
+
+
+class Told:
+    """All that a proxy told and recorded."""
+
+    def __init__(self) -> None:
+        self.file = io.BytesIO()
+        self.events: list[Event] = []
+
+    def proxy(self, target: str) -> Proxy:
+        """A proxy before it that tells and records here."""
+        recorder = Recorder(self.file)
+        return Proxy(
+            "127.0.0.1:0",
+            target,
+            on_event=lambda event, _: self.events.append(event),
+            recorder=recorder,
+        )
+
+    def recorded(self) -> dict[Side, bytes]:
+        """What the recording has of each side."""
+        self.file.seek(0)
+        streams = dict.fromkeys(Side, b"")
+        for entry in read_recording(self.file):
+            if entry.side is not None:
+                streams[entry.side] += entry.data
+        return streams
+
+    def shown(self) -> bytes:
+        """All that anybody reads: the log in both forms, the recording, the list of it."""
+        lines = [line_as_text(event, 1) for event in self.events]
+        lines += [json.dumps(line_as_json(event, 1)) for event in self.events]
+        self.file.seek(0)
+        lines += map(exchange_as_text, exchanges(of_recording(read_recording(self.file))))
+        return b"".join([*self.recorded().values(), *map(str.encode, lines)])
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+async def test_tokens_pass_and_what_follows_is_read(listeners: Listeners, mechanism: str) -> None:
+    told = Told()
+    async with told.proxy(listeners.sasl) as proxy, OldClient(proxy.listens_at) as client:
+        await client.log_in(mechanism)
+        assert (await client.ask(API_VERSIONS, 0))[:2] == b"\0\0"
+        assert listeners.sasl.rpartition(":")[0].encode() in await client.ask(
+            METADATA, 1, struct.pack(">i", 0)
+        )
+    count = len(client.tokens)
+    assert count == {"PLAIN": 2, "SCRAM-SHA-256": 4}[mechanism]
+    assert [(event.side, event.kind, event.api) for event in told.events] == [
+        (Side.CLIENT, Kind.MESSAGE, "SaslHandshake"),
+        (Side.BROKER, Kind.MESSAGE, "SaslHandshake"),
+        *[(Side.CLIENT, Kind.TOKEN, "SASL token"), (Side.BROKER, Kind.TOKEN, "SASL token")]
+        * (count // 2),
+        (Side.CLIENT, Kind.MESSAGE, "ApiVersions"),
+        (Side.BROKER, Kind.MESSAGE, "ApiVersions"),
+        (Side.CLIENT, Kind.MESSAGE, "Metadata"),
+        (Side.BROKER, Kind.MESSAGE, "Metadata"),
+    ]
+    # The events have the bytes, so that they pass; what is shown has them hidden.
+    tokens = [event.data[4:] for event in told.events if event.kind is Kind.TOKEN]
+    assert tokens == client.tokens
+    shown = told.shown()
+    assert PASSWORD.encode() not in shown
+    assert not any(token in shown for token in client.tokens if token)
+    told.file.seek(0)
+    listed = list(exchanges(of_recording(read_recording(told.file))))
+    assert [each.event.api for each in listed] == [
+        "SaslHandshake",
+        *["SASL token"] * (count // 2),
+        "ApiVersions",
+        "Metadata",
+    ]
+    assert all(each.request and each.response and each.response.latency_us for each in listed)
+
+
+async def test_bytes_are_as_many_in_the_recording(listeners: Listeners) -> None:
+    told = Told()
+    async with told.proxy(listeners.sasl) as proxy, OldClient(proxy.listens_at) as client:
+        await client.log_in("PLAIN")
+        await client.ask(API_VERSIONS, 0)
+    for side, stream in told.recorded().items():
+        sent = b"".join(event.data for event in told.events if event.side is side)
+        assert len(stream) == len(sent)
+        start = sent.index(client.tokens[0]) if side is Side.CLIENT else len(sent)
+        end = start + len(client.tokens[0]) if side is Side.CLIENT else len(sent)
+        assert stream == sent[:start] + b"*" * (end - start) + sent[end:]
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+async def test_a_wrong_password_is_hidden_too(listeners: Listeners, mechanism: str) -> None:
+    wrong = "wr0ng-pa55w0rd"
+    told = Told()
+    async with told.proxy(listeners.sasl) as proxy, OldClient(proxy.listens_at) as client:
+        with pytest.raises(asyncio.IncompleteReadError):
+            await client.log_in(mechanism, wrong)
+    kinds = [event.kind for event in told.events]
+    assert kinds[:3] == [Kind.MESSAGE, Kind.MESSAGE, Kind.TOKEN]
+    assert (kinds[-1], told.events[-1].api) == (Kind.UNANSWERED, "SASL token")
+    assert set(kinds[2:-1]) == {Kind.TOKEN}
+    tokens = [event.data[4:] for event in told.events if event.kind is Kind.TOKEN]
+    shown = told.shown()
+    assert wrong.encode() not in shown
+    assert not any(token in shown for token in tokens if token)

@@ -1,0 +1,33 @@
+"""Programs in Go that tests build, where there is a go."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from tests.support.availability import not_available
+
+__all__ = ["built"]
+
+
+def built(what: str, folder: Path, into: Path) -> Path:
+    """The program that stands in `folder`, built into the folder `into`; else the test is skipped.
+
+    Its modules come from Go's cache, or from a proxy at the first time.
+    """
+    go = shutil.which("go")
+    if go is None:
+        not_available(what, "there is no go here")
+    program = into / folder.name
+    done = subprocess.run(
+        [go, "build", "-o", str(program), "."],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    if done.returncode:
+        not_available(what, done.stderr)
+    return program

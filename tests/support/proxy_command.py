@@ -1,0 +1,85 @@
+"""`kproto proxy` and `kproto capture` as processes, as a terminal starts them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from .environment import ROOT
+
+__all__ = ["RunningProxy", "capture", "proxy"]
+
+TIMEOUT_S = 60
+
+
+class RunningProxy:
+    """A proxy process that rewrites and records; what it told, one object a line."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        assert process.stdout is not None
+        self.told: list[dict[str, Any]] = [json.loads(process.stdout.readline())]
+        self.address = self.told[0]["notice"].split()[-1]
+        # Read at once: a proxy whose lines nobody takes passes nothing on.
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        self.told += map(json.loads, self._process.stdout)
+
+    def end(self) -> None:
+        """Stop it as Ctrl-C does, and wait until all is told."""
+        self._process.send_signal(signal.SIGINT)
+        assert self._process.wait(TIMEOUT_S) == 0
+        self._reader.join()
+
+    def seen(self) -> Counter[tuple[str, str, str]]:
+        """How often it told of a side, an API and a kind of event."""
+        return Counter(
+            (line["from"], line.get("api", ""), line["kind"])
+            for line in self.told
+            if "kind" in line
+        )
+
+
+@contextlib.contextmanager
+def proxy(target: str, recording: Path, *options: str) -> Iterator[RunningProxy]:
+    """A proxy before `target` that rewrites, and records into that file."""
+    arguments = [target, "--rewrite", "--json", "--record", str(recording), *options]
+    with subprocess.Popen(
+        [sys.executable, "-m", "kproto", "proxy", "127.0.0.1:0", *arguments],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env=_environment(),
+    ) as process:
+        try:
+            yield RunningProxy(process)
+        finally:
+            process.kill()
+
+
+def capture(*arguments: str) -> str:
+    """What `kproto capture` prints."""
+    return subprocess.run(
+        [sys.executable, "-m", "kproto", "capture", *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+        env=_environment(),
+    ).stdout
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT)}

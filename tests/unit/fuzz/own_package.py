@@ -1,0 +1,40 @@
+"""A generated package of messages of one's own, and what is wrong with a command that speaks it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from kproto_codegen.cli import main as codegen
+
+#: A request of an API that Kafka does not have, and a message of none.
+DEFINITIONS = {
+    "Greeting": {
+        "type": "data",
+        "name": "Greeting",
+        "validVersions": "0-1",
+        "flexibleVersions": "1+",
+        "fields": [{"name": "Text", "type": "string", "versions": "0+", "nullableVersions": "1+"}],
+    },
+    "ShoutRequest": {
+        "apiKey": 12,
+        "type": "request",
+        "listeners": ["broker"],
+        "name": "ShoutRequest",
+        "validVersions": "0",
+        "flexibleVersions": "none",
+        "fields": [
+            {"name": "Loudness", "type": "int32", "versions": "0+"},
+            {"name": "Words", "type": "[]string", "versions": "0+"},
+        ],
+    },
+}
+
+
+def make_package(folder: Path, name: str) -> None:
+    """Generate the package `name` into a folder, which must be the current one."""
+    schemas = folder / f"{name}_definitions"
+    schemas.mkdir()
+    for message, definition in DEFINITIONS.items():
+        (schemas / f"{message}.json").write_text(json.dumps(definition))
+    assert codegen(["generate", "--schemas", schemas.name, "--package", name, "--out", name]) == 0

@@ -1,0 +1,44 @@
+"""Runs a work of the bench in a process of its own. Knows no broker and no row."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from tools.setup.peers import peers_python
+
+from .task import Task
+
+__all__ = ["ROOT", "run_task"]
+
+ROOT: Final = Path(__file__).resolve().parents[3]
+
+WORKER_TIMEOUT_S: Final = 300
+
+
+def run_task(task: Task, byte_code: Path) -> dict[str, Any]:
+    """What a worker printed, or {"fault": its errors}. Its byte code is cached in that folder."""
+    python = sys.executable if task.client == "kproto" else str(peers_python())
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONPYCACHEPREFIX": str(byte_code)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    try:
+        finished = subprocess.run(
+            [python, "-m", "tools.bench.clients.worker", json.dumps(task._asdict())],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=WORKER_TIMEOUT_S,
+            check=False,
+            cwd=ROOT,
+            env=environment,
+        )
+    except subprocess.TimeoutExpired as late:
+        return {"fault": str(late)}
+    if finished.returncode:
+        return {"fault": finished.stderr}
+    told: dict[str, Any] = json.loads(finished.stdout)
+    return told
