@@ -14,6 +14,7 @@ __all__ = ["add_command"]
 _CASES = 10_000
 _BROKER_FRAMES = 2_000
 _RATE = 200.0
+_TIMEOUT_S = 5.0
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -31,9 +32,8 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument(
         "--judge",
         choices=("auto", "java", "kproto"),
-        default="auto",
         help="who says what is right: Kafka's Java classes (a checkout and Java are needed), "
-        "kproto's codec, or the first that can be had (%(default)s)",
+        "kproto's codec, or the first that can be had (auto)",
     )
     parser.add_argument(
         "--package",
@@ -59,9 +59,8 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument(
         "--timeout",
         type=float,
-        default=5.0,
         metavar="S",
-        help="how long an answer may take (%(default)s)",
+        help=f"how long an answer may take ({_TIMEOUT_S:g})",
     )
     parser.add_argument(
         "--no-shrink", action="store_true", help="leave the examples as large as they were found"
@@ -74,9 +73,8 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument(
         "--rate",
         type=float,
-        default=_RATE,
         metavar="N",
-        help="frames a second to a broker, at most (%(default)s)",
+        help=f"frames a second to a broker, at most ({_RATE:g})",
     )
     add_properties(parser)
     parser.add_argument(

@@ -21,6 +21,7 @@ from ..fuzz.cases import KINDS
 from ..fuzz.frames import FRAME_KINDS
 from ..fuzz.implementation import Implementation
 from ..fuzz.judges import find_judge
+from ..fuzz.judging import HARMLESS
 from ..fuzz.packages import definitions_in
 from ..fuzz.run import Plan, replay
 from ..fuzz.run import run as run_plan
@@ -33,16 +34,25 @@ __all__ = ["run"]
 
 _CASES = 10_000
 
+#: As a shell says it of a process that Ctrl-C has ended; the report is written all the same.
+_INTERRUPTED = 130
+
 
 def run(options: argparse.Namespace) -> int:
     """Run the cases, or the one that is replayed; 1 when there is a finding, else 0."""
+    _refuse_what_does_not_go_together(options)
     if options.broker is not None:
         return _broker(options)
     if options.properties is not None or options.x_properties:
         raise ConfigurationError("--properties and -X say how to reach a --broker; give one")
-    settings = FuzzSettings(answer_timeout_s=options.timeout, late_s=options.timeout)
+    timeout = options.timeout
+    settings = FuzzSettings()
+    if timeout is not None:
+        settings = FuzzSettings(answer_timeout_s=timeout, late_s=timeout)
     package = messages if options.package is None else package_called(options.package)
-    case = None if options.replay is None else Case.from_json(_json_of(options.replay), package)
+    case = None
+    if options.replay is not None:
+        case = Case.from_json(_example_of(_json_of(options.replay)), package)
     plan = _plan(options, package)
     right, by_kproto = find_judge(_judge(options), FuzzSettings())
     try:
@@ -50,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
             if case is not None:
                 wanted, given, verdicts = replay(case, implementation, right, by_kproto=by_kproto)
                 _print(report.replay_text(case, wanted, given, verdicts, right.name))
-                return 1 if verdicts else 0
+                return 1 if any(each.fault not in HARMLESS for each in verdicts or ()) else 0
             with _progress() as progress:
                 result = run_plan(
                     implementation,
@@ -64,13 +74,45 @@ def run(options: argparse.Namespace) -> int:
         right.close()
     node = report.to_json(result)
     _write(options, node, report.text(result))
-    return 1 if result.harmful else 0
+    if result.interrupted:
+        return _INTERRUPTED
+    return 1 if result.harmful or result.gave_up else 0
+
+
+#: What is of no use to the one or the other; heard in silence it would mislead.
+_OF_COMMANDS: tuple[str, ...] = ("judge", "package", "messages", "versions", "timeout")
+_OF_BROKERS: tuple[str, ...] = ("rate", "not_loopback", "it_may_break")
+_OF_RUNS: tuple[str, ...] = (
+    "messages",
+    "versions",
+    "kinds",
+    "cases",
+    "time",
+    "no_shrink",
+    "json",
+    "html",
+)
+
+
+def _refuse_what_does_not_go_together(options: argparse.Namespace) -> None:
+    if options.broker is None:
+        refused = [(_OF_BROKERS, "goes with --broker")]
+    else:
+        refused = [
+            (_OF_COMMANDS, "goes with --command: a broker is sent what it says that it speaks")
+        ]
+    if options.replay is not None:
+        refused.append((_OF_RUNS, "does not go with --replay"))
+    for names, why in refused:
+        for name in names:
+            if getattr(options, name) not in (None, False):
+                raise ConfigurationError(f"--{name.replace('_', '-')} {why}")
 
 
 def _judge(options: argparse.Namespace) -> str:
     """Which judge is wanted; of a package of one's own its codec is the only one."""
     if options.package is None:
-        return str(options.judge)
+        return options.judge or "auto"
     if options.judge == "java":
         raise ConfigurationError(
             "--judge java knows Kafka's messages alone: leave it out with --package, whose own "
@@ -80,12 +122,7 @@ def _judge(options: argparse.Namespace) -> str:
 
 
 def _broker(options: argparse.Namespace) -> int:
-    for name in ("package", "messages", "versions"):
-        if getattr(options, name) is not None:
-            raise ConfigurationError(
-                f"--{name} goes with --command: a broker is sent what it says that it speaks"
-            )
-    limits: dict[str, Any] = {"rate": options.rate}
+    limits: dict[str, Any] = {} if options.rate is None else {"rate": options.rate}
     limits |= {} if options.cases is None else {"frames": options.cases}
     limits |= {} if options.time is None else {"time_s": options.time}
     settings = BrokerFuzzSettings(**limits)
@@ -97,7 +134,7 @@ def _broker(options: argparse.Namespace) -> int:
     given = properties_of(options).settings
     secured = Secured(given.get("tls", False), given.get("sasl"))
     if options.replay is not None:
-        node = _json_of(options.replay)
+        node = _example_of(_json_of(options.replay))
         said = replay_frames(
             options.broker, node, settings=settings, anywhere=anywhere, secured=secured
         )
@@ -115,6 +152,8 @@ def _broker(options: argparse.Namespace) -> int:
             progress=progress,
         )
     _write(options, result.to_json(), report.broker_text(result.to_json()))
+    if result.interrupted:
+        return _INTERRUPTED
     return 1 if any(not finding.harmless for finding in result.findings) else 0
 
 
@@ -162,10 +201,19 @@ def _forms(options: argparse.Namespace, package: ModuleType) -> tuple[Form, ...]
     return forms
 
 
+def _example_of(node: Any) -> Any:
+    """The example of a finding, where that is given; of a whole report it must be said which."""
+    if isinstance(node, dict) and "findings" in node:
+        raise ConfigurationError(
+            "--replay: this is a whole report: give one of its findings, or the example of one"
+        )
+    return node["example"] if isinstance(node, dict) and "example" in node else node
+
+
 def _json_of(given: str) -> Any:
     """What `--replay` says: JSON, or the name of a file that holds it, or - for the input."""
     text = given
-    if not given.lstrip().startswith("{"):
+    if not given.lstrip().startswith(("{", "[")):
         try:
             text = sys.stdin.read() if given == "-" else Path(given).read_text(encoding="utf-8")
         except (OSError, ValueError) as error:

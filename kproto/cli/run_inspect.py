@@ -12,10 +12,16 @@ from .tables import print_json, print_table
 
 __all__ = ["run"]
 
+#: How many messages are named where one was wanted.
+_TOLD = 4
+
+#: Where a message begins: stored records stand behind bytes that differ from kind to kind.
+_BEHIND = {"request": ", behind the header", "response": ", behind the header"}
+
 
 def run(options: argparse.Namespace) -> int:
     """Print; the exit code. Raises UnknownNameError for what there is none of."""
-    message = _message(options.name)
+    message = _message(options.name, one=options.version is not None or options.diff is not None)
     if message is None:
         _list(options.name, as_json=options.json)
     elif options.diff is not None:
@@ -28,13 +34,30 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _message(name: str) -> MessageSpec | None:
-    """The message of exactly that name, in whatever case; None where a list is wanted."""
+def _message(name: str, *, one: bool) -> MessageSpec | None:
+    """The message of exactly that name, in whatever case; None where a list is wanted.
+
+    Where `one` must be meant the only message that has the name in its own will do; of several
+    UnknownNameError tells some.
+    """
     try:
         found = messages_called(name)
     except study.UnknownNameError:  # it may be a part of names
+        try:
+            return study.find_message(name)
+        except study.UnknownNameError:
+            found = study.messages(name) if one else ()
+    if len(found) == 1:
+        return found[0]
+    if not one:
         return None
-    return found[0] if len(found) == 1 else None
+    if not name:
+        raise study.UnknownNameError("a version is asked of one message, and none is named")
+    names = ", ".join(message.name for message in found[:_TOLD])
+    more = ", …" if len(found) > _TOLD else ""
+    raise study.UnknownNameError(
+        f"a version is asked of one message, and {name!r} names {len(found)}: {names}{more}"
+    )
 
 
 def _list(part: str, *, as_json: bool) -> None:
@@ -74,18 +97,20 @@ def _layout(message: MessageSpec, version: int, *, as_json: bool) -> None:
     rows = study.message_rows(message.name, version)
     size, least = study.least_size(message.name, version)
     note = _note(message, version)
-    brought = _brought(message, version)
+    brought, dropped = _brought_and_dropped(message, version)
     if as_json:
         told = _message_json(message) | {"version": version, "size": size, "least": least}
-        told |= {"broughtBy": brought, "note": None if note is None else note.to_json()}
+        told |= {"broughtBy": brought, "droppedBy": dropped}
+        told |= {"note": None if note is None else note.to_json()}
         print_json(told | {"fields": [row.to_json() for row in rows]})
         return
     print(_title(message, f"version {version} of {message.valid_versions}"))
-    if brought is not None:
-        print(f"brought by Kafka {brought}")
+    if _is_of_api(message):
+        came = "final in no release" if brought is None else f"brought by Kafka {brought}"
+        print(came + ("" if dropped is None else f", dropped by {dropped}"))
     if note is not None:
         print(f"v{version}: {_note_words(note)}")
-    print(f"{'' if size is not None else 'at least '}{least} bytes, behind the header")
+    print(f"{'' if size is not None else 'at least '}{least} bytes{_BEHIND.get(message.type, '')}")
     if not rows:
         print("no fields")
         return
@@ -148,10 +173,10 @@ def _is_of_api(message: MessageSpec) -> bool:
     return message.module == "clients" and message.type in {"request", "response"}
 
 
-def _brought(message: MessageSpec, version: int) -> str | None:
+def _brought_and_dropped(message: MessageSpec, version: int) -> tuple[str | None, str | None]:
     if not _is_of_api(message):
-        return None
-    return study.brought_by(message.name, version)
+        return None, None
+    return study.brought_by(message.name, version), study.dropped_by(message.name, version)
 
 
 def _note(message: MessageSpec, version: int) -> study.VersionNote | None:

@@ -46,7 +46,12 @@ _HERE: Final = Path(__file__).parent
 
 def kafka_page() -> str:
     """The page of Kafka's own messages, with all that `kproto.schema` knows of them."""
-    return page(releases=facts.releases(), glossary=facts.glossary(), kips=facts.kips())
+    return page(
+        releases=facts.releases(),
+        glossary=facts.glossary(),
+        kips=facts.kips(),
+        former=facts.former(),
+    )
 
 
 def page(
@@ -55,6 +60,7 @@ def page(
     releases: Mapping[str, Mapping[int, tuple[int, int]]] | None = None,
     glossary: Mapping[str, Mapping[str, Any]] | None = None,
     kips: Iterable[Mapping[str, Any]] = (),
+    former: Mapping[str, str] | None = None,
 ) -> str:
     """The page as HTML text, for `messages` by name (Kafka's own by default).
 
@@ -62,10 +68,11 @@ def page(
     `glossary`: the sentences under `fields`, `messages`, `structs` and `overrides`, by name.
     `kips`: a row for a version of an API, with `api`, `version`, `change`, and `kips`: a list of
     mappings with `number`, and `title` and `address` where they are known.
+    `former`: names that APIs had before, each with the name of today.
     """
     style = _file("style.css")
     script = "(() => {\n" + '"use strict";\n' + "".join(map(_file, SCRIPTS)) + "})();\n"
-    data = page_data(messages, releases=releases, glossary=glossary, kips=kips)
+    data = page_data(messages, releases=releases, glossary=glossary, kips=kips, former=former)
     parts = {
         "@VERSION@": __version__,
         "@POLICY@": (
@@ -86,6 +93,7 @@ def page_data(
     releases: Mapping[str, Mapping[int, tuple[int, int]]] | None = None,
     glossary: Mapping[str, Mapping[str, Any]] | None = None,
     kips: Iterable[Mapping[str, Any]] = (),
+    former: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """What the scripts find in the page; the arguments are those of `page`."""
     return {
@@ -95,6 +103,7 @@ def page_data(
         "releases": export.release_ranges(releases or {}),
         "glossary": glossary,
         "kips": [dict(row) for row in kips],
+        "former": dict(former or {}),
     }
 
 

@@ -58,11 +58,11 @@ function noteText(node) {
 
 function decodeView([kind = "request", name = "", versionText = "", encoded = ""]) {
   const state = { kind: KINDS.some(([one]) => one === kind) ? kind : "request", name, version: versionText, secrets: false };
-  state.data = bytesOfText(encoded) || new Uint8Array(0);
+  state.data = bytesOfBase64(encoded);
   const output = el("div", { id: "decoded" });
   const input = el("textarea", { id: "bytes", rows: 5, spellcheck: false, autocomplete: "off",
     placeholder: "Hex, a hex dump, or base64", oninput: () => read() });
-  input.value = hexOf(state.data).replace(/(.{64})/g, "$1\n");
+  input.value = hexOf(state.data || []).replace(/(.{64})/g, "$1\n");
   const nameInput = el("input", { id: "message", list: "messages", value: state.name, autocomplete: "off", spellcheck: false,
     oninput: () => { state.name = nameInput.value.trim(); refreshVersions(); draw(); } });
   const versionSelect = el("select", { id: "version", onchange: () => { state.version = versionSelect.value; draw(); } });

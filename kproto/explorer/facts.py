@@ -9,8 +9,9 @@ from typing import Any
 
 from ..schema import study
 from ..schema.glossary import load_glossary
+from ..schema.release_table import former_api_names
 
-__all__ = ["glossary", "kips", "releases"]
+__all__ = ["former", "glossary", "kips", "releases"]
 
 
 def releases() -> dict[str, dict[int, tuple[int, int]]]:
@@ -42,3 +43,8 @@ def glossary() -> dict[str, dict[str, Any]]:
 def kips() -> list[dict[str, Any]]:
     """What each version of an API changed, by API key and version; none where nobody says."""
     return [note.to_json() for key in study.api_names() for note in study.version_notes(key)]
+
+
+def former() -> dict[str, str]:
+    """The names that releases had for an API before, each with the newest name."""
+    return former_api_names()

@@ -4,11 +4,16 @@
 function bytesOfText(text) {
   const compact = withoutDump(text).replace(/0x|\\x|[\s:,]/g, "");
   if (compact === "") return new Uint8Array(0);
-  if (/^[0-9a-fA-F]+$/.test(compact) && compact.length % 2 === 0) {
-    return Uint8Array.from(compact.match(/../g), (pair) => parseInt(pair, 16));
+  if (/^[0-9a-fA-F]+$/.test(compact)) { // half a byte too many is a slip, and no base64
+    return compact.length % 2 ? null : Uint8Array.from(compact.match(/../g), (pair) => parseInt(pair, 16));
   }
-  const plain = text.replace(/\s/g, "").replaceAll("-", "+").replaceAll("_", "/").replace(/=+$/, "");
-  if (!/^[A-Za-z0-9+/]+$/.test(plain) || plain.length % 4 === 1) return null;
+  return bytesOfBase64(text.replace(/\s/g, ""));
+}
+
+/** Bytes of base64 or base64url, as an address carries them, whatever its letters; null for neither. */
+function bytesOfBase64(text) {
+  const plain = text.replaceAll("-", "+").replaceAll("_", "/").replace(/=+$/, "");
+  if (!/^[A-Za-z0-9+/]*$/.test(plain) || plain.length % 4 === 1) return null;
   return Uint8Array.from(atob(plain), (letter) => letter.charCodeAt(0));
 }
 
@@ -56,6 +61,9 @@ function sizeAt(data, pos) {
   return size > 0 && size <= data.length - pos - 4 ? size : null;
 }
 
+/** Whether no request begins at `pos` and one does behind 4 bytes, which then are a size that is wrong. */
+const isWrongSize = (data, pos) => requestAt(data, pos) === null && requestAt(data, pos + 4) !== null;
+
 const MAX_FRAMES = 200; // of one paste: more are no longer to be read by a person
 
 /**
@@ -73,10 +81,15 @@ function decodeAs(kind, data, message, version) {
     const size = sizeAt(data, pos);
     const sized = size !== null && (kind === "request"
       ? requestAt(data, pos + 4) !== null : parts.length > 0 || size === data.length - pos - 4);
-    const begin = sized ? pos + 4 : pos;
+    const wrong = kind === "request" && !sized && isWrongSize(data, pos);
+    const begin = sized || wrong ? pos + 4 : pos;
     const end = sized ? begin + size : data.length;
     const part = kind === "request" ? requestPart(data, begin, end) : responsePart(data, begin, end, message, version);
-    if (sized) part.trees.unshift({ name: "Size", kind: "int32", at: pos, end: begin, value: size });
+    if (begin > pos) {
+      const told = new DataView(data.buffer, data.byteOffset, data.byteLength).getInt32(pos);
+      part.trees.unshift({ name: "Size", kind: "int32", at: pos, end: begin, value: told });
+      if (wrong) part.fault = { reason: `${plural(told, "byte")} announced, and ${end - begin} here`, path: "size", offset: pos };
+    }
     parts.push(part);
     pos = end;
   }

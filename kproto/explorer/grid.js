@@ -10,6 +10,16 @@ function firstRelease(key, version) {
   return "";
 }
 
+/** The release since which no release speaks a version of an API; empty while it stands, or never was. */
+function goneSince(key, version) {
+  let [gone, stood] = ["", false];
+  for (const [name, ranges] of RELEASES) {
+    if (ranges.has(key) && within(ranges.get(key), version)) [gone, stood] = ["", true];
+    else if (stood && !gone) gone = name;
+  }
+  return gone;
+}
+
 /** The releases that brought or took a version, in their order: the others are as those before. */
 function telling() {
   let before = "";

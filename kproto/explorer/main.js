@@ -86,6 +86,12 @@ async function unpackAll(node) {
   for (const child of node.children || []) await unpackAll(child);
 }
 
+function givenBytes(text) {
+  const bytes = bytesOfText(text);
+  if (bytes === null) throw new Error("neither hex (two digits a byte) nor base64");
+  return bytes;
+}
+
 /**
  * For the console. `kproto.decode("FetchRequest", 13, "00ff…")` gives JSON text or a fault.
  * `await kproto.read("request", "00ff…")` gives what the page shows of `request`, `response`, `body`
@@ -93,12 +99,12 @@ async function unpackAll(node) {
  */
 globalThis.kproto = {
   async read(kind, text, name, version) {
-    const parts = decodeAs(kind, bytesOfText(text), messageNamed(name), version);
+    const parts = decodeAs(kind, givenBytes(text), messageNamed(name), version);
     for (const part of parts) for (const tree of part.trees) await unpackAll(tree);
     return parts.map((part) => ({ title: part.title, fault: part.fault, trees: part.trees.map(plainNode) }));
   },
   decode(name, version, text) {
-    const read = decodeMessage(messageNamed(name), version, bytesOfText(text));
+    const read = decodeMessage(messageNamed(name), version, givenBytes(text));
     return read.fault ? { fault: read.fault } : { json: toJson(read.tree) };
   },
 };

@@ -29,6 +29,7 @@ function messageView([name, versionText, wanted]) {
     message.listeners.length ? `answered by ${message.listeners.map((one) => LISTENERS[one] || one).join(", ")}` : null,
     within(message.deprecated, version) ? "deprecated" : null,
     api && firstRelease(message.key, version) && `first in ${firstRelease(message.key, version)}`,
+    api && goneSince(message.key, version) && `gone since ${goneSince(message.key, version)}`,
     message.unstable && version === message.valid.high ? "unstable" : null,
     message.formerly.length ? `formerly ${message.formerly.map(([old, range]) => `${old} v${range}`).join(", ")}` : null,
   ].filter(Boolean);

@@ -26,6 +26,13 @@ function fieldIndex() {
   return rows;
 }
 
+/** The names that a message had before: its own, and those of its API. */
+function formerNames(raw) {
+  const kind = /Request$|Response$/.exec(raw.n)?.[0] || "";
+  const ofApi = Object.entries(DATA.former).filter(([, newest]) => kind && raw.n === newest + kind);
+  return [...(raw.fo || []).map(([old]) => old), ...ofApi.map(([old]) => old + kind)];
+}
+
 /** Hits by kind, those that begin with the words in front. */
 function hits(text) {
   const wanted = text.trim().toLowerCase();
@@ -33,7 +40,7 @@ function hits(text) {
   const rank = (word) => (word === wanted ? 0 : word.startsWith(wanted) ? 1 : 2);
   const among = (rows, words) => rows.filter((row) => words(row).includes(wanted))
     .sort((a, b) => rank(words(a)) - rank(words(b)) || words(a).length - words(b).length);
-  const messages = among(DATA.messages, (raw) => [raw.n, ...(raw.fo || []).map(([old]) => old)].join(" ").toLowerCase());
+  const messages = among(DATA.messages, (raw) => [raw.n, ...formerNames(raw)].join(" ").toLowerCase());
   const byKey = number === null ? [] : DATA.messages.filter((raw) => raw.k === number && (raw.t === "request" || raw.t === "response"));
   const errors = [...ERRORS.values()].filter((error) => error.code === number || error.name.toLowerCase().includes(wanted.replace(/[ -]/g, "_")));
   const kips = DATA.kips.filter((row) => [kipWords(row), ...row.kips.map((kip) => kip.title || ""), row.change].join(" ").toLowerCase().includes(wanted));

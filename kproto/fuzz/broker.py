@@ -13,11 +13,12 @@ import socket
 import struct
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
 from ..messages import ApiVersionsRequest, ApiVersionsResponse
+from ..messages.base import Message
 from ..protocol.headers import (
     encode_request_header,
     parse_response_header,
@@ -26,7 +27,7 @@ from ..protocol.headers import (
 )
 from ..security.tls import TlsContexts
 from ..wire.errors import BrokerConnectionError, ConfigurationError, DecodeError, KprotoError
-from .broker_connection import PLAINTEXT, Secured, connected, frame_from
+from .broker_connection import PLAINTEXT, NoFrameError, Secured, connected, frame_from
 from .case import Form
 from .frame_shrinking import shortest_frames
 from .frames import CLIENT_ID, FRAME_KINDS, Frame, frames_of
@@ -110,7 +111,10 @@ class BrokerFinding:
 
 @dataclass(slots=True)
 class BrokerResult:
-    """What a run found: frames by kind, and what became of them."""
+    """What a run found: frames by kind, and what became of them.
+
+    `stopped` says why a run ended early; `interrupted` is set where it was Ctrl-C.
+    """
 
     address: str
     seed: int
@@ -118,6 +122,7 @@ class BrokerResult:
     outcomes: Counter[str] = field(default_factory=Counter)
     findings: list[BrokerFinding] = field(default_factory=list)
     stopped: str = ""
+    interrupted: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The result as plain data, in the shape of the report of a command."""
@@ -175,6 +180,7 @@ def fuzz_broker(
 ) -> BrokerResult:
     """Send frames to the broker at `host:port` and say what it did that it may not do.
 
+    Ctrl-C ends the run early: the result is what was found until then.
     With `shrink` the frames of each finding are made as few and as short as can be found, at the
     same rate. For what takes the broker away somebody must start it again: it is waited for.
     `secured` says how to reach it: each frame goes out on a connection that is authenticated.
@@ -186,10 +192,35 @@ def fuzz_broker(
     target = _Target(address, limits, secured, anywhere=anywhere)
     versions = target.versions()
     result = BrokerResult(address, seed)
+    try:
+        _send_all(target, frames_of(versions, seed, kinds), limits, result, progress)
+        _sort(result)
+        until = time.monotonic() + limits.shrink_s
+        for finding in list(result.findings) if shrink else ():
+            _shrink(result, finding, target, until)
+    except KeyboardInterrupt:
+        result.stopped = "interrupted"
+        result.interrupted = True
+        _sort(result)
+    return result
+
+
+def _sort(result: BrokerResult) -> None:
+    result.findings.sort(key=lambda it: (list(WORDS).index(it.fault), -it.count))
+
+
+def _send_all(
+    target: _Target,
+    frames: Iterator[Frame],
+    limits: BrokerFuzzSettings,
+    result: BrokerResult,
+    progress: Callable[[int, int], None] | None,
+) -> None:
+    """Send frames until a limit is met or the broker is gone; count into `result`."""
     began = time.monotonic()
     since: list[Frame] = []
     answered = 0
-    for number, frame in enumerate(frames_of(versions, seed, kinds)):
+    for number, frame in enumerate(frames):
         if number == limits.frames:
             break
         if time.monotonic() - began > limits.time_s:
@@ -216,11 +247,6 @@ def fuzz_broker(
         dead = target.dead()
         if dead is not None:
             _add(result, dead[0], dead[1], since)
-    result.findings.sort(key=lambda it: (list(WORDS).index(it.fault), -it.count))
-    until = time.monotonic() + limits.shrink_s
-    for finding in list(result.findings) if shrink else ():
-        _shrink(result, finding, target, until)
-    return result
 
 
 class _Enough(Exception):  # noqa: N818 - no error: the search ends
@@ -431,6 +457,9 @@ class _Target:
                     answer = self._frame(connection, self.settings.quiet_s)
                 except TimeoutError:
                     return "silent", None
+                except NoFrameError as error:
+                    cls = _expected(frame)
+                    return "answered", ("malformed", f"{cls.__name__}: {error}") if cls else None
                 except OSError:
                     answer = None
         except (OSError, KprotoError):
@@ -455,10 +484,8 @@ class _Target:
 
     def _wrong(self, frame: Frame, answer: bytes) -> tuple[str, str] | None:
         """What is wrong with an answer, where the bytes of the request tell what it must be."""
-        if frame.correlation_id is None or frame.api_key is None or frame.version is None:
-            return None
-        cls = response_class(frame.api_key)
-        if cls is None or frame.version not in cls.VALID_VERSIONS:
+        cls = _expected(frame)
+        if cls is None or frame.version is None:
             return None
         at = 0
         try:
@@ -473,6 +500,14 @@ class _Target:
                 return None  # a name that is not UTF-8, say, which the request had
             return "malformed", f"{cls.__name__}: {error.reason}"
         return None
+
+
+def _expected(frame: Frame) -> type[Message] | None:
+    """The response that a frame calls for; None where its bytes do not tell."""
+    if frame.correlation_id is None or frame.api_key is None or frame.version is None:
+        return None
+    cls = response_class(frame.api_key)
+    return cls if cls is not None and frame.version in cls.VALID_VERSIONS else None
 
 
 def _as_kafka_reads(form: Form, data: bytes) -> bool:

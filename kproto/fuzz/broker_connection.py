@@ -16,9 +16,13 @@ from ..security.opening import Opening, exchange_with
 from ..security.tls import AnyTls, TlsContexts
 from ..wire.errors import BrokerConnectionError
 
-__all__ = ["PLAINTEXT", "Secured", "connected", "frame_from"]
+__all__ = ["PLAINTEXT", "NoFrameError", "Secured", "connected", "frame_from"]
 
 _CLIENT_ID: Final = "kproto-fuzz"
+
+
+class NoFrameError(OSError):
+    """What comes is no frame: the size in front of it makes no sense."""
 
 
 class Secured(NamedTuple):
@@ -78,7 +82,12 @@ def _authenticate(
     sent: bytes | None = opening.begin()
     while sent is not None:
         connection.sendall(frame(sent))
-        answer = frame_from(connection, patience_s, most)
+        try:
+            answer = frame_from(connection, patience_s, most)
+        except NoFrameError as error:
+            raise BrokerConnectionError(
+                f"while SASL was under way {error}", address=_text(where)
+            ) from None
         if answer is None:
             raise opening.cut_off() or BrokerConnectionError(
                 "closed while SASL was under way", address=_text(where)
@@ -87,9 +96,9 @@ def _authenticate(
 
 
 def frame_from(connection: socket.socket, patience_s: float, most: int) -> bytes | None:
-    """One frame that the broker sends; None when it closes. Raises TimeoutError.
+    """One frame that the broker sends; None when it closes.
 
-    Of a size that is none, or above `most`, the four bytes that say it.
+    Raises TimeoutError, and NoFrameError on a size that is none, or above `most`.
     """
     until = time.monotonic() + patience_s
     head = _bytes(connection, 4, until)
@@ -97,7 +106,8 @@ def frame_from(connection: socket.socket, patience_s: float, most: int) -> bytes
         return None
     (size,) = struct.unpack(">i", head)
     if not 0 <= size <= most:
-        return head
+        said = f" (as text {head.decode()!r})" if head.isalnum() else ""
+        raise NoFrameError(f"it announces an answer of {size} bytes{said}, not 0 to {most}")
     return _bytes(connection, size, until)
 
 

@@ -26,6 +26,7 @@ __all__ = [
     "Outcome",
     "all_forms",
     "answer_of",
+    "printable",
 ]
 
 
@@ -178,6 +179,14 @@ class Answer(NamedTuple):
     reason: str = ""
     taken: int | None = None
     faults: tuple[tuple[str, str], ...] = ()
+
+
+def printable(text: str) -> str:
+    """Text from outside as a terminal may show it: control characters escaped, but line ends."""
+    return "".join(
+        each if each == "\n" or each.isprintable() else each.encode("unicode_escape").decode()
+        for each in text
+    )
 
 
 class NotAnAnswer(Exception):  # noqa: N818 - a finding, not a fault of ours

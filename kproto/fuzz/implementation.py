@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, Any, Final, Self
 
 from ..wire.errors import ConfigurationError, KprotoError
-from .case import SHOWN, Answer, Case, NotAnAnswer, Outcome, answer_of
+from .case import SHOWN, Answer, Case, NotAnAnswer, Outcome, answer_of, printable
 from .settings import FuzzSettings
 
 __all__ = ["GaveUpError", "Implementation", "ImplementationError"]
@@ -32,7 +32,14 @@ class ImplementationError(KprotoError):
 
 
 class GaveUpError(ImplementationError):
-    """The command was started again as often as the settings allow."""
+    """The command was started again as often as the settings allow.
+
+    `answers` are what was found until then, by the place of the case among those that were asked.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.answers: dict[int, Answer] = {}
 
 
 #: How much of what the command writes to its standard error is kept, of its beginning and its end.
@@ -180,9 +187,17 @@ class Implementation:
 
         Where the command ends or hangs in the middle, those that are open are asked again, each by
         itself. Raises ImplementationError when it cannot be started, or never answers, and
-        GaveUpError after too many starts.
+        GaveUpError, which holds the answers until then, after too many starts.
         """
         found: dict[int, Answer] = {}
+        try:
+            self._ask_all(cases, found)
+        except GaveUpError as error:
+            error.answers = found
+            raise
+        return [found[index] for index in range(len(cases))]
+
+    def _ask_all(self, cases: Sequence[Case], found: dict[int, Answer]) -> None:
         for first in range(0, len(cases), self.settings.at_once):
             lot = list(range(first, min(first + self.settings.at_once, len(cases))))
             failure = self._ask(cases, lot, found)
@@ -190,10 +205,9 @@ class Implementation:
                 continue
             again = [index for index in lot if index not in found]
             for index in again if len(lot) > 1 else ():
-                found_alone: dict[int, Answer] = {}
-                alone = self._ask(cases, [index], found_alone)
-                found[index] = alone or found_alone[index]
+                alone = self._ask(cases, [index], found)
                 if alone is not None:
+                    found[index] = alone
                     failure = None
             if failure is not None:  # it takes more than one of them
                 first_open = again[0]
@@ -202,7 +216,6 @@ class Implementation:
                     reason = f"{reason} (only behind the cases before it)"
                 faults = (*found.get(first_open, failure).faults, *failure.faults)
                 found[first_open] = failure._replace(reason=reason, faults=faults)
-        return [found[index] for index in range(len(cases))]
 
     def _ask(
         self, cases: Sequence[Case], lot: list[int], found: dict[int, Answer]
@@ -217,7 +230,11 @@ class Implementation:
         while lot_of.open:
             failure = self._one_line(running, lot_of)
             if failure is not None:
-                self._restart()
+                try:
+                    self._restart(failure)
+                except GaveUpError:
+                    found[next(iter(lot_of.open.values()))] = failure
+                    raise
                 return failure
         return None
 
@@ -275,7 +292,7 @@ class Implementation:
             self._running = _Running(self.command, self.folder, self.settings.max_line_bytes)
         return self._running
 
-    def _restart(self) -> None:
+    def _restart(self, failure: Answer) -> None:
         running = self._running
         assert running is not None
         self._silent_starts += not running.answered
@@ -283,9 +300,13 @@ class Implementation:
         self._running = None
         if self._silent_starts >= self.settings.max_silent_starts and self._never_answered():
             said = running.said()
+            wrote = failure.reason if failure.outcome is Outcome.GARBAGE else ""
+            words = (f"; it wrote {wrote}" if wrote else "") + (
+                f"; it said: {said}" if said else ""
+            )
             raise ImplementationError(
                 f"{self.name} was started {self._silent_starts} times and answered nothing"
-                + (f"; it said: {said}" if said else "")
+                + printable(words)
                 + ". Does it read lines and flush each answer?"
             )
         self.restarts += 1

@@ -5,7 +5,9 @@ Plain functions on a case, the right answer and the given one. Knows no process.
 
 from __future__ import annotations
 
+import json
 import re
+import textwrap
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
@@ -14,7 +16,7 @@ from ..schema.layout import StructLayout, struct_of
 from .case import Answer, Case, Operation, Outcome
 from .lenient import Deviation, Oddity, Unreadable, walked
 
-__all__ = ["BEHIND", "Fault", "Verdict", "judge", "without_records"]
+__all__ = ["BEHIND", "BEYOND_INT8", "Fault", "Verdict", "judge", "without_records"]
 
 
 class Fault(Enum):
@@ -31,7 +33,7 @@ class Fault(Enum):
     LATE = "answers late"
     GARBAGE = "writes what is no answer"
     ORDER = "answers out of order"
-    STRICTER_ON_ODD = "refuses odd bytes that the judge takes and no writer makes"
+    STRICTER_ON_ODD = "refuses what is odd, which the judge takes and no writer makes"
 
 
 #: The faults that harm nobody: nothing that Kafka's writers make is lost.
@@ -49,6 +51,9 @@ _BESIDE: Final = {"garbage": Fault.GARBAGE, "order": Fault.ORDER}
 
 #: The trait of bytes that go on behind the message.
 BEHIND: Final = "bytes behind the message"
+
+#: The trait of JSON that Kafka's converter reads otherwise than it stands there: 128 becomes 0.
+BEYOND_INT8: Final = "a number from 128 to 256 for an int8"
 
 #: Each deviation by what is in the bytes, whoever reads them.
 TRAITS: Final[dict[Deviation, str]] = {
@@ -102,6 +107,8 @@ def judge(case: Case, right: Answer, given: Answer, *, by_kproto: bool) -> list[
         if goes_on:  # whether they are read or refused is for whoever cuts the frames
             return found
         odd = sorted(words for each, words in traits.items() if isinstance(each, Deviation))
+        if case.operation is Operation.ENCODE and _beyond_int8(case):
+            odd.append(BEYOND_INT8)
         if odd:
             return [*found, Verdict(Fault.STRICTER_ON_ODD, ", ".join(odd), "")]
         return [*found, Verdict(Fault.STRICTER, trait, _cause(given.reason))]
@@ -178,6 +185,30 @@ def without_records(shape: StructLayout, node: Any) -> Any:
     return made
 
 
+def _beyond_int8(case: Case) -> bool:
+    """Whether the JSON of a case has a number that Kafka's converter changes to be an int8."""
+    try:
+        node = json.loads(case.content)
+    except (ValueError, RecursionError):
+        return False
+    return _has_beyond_int8(case.form.shape, node)
+
+
+def _has_beyond_int8(shape: StructLayout, node: Any) -> bool:
+    if not isinstance(node, dict):
+        return False
+    for field in shape.all_fields():
+        held = node.get(json_name(field.name))
+        of = field.type.element or field.type
+        parts = held if isinstance(held, list) else [held]
+        if of.struct is not None:
+            if any(_has_beyond_int8(of.struct, part) for part in parts):
+                return True
+        elif of.kind == "int8" and any(type(part) is int and 128 <= part <= 256 for part in parts):
+            return True
+    return False
+
+
 def _traits(case: Case) -> tuple[dict[Deviation | Oddity, str], int | None]:
     """What is odd about the bytes of a case, and where the message ends; None if nowhere."""
     if isinstance(case.content, str):
@@ -191,16 +222,21 @@ def _traits(case: Case) -> tuple[dict[Deviation | Oddity, str], int | None]:
     return traits, found.end
 
 
+#: A line that is JSON and no answer: which of them it was is no part of the cause.
+_OTHER_LINE: Final = re.compile(r"(a second answer to one question|an id that was not asked): .*")
+
 #: How long a cause may be.
 _CAUSE: Final = 90
 
 
 def _cause(reason: str) -> str:
-    """A reason without what changes from case to case: numbers, and what stands in quotes."""
+    """A reason without what changes from case to case: numbers, names, what stands in quotes."""
     text = re.sub(r"^\w+ v\d+(?:, [^:]*)?: ", "", reason)
+    text = re.sub(r"^(\w+): [A-Z]\w+: ", r"\1: ", text)  # Java's error, then its class
+    text = _OTHER_LINE.sub(r"\1", text)
     text = re.sub(r"(['\"`]).*?\1", "…", text)
     text = re.sub(r"\b(field|which|element of) \S+", r"\1 …", text)
     text = re.sub(r"0x[0-9a-fA-F]+|[0-9a-fA-F]{16,}", "#", text)
     text = re.sub(r"-?\b\d[\d.,]*", "#", text)
     text = re.sub(r"\S*#\S*(?:, \S*#\S*)+", "#", text)
-    return text[:_CAUSE]
+    return textwrap.shorten(text, _CAUSE, placeholder=" …")

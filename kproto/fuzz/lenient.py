@@ -8,6 +8,7 @@ takes, and where lengths, counts and tags stand, for whoever changes them.
 
 from __future__ import annotations
 
+import contextlib
 import struct
 from enum import Enum
 from typing import Final, NamedTuple
@@ -21,6 +22,7 @@ __all__ = [
     "Role",
     "Unreadable",
     "Walked",
+    "places_met",
     "read_leniently",
     "walked",
 ]
@@ -107,6 +109,14 @@ def walked(shape: StructLayout, data: bytes) -> Walked:
     end = reader.struct(shape, 0)
     odd = tuple(dict.fromkeys(reader.odd))
     return Walked(end, tuple(dict.fromkeys(reader.found)), odd, tuple(reader.places))
+
+
+def places_met(shape: StructLayout, data: bytes) -> tuple[Place, ...]:
+    """Where lengths stand, as far as the bytes can be read."""
+    reader = _Reader(data)
+    with contextlib.suppress(Unreadable, RecursionError):
+        reader.struct(shape, 0)
+    return tuple(reader.places)
 
 
 class _Reader:

@@ -15,7 +15,7 @@ from typing import Final
 from ..wire.writing import uvarint
 from .lenient import Place, Role
 
-__all__ = ["MUTATIONS", "mutate", "mutations"]
+__all__ = ["MUTATIONS", "mutate", "mutations", "number_bytes"]
 
 
 def mutations(sound: list[bytes], source: random.Random) -> Iterator[bytes]:
@@ -129,7 +129,7 @@ _MUTATIONS: Final[tuple[Callable[[bytearray, random.Random, list[bytes]], None],
 _UINT32: Final = 0xFFFFFFFF
 
 
-def _number(place: Place, value: int) -> bytes:
+def number_bytes(place: Place, value: int) -> bytes:
     """A length or count in the form that `place` has."""
     if place.width == 0:
         return uvarint((value + (place.role is not Role.TAGS)) & _UINT32)
@@ -167,7 +167,7 @@ def _other_number(
     place = source.choice(found)
     left = len(data) - place.end
     wanted = (place.value + 1, place.value - 1, 0, -1, -2, left, left + 1, 0x7FFF, 0x7FFFFFFF)
-    other = _number(place, source.choice([value for value in wanted if value != place.value]))
+    other = number_bytes(place, source.choice([value for value in wanted if value != place.value]))
     return data[: place.begin] + other + data[place.end :]
 
 
@@ -204,7 +204,7 @@ def _tags(data: bytes, places: tuple[Place, ...], source: random.Random) -> byte
     field = uvarint(number) + uvarint(size) + content
     at = place.stop if source.random() < 0.8 else place.end
     section = data[place.end : at] + field + data[at : place.stop]
-    head = _number(place, place.value + 1)
+    head = number_bytes(place, place.value + 1)
     return data[: place.begin] + head + section + data[place.stop :]
 
 

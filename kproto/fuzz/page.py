@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from html import escape
 from typing import Any, Final
 
+from .case import printable
+
 __all__ = ["page"]
 
 _STYLE: Final = """
@@ -95,5 +97,5 @@ def _row(what: str, count: int) -> str:
 
 
 def _text(value: object) -> str:
-    said = str(value)
+    said = printable(str(value))
     return escape(said if len(said) <= _SHOWN else f"{said[:_SHOWN]}…")

@@ -6,12 +6,13 @@ Owns the words of the report; the page is `page`'s.
 from __future__ import annotations
 
 import json
+import math
 import textwrap
 from collections.abc import Iterator
 from typing import Any, Final
 
-from .case import Answer, Case, Outcome
-from .judging import Verdict
+from .case import Answer, Case, Outcome, printable
+from .judging import HARMLESS, Verdict
 from .run import Finding, Result
 
 __all__ = ["broker_text", "replay_text", "shown", "text", "to_json", "where"]
@@ -62,8 +63,20 @@ def shown(answer: Answer) -> dict[str, Any]:
     if answer.outcome is not Outcome.DONE:
         return {answer.outcome.value: answer.reason}
     value = answer.value
-    held = {"hex": value.hex()} if isinstance(value, bytes) else {"json": value}
+    held = {"hex": value.hex()} if isinstance(value, bytes) else {"json": _finite(value)}
     return held if answer.taken is None else {**held, "taken": answer.taken}
+
+
+def _finite(node: Any) -> Any:
+    """JSON with its numbers that are none (NaN and the infinities) as text: JSON has no such."""
+    match node:
+        case dict():
+            return {key: _finite(held) for key, held in node.items()}
+        case list():
+            return [_finite(held) for held in node]
+        case float() if not math.isfinite(node):
+            return str(node)
+    return node
 
 
 #: How much of a case or an answer the text shows.
@@ -72,7 +85,7 @@ _SHOWN: Final = 300
 
 def text(result: Result) -> str:
     """The report for a terminal."""
-    return "\n".join(_lines(result)) + "\n"
+    return printable("\n".join(_lines(result)) + "\n")
 
 
 def _lines(result: Result) -> Iterator[str]:
@@ -158,7 +171,7 @@ def broker_text(report: dict[str, Any]) -> str:
         if finding["unshrunk"]:
             lines.append(f"    not made smaller: {finding['unshrunk']}")
     lines += ["", f"{len(report['findings'])} findings" if report["findings"] else "no findings"]
-    return "\n".join(lines) + "\n"
+    return printable("\n".join(lines) + "\n")
 
 
 def replay_text(
@@ -173,9 +186,11 @@ def replay_text(
         said = "as the judge has it"
     else:
         said = "; ".join(
-            ", ".join(filter(None, (each.fault.value, each.trait, each.cause))) for each in verdicts
+            ", ".join(filter(None, (each.fault.value, each.trait, each.cause)))
+            + (" (harmless)" if each.fault in HARMLESS else "")
+            for each in verdicts
         )
-    return (
+    return printable(
         f"case:    {case}\njudge:   {json.dumps(shown(right))} ({judge})\n"
         f"command: {json.dumps(shown(given))}\n{said}\n"
     )

@@ -76,7 +76,8 @@ class Result:
     """What a run found. `tried` counts cases by form and kind, `outcomes` by what became of them.
 
     Each case is agreed, differs, is undecided (kproto judges, and is itself stricter than Kafka's
-    classes there) or unsupported. `stopped` says why a run ended before its cases were all tried.
+    classes there) or unsupported. `stopped` says why a run ended before its cases were all tried;
+    `gave_up` is set where that was the command's doing, `interrupted` where it was Ctrl-C.
     """
 
     seed: int
@@ -88,6 +89,8 @@ class Result:
     unsupported: dict[str, Counter[str]] = field(default_factory=dict)
     restarts: int = 0
     stopped: str = ""
+    gave_up: bool = False
+    interrupted: bool = False
 
     @property
     def cases(self) -> int:
@@ -119,6 +122,7 @@ def run(
 ) -> Result:
     """Try what `plan` says, and shrink what differs. The same for the same seed and answers.
 
+    Ctrl-C ends the run early: the result is what was found until then.
     Raises ImplementationError when the command never answers, JudgeError when the judge fails, and
     ConfigurationError when the plan shrinks and hypothesis is not there.
     """
@@ -130,10 +134,12 @@ def run(
     deadline = None if plan.time_s is None else time.monotonic() + plan.time_s
     try:
         for batch in _batches(_cases(plan, gathering.unsupported), plan.cases):
-            given = implementation.ask(batch)
+            batch, given, gave_up = _given(implementation, batch)
             rightly = _judged(right, batch)
             for case, wanted, got in zip(batch, rightly, given, strict=True):
                 gathering.take(case, wanted, got, by_kproto=by_kproto)
+            if gave_up is not None:
+                raise gave_up
             if progress:
                 progress(result.cases, plan.cases)
             if deadline is not None and time.monotonic() > deadline:
@@ -144,6 +150,10 @@ def run(
                 _shrink(finding, implementation, right, plan, limits, by_kproto=by_kproto)
     except GaveUpError as error:
         result.stopped = str(error)
+        result.gave_up = True
+    except KeyboardInterrupt:
+        result.stopped = "interrupted"
+        result.interrupted = True
     result.findings = _merged(gathering.groups.values())
     result.restarts = getattr(implementation, "restarts", 0)
     return result
@@ -156,6 +166,17 @@ def replay(
     (wanted,) = _judged(right, [case])
     (given,) = implementation.ask([case])
     return wanted, given, judge(case, wanted, given, by_kproto=by_kproto)
+
+
+def _given(
+    implementation: Answers, batch: list[Case]
+) -> tuple[list[Case], list[Answer], GaveUpError | None]:
+    """The cases of a batch that have an answer, the answers, and why there are no more."""
+    try:
+        return batch, implementation.ask(batch), None
+    except GaveUpError as error:
+        held = sorted(error.answers.items())
+        return [batch[index] for index, _ in held], [answer for _, answer in held], error
 
 
 def _batches(cases: Iterator[Case], count: int) -> Iterator[list[Case]]:

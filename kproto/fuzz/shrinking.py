@@ -18,8 +18,8 @@ from ..messages.base import Struct
 from ..wire.errors import ConfigurationError, DecodeError, EncodeError
 from ..wire.tags import RawTaggedField
 from .case import Case, Form, Operation
-from .lenient import walked
-from .mutations import MUTATIONS, mutate
+from .lenient import Role, places_met, walked
+from .mutations import MUTATIONS, mutate, number_bytes
 
 __all__ = ["check_hypothesis", "fewer_bytes", "fewer_values", "reduced", "shortest"]
 
@@ -50,11 +50,7 @@ def shortest(case: Case, shows: Shows, *, seed: int) -> Case:
     drawn = _drawn(found, shows, seed)
     if drawn is not None and _rank(drawn) < _rank(found):
         found = drawn
-    return (
-        found
-        if isinstance(case.content, str)
-        else reduced(found, shows, _case_of_fewer_bytes, _rank)
-    )
+    return found if isinstance(case.content, str) else reduced(found, shows, _less_bytes, _rank)
 
 
 def _rank(case: Case) -> tuple[int, bytes]:
@@ -98,6 +94,27 @@ def fewer_values(form: Form, data: bytes) -> Iterator[bytes]:
                 yield message.encode(form.version) + ending
             except EncodeError:  # what was left out must be there
                 continue
+
+
+def _less_bytes(case: Case) -> Iterator[Case]:
+    yield from _shorter_values(case)
+    yield from _case_of_fewer_bytes(case)
+
+
+def _shorter_values(case: Case) -> Iterator[Case]:
+    """The bytes with one text, or bytes, empty or of half the length, as far as they can be read.
+
+    Of what kproto does not read to the end no value can be taken out otherwise: a part of it less
+    would no longer fit the length in front.
+    """
+    data = cast("bytes", case.content)
+    lengths = [it for it in places_met(case.form.shape, data) if it.role is Role.LENGTH]
+    for place in lengths:
+        for size in (0, place.value // 2):
+            if 0 <= size < place.value and place.stop <= len(data):
+                kept = data[place.end : place.end + size]
+                head = data[: place.begin] + number_bytes(place, size)
+                yield case.with_content(head + kept + data[place.stop :])
 
 
 def fewer_bytes(data: bytes) -> Iterator[bytes]:

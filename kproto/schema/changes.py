@@ -16,7 +16,7 @@ from .comparison import default_words
 from .definitions import union
 from .layout import LayoutField, StructLayout, WireType, layout, struct_of
 from .nearest import UnknownNameError, unknown
-from .release_table import ApiRange, ranges
+from .release_table import ApiRange, former_api_names, ranges
 from .specs import MessageSpec
 from .versions import Versions
 
@@ -136,12 +136,19 @@ class ReleaseComparison:
 
 
 def find_message(name: str) -> MessageSpec:
-    """The message of that name, or that a release once called so. Raises UnknownNameError."""
+    """The message of that name, or that a release once called so. Raises UnknownNameError.
+
+    Requests and responses are known by the former names of their APIs, too.
+    """
     messages = union()
     if name in messages:
         return messages[name]
     for each in messages.former(name):
         return messages[each]
+    for kind in ("Request", "Response"):
+        api = name.removesuffix(kind)
+        if api != name and api in former_api_names():
+            return messages[former_api_names()[api] + kind]
     raise unknown("no message is called", name, messages)
 
 

@@ -26,6 +26,7 @@ __all__ = [
     "api_names",
     "brought_by",
     "dropped_by",
+    "former_api_names",
     "ranges",
     "releases",
 ]
@@ -151,6 +152,12 @@ def api_names() -> dict[int, str]:
     return dict(_table().names)
 
 
+def former_api_names() -> dict[str, str]:
+    """The names that releases had for an API before, each with the newest name."""
+    table = _table()
+    return {name: table.names[key] for name, key in table.keys.items() if name != table.names[key]}
+
+
 def api_name(api: int | str) -> tuple[int, str]:
     """The key and the newest name of an API that is given by its key or by any name it ever had.
 
@@ -192,18 +199,21 @@ def brought_by(api: int | str, version: int, *, unstable: bool = False) -> str |
 
 
 def dropped_by(api: int | str, version: int) -> str | None:
-    """The first release that no longer has a version of an API; None while it stands, or never did.
+    """The release since which no release has a version of an API; None while it stands.
 
-    Raises UnknownNameError for an API that there is none of.
+    None, too, for what never was. A version that a release left out and a later one took up again
+    stands: 4.0.0 alone is without JoinGroup 0 and 1. Raises UnknownNameError for an API that there
+    is none of.
     """
     key, _ = api_name(api)
-    first = _first(key, version, unstable=True)
-    if first is None:
-        return None
+    stood = False
+    gone: int | None = None
     for start, row in zip(*_table().rows[key], strict=True):
-        if start > first and version not in row.versions:
-            return releases()[start]
-    return None
+        if version in row.versions:
+            stood, gone = True, None
+        elif stood and gone is None:
+            gone = start
+    return None if gone is None else releases()[gone]
 
 
 def _first(key: int, version: int, *, unstable: bool) -> int | None:

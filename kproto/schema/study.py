@@ -40,6 +40,7 @@ from .release_table import (
     api_names,
     brought_by,
     dropped_by,
+    former_api_names,
     ranges,
     releases,
 )
@@ -93,21 +94,29 @@ def meaning(message: str, field_path: str = "") -> str:
 def messages(part: str = "") -> tuple[MessageSpec, ...]:
     """The messages whose name has `part` in it, whatever its case, or whose api key it is.
 
-    By their names; all of them for "". Raises UnknownNameError where there is none.
+    Where none has, those that a release once called so. By their names; all of them for "".
+    Raises UnknownNameError where there is none.
     """
     folded = part.casefold()
-    found = tuple(
-        spec
-        for spec in map(union().__getitem__, sorted(union()))
-        if (
-            spec.api_key == int(part) and spec.type in {"request", "response"}
-            if part.isascii() and part.isdigit()
-            else folded in spec.name.casefold()
-        )
-    )
+    specs = [union()[name] for name in sorted(union())]
+    if part.isascii() and part.isdigit():
+        asked = {"request", "response"}
+        found = [spec for spec in specs if spec.api_key == int(part) and spec.type in asked]
+    else:
+        found = [spec for spec in specs if folded in spec.name.casefold()]
+        found = found or [spec for spec in specs if _formerly(spec, folded)]
     if not found:
         raise unknown("no message has in its name", part, union())
-    return found
+    return tuple(found)
+
+
+def _formerly(spec: MessageSpec, folded: str) -> bool:
+    """Whether a release had a name for a message that has this in it."""
+    former = [entry.name for entry in spec.formerly]
+    for name, newest in former_api_names().items():
+        if spec.name in (f"{newest}Request", f"{newest}Response"):
+            former.append(spec.name.replace(newest, name))
+    return any(folded in name.casefold() for name in former)
 
 
 def find_field(message: MessageSpec, path: str) -> tuple[str, FieldSpec]:

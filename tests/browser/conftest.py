@@ -37,13 +37,15 @@ KIPS: list[dict[str, Any]] = [
     },
     {"api": "Fetch", "version": 14, "change": "An error code is new.", "kips": []},
 ]
+FORMER = {"GroupCoordinator": "FindCoordinator"}
 
 
 @pytest.fixture(scope="session")
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Where the page stands that has all that it can have."""
     file = tmp_path_factory.mktemp("explorer") / "explorer.html"
-    file.write_text(page(releases=RELEASES, glossary=GLOSSARY, kips=KIPS), encoding="utf-8")
+    made = page(releases=RELEASES, glossary=GLOSSARY, kips=KIPS, former=FORMER)
+    file.write_text(made, encoding="utf-8")
     return file.as_uri()
 
 

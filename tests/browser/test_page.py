@@ -218,6 +218,8 @@ def test_search_finds_as_one_types(opened: Open) -> None:
         ("isolation_level", "IsolationLevel"),
         ("35", "DescribeLogDirsRequest"),
         ("forgotten", "ForgottenTopicsData"),
+        ("groupcoord", "FindCoordinatorRequest"),
+        ("ListClientMetrics", "ListConfigResourcesRequest"),
     ],
 )
 def test_what_search_finds_first(opened: Open, text: str, first: str) -> None:
@@ -308,7 +310,10 @@ def test_what_a_release_speaks(opened: Open) -> None:
     assert "v13: KIP-516 Topics have an id." in fetch
     heads = [head.text for head in every(opened("#/releases"), "thead th")]
     assert heads == ["Key", "API", "1.0.0", "2.0.0", "4.0.0"]  # 2.0.1 speaks what 2.0.0 speaks
-    assert "first in 4.0.0" in one(opened("#/m/FetchRequest/13"), ".facts").text
+    facts = one(opened("#/m/FetchRequest/13"), ".facts").text
+    assert "first in 4.0.0" in facts
+    assert "gone" not in facts
+    assert "gone since 4.0.0" in one(opened("#/m/FetchRequest/3"), ".facts").text
 
 
 def test_what_is_said_of_fields_and_versions(opened: Open) -> None:
@@ -414,7 +419,7 @@ def test_forms_of_pasted_bytes(opened: Open, text: str) -> None:
     ("text", "said"),
     [
         ("hello!", "This is neither hex"),
-        ("abc", "Request frame: broken at byte 0: a request begins with 4 bytes"),
+        ("abz", "Request frame: broken at byte 0: a request begins with 4 bytes"),
         ("7fff0000", "Request frame: broken at byte 0: no API has key 32767"),
         ("00120063", "Request frame: broken at byte 0: ApiVersions has no request v99"),
     ],

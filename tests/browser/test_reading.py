@@ -227,3 +227,40 @@ def test_no_bytes_make_the_page_stumble(opened: Open) -> None:
             data.hex(),
         )
         assert browser.find_elements("css selector", "#decoded > *")
+
+
+@pytest.mark.parametrize(
+    ("encoded", "shown"),
+    [
+        ("AAAAAAAA", "000000000000"),
+        ("AAA", "0000"),
+        ("3q2-7w", "deadbeef"),
+        ("deadbeef", "75e69d6de79f"),
+    ],
+)
+def test_a_link_carries_base64_whatever_its_letters(opened: Open, encoded: str, shown: str) -> None:
+    browser = opened(f"#/decode/body/HeartbeatResponse/1/{encoded}")
+    held = browser.find_element("css selector", "#bytes").get_attribute("value")
+    assert held == shown
+    assert browser.current_url.endswith(f"/{encoded}")
+
+
+@pytest.mark.parametrize("text", ["fff", "00 0", "0xAAA"])
+def test_half_a_byte_of_hex_is_no_base64(opened: Open, text: str) -> None:
+    answered = opened().execute_async_script(READ, [["request", text]])
+    assert "neither hex" in answered["error"]
+
+
+@pytest.mark.parametrize("size", [31, -1, 2**31 - 1])
+def test_a_size_that_is_wrong_is_named_and_the_request_read(opened: Open, size: int) -> None:
+    data = request(ApiVersionsRequest(), 3)[4:]
+    ((part,),) = read(opened(), ("request", size.to_bytes(4, "big", signed=True) + data))
+    assert part["title"] == "ApiVersionsRequest v3"
+    assert part["fault"]["path"] == "size"
+    assert part["fault"]["offset"] == 0
+    assert f"{len(data)} here" in part["fault"]["reason"]
+    assert [node["name"] for node in part["trees"]] == [
+        "Size",
+        "RequestHeader",
+        "ApiVersionsRequest",
+    ]

@@ -67,6 +67,53 @@ def test_case_and_former_names(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed(capsys, "inspect", "fetchresponse").startswith("FetchResponse (response")
     former = printed(capsys, "inspect", "ListClientMetricsResourcesRequest")
     assert former.startswith("ListConfigResourcesRequest")
+    of_api = printed(capsys, "inspect", "ConsumerMetadataRequest", "--version", "0")
+    assert of_api.startswith("FindCoordinatorRequest")
+    listed = printed(capsys, "inspect", "GroupCoordinator").splitlines()
+    assert [line.split()[0] for line in listed[1:]] == [
+        "FindCoordinatorRequest",
+        "FindCoordinatorResponse",
+    ]
+    by_part = printed(capsys, "inspect", "listclientmetrics")
+    assert "ListConfigResourcesResponse" in by_part
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["Fetch", "--version", "3"], "'Fetch' names 2: FetchRequest, FetchResponse"),
+        (["1", "--diff", "3", "4"], "'1' names 2: FetchRequest, FetchResponse"),
+        (["--version", "3"], "none is named"),
+        (["nonsense", "--version", "3"], "no message has in its name 'nonsense'"),
+    ],
+)
+def test_a_version_of_no_one_message_is_an_error(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["inspect", *arguments]) == 1
+    assert said in capsys.readouterr().err
+
+
+def test_a_part_that_names_one_message_is_that_message(capsys: pytest.CaptureFixture[str]) -> None:
+    out = printed(capsys, "inspect", "fetchsnapshotreq", "--version", "0")
+    assert out.startswith("FetchSnapshotRequest")
+
+
+def test_what_a_version_is_to_the_releases(capsys: pytest.CaptureFixture[str]) -> None:
+    gone = printed(capsys, "inspect", "FetchRequest", "--version", "3").splitlines()
+    assert gone[2] == "brought by Kafka 0.10.1.0, dropped by 4.0.0"
+    told = json.loads(printed(capsys, "inspect", "FetchRequest", "--version", "3", "--json"))
+    assert (told["broughtBy"], told["droppedBy"]) == ("0.10.1.0", "4.0.0")
+    unstable = printed(capsys, "inspect", "InitProducerIdRequest", "--version", "6").splitlines()
+    assert unstable[2] == "final in no release"
+
+
+def test_what_stands_in_front_is_told_of_requests_and_responses_alone(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert "8 bytes, behind the header\n" in printed(capsys, "inspect", "HeartbeatRequest")
+    assert "at least 11 bytes\n" in printed(capsys, "inspect", "RequestHeader")
+    assert "\n32 bytes\n" in printed(capsys, "inspect", "AbortedTxn")
 
 
 def test_every_version_of_every_message_can_be_shown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -41,3 +41,8 @@ def test_every_note_of_a_version() -> None:
     note = study.version_note("Fetch", 13)
     assert note is not None
     assert made["Fetch", 13] == note.to_json()
+
+
+def test_former_names_are_those_of_the_releases() -> None:
+    assert facts.former()["GroupCoordinator"] == "FindCoordinator"
+    assert set(facts.former().values()) <= set(study.api_names().values())

@@ -79,6 +79,10 @@ class Bad:
         if self.ill and self.fault == "hung":
             self.open.append(connection)
             return True
+        if self.fault == "http":
+            connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            connection.close()
+            return True
         head = struct.unpack_from(">ihhi", data) if len(data) >= 12 else (0, 0, 0, 0)
         if head[1:3] == (18, 0):
             body = ApiVersionsResponse(
@@ -88,6 +92,8 @@ class Bad:
             connection.sendall(struct.pack(">i", len(answer)) + answer)
         elif self.fault == "malformed":
             connection.sendall(struct.pack(">ii", 5, head[3]) + b"\xff")
+        elif self.fault == "negative":
+            connection.sendall(b"\xff\xff\xff\xff")
         elif self.fault in ("crashed", "hung"):
             self.ill = True
         connection.close()
@@ -128,6 +134,16 @@ def test_a_broken_broker_is_found_out(fault: str) -> None:
     assert bool(result.stopped) == (fault in ("crashed", "hung"))
     assert bool(finding.unshrunk) == (fault in ("crashed", "hung"))
     json.dumps(result.to_json())
+
+
+def test_a_size_that_makes_no_sense_is_told() -> None:
+    with bad("negative") as broker:
+        result = fuzzed(broker)
+    causes = {finding.cause for finding in result.findings if finding.fault == "malformed"}
+    assert "MetadataResponse: it announces an answer of -1 bytes, not 0 to 16777216" in causes
+    assert all("-1 bytes" in cause for cause in causes)
+    with bad("http") as server, pytest.raises(BrokerConnectionError, match="as text 'HTTP'"):
+        fuzzed(server)
 
 
 def test_an_example_can_be_sent_again() -> None:
@@ -259,3 +275,17 @@ def test_where_it_may_be_sent() -> None:
     settings = BrokerFuzzSettings(alive_s=0.2)
     with pytest.raises(BrokerConnectionError):
         fuzz_broker("127.0.0.1:1", settings=settings, anywhere=True)
+
+
+async def test_ctrl_c_leaves_what_was_found() -> None:
+    def interrupt(done: int, _total: int) -> None:
+        if done == 30:
+            raise KeyboardInterrupt
+
+    async with Broker(BrokerSettings(max_stored_bytes=10_000_000)) as broker:
+        result = await asyncio.to_thread(
+            fuzz_broker, broker.bootstrap, settings=QUICK, progress=interrupt
+        )
+    assert result.interrupted
+    assert result.to_json()["stopped"] == "interrupted"
+    assert result.to_json()["cases"] == 30

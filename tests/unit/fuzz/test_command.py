@@ -5,11 +5,17 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from kproto.cli import main
+from kproto.cli import main, run_fuzz
+from kproto.fuzz.case import Answer, Case, Outcome
+from kproto.fuzz.implementation import Implementation
+from kproto.fuzz.judging import Fault, Verdict
+from kproto.fuzz.settings import FuzzSettings
 
 OURS = shlex.join([sys.executable, "-m", "kproto.fuzz.ours"])
 WRONG = shlex.join([sys.executable, str(Path(__file__).with_name("wrong_implementation.py"))])
@@ -35,15 +41,81 @@ def test_findings_are_reported_and_replayed(
     (first, *_) = json.loads(report.read_text())["findings"]
     case = tmp_path / "case.json"
     case.write_text(json.dumps(first["example"]))
+    whole = tmp_path / "finding.json"
+    whole.write_text(json.dumps(first))
     again = ["fuzz", "--judge", "kproto", "--replay", str(case), "--command"]
     assert main([*again, wrong]) == 1
     assert "no e, please" in capsys.readouterr().out
     assert main([*again, OURS]) == 0
+    of_finding = ["fuzz", "--judge", "kproto", "--replay", str(whole), "--command", wrong]
+    assert main(of_finding) == 1
+
+
+def test_a_harmless_case_is_told_as_such_and_is_no_failure(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    harmless = [Verdict(Fault.STRICTER_ON_ODD, "odd", "")]
+    refused = Answer(Outcome.REFUSED, reason="no")
+    monkeypatch.setattr(
+        run_fuzz, "replay", lambda *_, **__: (Answer(Outcome.DONE, b""), refused, harmless)
+    )
+    case = json.dumps(
+        {"operation": "rewrite", "message": "MetadataRequest", "version": 1, "hex": ""}
+    )
+    assert main(["fuzz", "--judge", "kproto", "--command", OURS, "--replay", case]) == 0
+    assert "no writer makes, odd (harmless)" in capsys.readouterr().out
 
 
 def test_json_on_the_output(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["fuzz", "--command", OURS, *FEW, "--json", "-"]) == 0
     assert json.loads(capsys.readouterr().out)["cases"] == 60
+
+
+@pytest.mark.parametrize("fault", ["odd letters", "no numbers"])
+def test_whatever_a_command_says_can_be_reported(
+    fault: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report, page = tmp_path / "report.json", tmp_path / "page.html"
+    where = ["--no-shrink", "--json", str(report), "--html", str(page)]
+    assert main(["fuzz", "--command", f"{WRONG} '{fault}'", *FEW, *where]) == 1
+    said = capsys.readouterr().out
+    assert all(each.isprintable() for each in said.replace("\n", ""))
+    assert "\x1b" not in page.read_text()
+    constants: list[str] = []
+    assert json.loads(report.read_text(), parse_constant=constants.append)["findings"]
+    assert constants == []
+
+
+def test_an_error_shows_no_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    few = ["--judge", "kproto", "--messages", "MetadataRequest", "--timeout", "0.1"]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(run_fuzz, "FuzzSettings", partial(FuzzSettings, start_timeout_s=0.2))
+        assert main(["fuzz", "--command", f"{WRONG} 'odd chatter'", *few]) == 1
+    said = capsys.readouterr().err
+    assert r"it wrote a line that is no JSON: \x1b[2J" in said
+
+
+def test_ctrl_c_leaves_the_report_of_what_was_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = Implementation.ask
+    lots: list[int] = []
+
+    def interrupted(self: Implementation, cases: Sequence[Case]) -> list[Answer]:
+        lots.append(len(cases))
+        if len(lots) > 1:
+            raise KeyboardInterrupt
+        return asked(self, cases)
+
+    monkeypatch.setattr(Implementation, "ask", interrupted)
+    path = tmp_path / "report.json"
+    many = ["--judge", "kproto", "--messages", "MetadataRequest", "--cases", "600"]
+    wrong = ["--command", f"{WRONG} looser", "--kinds", "cut", "--no-shrink"]
+    assert main(["fuzz", *wrong, *many, "--json", str(path)]) == 130
+    assert "stopped early: interrupted" in capsys.readouterr().out
+    node = json.loads(path.read_text())
+    assert node["cases"] == lots[0] < 600
+    assert node["findings"]
 
 
 @pytest.mark.parametrize(
@@ -72,6 +144,12 @@ def test_messages_by_the_name_of_their_api(called: str, capsys: pytest.CaptureFi
         (["--command", OURS, "--kinds", "x"], "--kinds is 'x'"),
         (["--command", OURS, "--replay", "{"], "this is no JSON"),
         (["--command", OURS, "--replay", "/no/such/file"], "cannot read"),
+        (["--command", OURS, "--replay", '{"findings":[]}'], "this is a whole report"),
+        (["--command", OURS, "--replay", "[]"], "a case is a JSON object"),
+        (["--command", OURS, "--replay", "{}", "--cases", "5"], "--cases does not go with --re"),
+        (["--command", OURS, "--rate", "5"], "--rate goes with --broker"),
+        (["--command", OURS, "--it-may-break"], "--it-may-break goes with --broker"),
+        (["--broker", "127.0.0.1:1"], "--judge goes with --command"),
         (["--command", OURS, *FEW, "--json", "/no/such/folder/x"], "cannot write"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

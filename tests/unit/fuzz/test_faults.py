@@ -11,13 +11,15 @@ from pathlib import Path
 import pytest
 
 from kproto.fuzz import report
-from kproto.fuzz.case import Case, Form
+from kproto.fuzz.case import Answer, Case, Form, Operation, Outcome
 from kproto.fuzz.implementation import Implementation, ImplementationError
-from kproto.fuzz.judging import Fault
+from kproto.fuzz.judging import Fault, judge
+from kproto.fuzz.lenient import Deviation, Unreadable, walked
 from kproto.fuzz.ours import Ours
 from kproto.fuzz.page import page
 from kproto.fuzz.run import Plan, Result, replay, run
 from kproto.fuzz.settings import FuzzSettings
+from kproto.fuzz.shrinking import shortest
 from kproto.wire.errors import ConfigurationError
 
 WRONG = Path(__file__).with_name("wrong_implementation.py")
@@ -128,6 +130,24 @@ def test_an_example_can_be_replayed() -> None:
     assert given == finding.given
 
 
+def test_what_kproto_refuses_is_shrunk_though_its_texts_have_lengths() -> None:
+    """The fault is a count of tagged fields below zero, behind a text that says how long it is."""
+    form = Form("FindCoordinatorRequest", 3)
+    content = b"\xfb\x01" + b"text " * 50 + b"\x00" + b"\xff\xff\xff\xff\x0f"
+    case = Case(Operation.REWRITE, form, content, "value")
+
+    def shows(tried: Case) -> bool:
+        assert isinstance(tried.content, bytes)
+        try:
+            found = walked(form.shape, tried.content)
+        except Unreadable:
+            return False
+        return Deviation.TAG_COUNT in found.deviations and found.end == len(tried.content)
+
+    assert shows(case)
+    assert shortest(case, shows, seed=1).content == b"\x01\x00\xff\xff\xff\xff\x0f"
+
+
 def test_a_command_that_never_answers_is_one_error() -> None:
     settings = FuzzSettings(start_timeout_s=0.3, late_s=0.1)
     with pytest.raises(ImplementationError, match="answered nothing"):
@@ -138,6 +158,66 @@ def test_restarts_are_bounded() -> None:
     settings = FuzzSettings(max_restarts=2, at_once=4)
     result = fuzzed("crashed", 300, shrink=False, settings=settings)
     assert "started again 2 times" in result.stopped
+
+
+@pytest.mark.parametrize(("fault", "found"), [("ends", "crashed"), ("one id", "garbage")])
+def test_what_was_found_before_the_command_was_given_up_is_kept(fault: str, found: str) -> None:
+    settings = FuzzSettings(max_restarts=2, at_once=4, max_garbage=10)
+    result = fuzzed(fault, 300, shrink=False, settings=settings)
+    assert result.gave_up
+    assert 0 < result.cases < 300
+    kinds = {finding.verdict.fault.name.lower() for finding in result.findings}
+    assert found in kinds
+    assert sum(result.tried[form].total() for form in result.tried) == result.cases
+
+
+@pytest.mark.parametrize(
+    ("key_type", "fault"),
+    [(128, Fault.STRICTER_ON_ODD), (256, Fault.STRICTER_ON_ODD), (127, Fault.STRICTER)],
+)
+def test_a_number_that_kafka_changes_may_be_refused(key_type: int, fault: Fault) -> None:
+    """Kafka's converter takes 128 to 256 for an int8, and makes it 128 less."""
+    content = json.dumps({"keyType": key_type, "coordinatorKeys": []})
+    case = Case(Operation.ENCODE, Form("FindCoordinatorRequest", 4), content, "json")
+    right = Answer(Outcome.DONE, bytes([key_type % 128, 1, 0]))
+    refused = Answer(Outcome.REFUSED, reason="no int8")
+    (verdict,) = judge(case, right, refused, by_kproto=False) or []
+    assert verdict.fault is fault
+
+
+@pytest.mark.parametrize(
+    ("reasons", "cause"),
+    [
+        (
+            [
+                f"NumberFormatException: {name}: expected an integer, but got STRING"
+                for name in ("HeartbeatResponseData", "DescribeConfigsResult")
+            ],
+            "NumberFormatException: expected an integer, but got STRING",
+        ),
+        (
+            ['a second answer to one question: {"id": 1', 'a second answer to one question: {"id'],
+            "a second answer to one question",
+        ),
+        (
+            ["MetadataRequest v1, field topics: " + "many words " * 20],
+            "many words " * 8 + "…",
+        ),
+    ],
+)
+def test_a_cause_is_the_same_whatever_the_message(reasons: list[str], cause: str) -> None:
+    case = Case(Operation.REWRITE, FORMS[0], b"\0\0\0\0", "value")
+    right = Answer(Outcome.DONE, b"\0\0\0\0", taken=4)
+    for reason in reasons:
+        given = Answer(Outcome.FAILED, reason=reason)
+        (verdict,) = judge(case, right, given, by_kproto=True) or []
+        assert verdict.cause == cause
+
+
+def test_a_command_that_says_other_things_alone_is_told_what_it_said() -> None:
+    settings = FuzzSettings(start_timeout_s=0.3, late_s=0.1)
+    with pytest.raises(ImplementationError, match="it wrote a line that is no JSON: what is this"):
+        fuzzed("chatter", 10, settings=settings)
 
 
 @pytest.mark.parametrize("text", ["", "  ", "'open"])

@@ -71,6 +71,20 @@ for line in sys.stdin:
                 say(held.pop())
         case "mute":
             pass
+        case "chatter":
+            say("what is this?")
+        case "odd letters" if "hex" in asked:
+            say(json.dumps({"id": asked["id"], "failed": "\ud800 \x1b[2J \x9b31m"}))
+        case "no numbers" if asked["operation"] == "decode":
+            say(f'{{"id": {asked["id"]}, "json": {{"topics": [NaN, 1e999]}}}}')
+        case "odd chatter":
+            say("\x1b[2J")
+        case "ends":
+            say(said)
+            sys.exit("enough")
+        case "one id":
+            while True:
+                say('{"id": 1, "hex": ""}')
         case "flood" if hits:
             while True:
                 say("e" * 1000)

@@ -73,6 +73,21 @@ def test_what_it_is_asked() -> None:
     assert dropped_by("LeaderAndIsr", 0) == "4.0.0"
 
 
+def test_a_version_that_came_back_stands() -> None:
+    assert _versions("3.9.2", 11).lowest == _versions("4.0.1", 11).lowest == 0
+    assert _versions("4.0.0", 11).lowest == 2
+    assert dropped_by("JoinGroup", 0) is None
+
+
+def test_what_is_dropped_is_in_no_later_release() -> None:
+    newest = ranges(releases()[-1])
+    for key, name in api_names().items():
+        for version in range(20):
+            known = any(version in _versions(release, key) for release in releases())
+            stands = key in newest and version in newest[key].versions
+            assert (dropped_by(key, version) is not None) == (known and not stands), (name, version)
+
+
 def test_placeholders_do_not_count() -> None:
     assert 11 not in ranges("0.8.2.2")
     assert ranges("0.9.0.0")[11].versions == Versions(0, 0)
