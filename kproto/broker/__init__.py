@@ -8,6 +8,7 @@ Each API that is answered has a module of its own in `handlers`, which begins wi
 and what it leaves out.
 """
 
+from .authorizer import Acl, Operation, PatternType, Permission, ResourceType
 from .broker import Broker
 from .faults import Close, Control, ControlFunction, Delay, Outcome
 from .settings import BrokerSettings
@@ -16,14 +17,19 @@ from .storage.partition import Partition
 from .topics import Topic
 
 __all__ = [
+    "Acl",
     "Broker",
     "BrokerSettings",
     "Close",
     "Control",
     "ControlFunction",
     "Delay",
+    "Operation",
     "Outcome",
     "Partition",
     "PartitionLog",
+    "PatternType",
+    "Permission",
+    "ResourceType",
     "Topic",
 ]

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ..wire.uuid import Uuid
+from .authorizer import Acl, Authorizer
 from .placement import place_partitions
 from .settings import BrokerSettings
 from .storage.room import Room
@@ -34,6 +35,8 @@ class ClusterState:
         self.cluster_id = settings.cluster_id or str(Uuid.random())
         self.topics = Topics()
         self.room = Room(settings.max_stored_bytes)
+        #: Who may do what; None where nobody is asked for rights.
+        self.authorizer = _authorizer(settings)
         self._endpoints: dict[int, Endpoint] = {}
         self._next_producer_id = 0
 
@@ -85,3 +88,13 @@ class ClusterState:
             self._settings.producer_id_expiration_ms,
         )
         return Topic(name, replicas, config, self.room)
+
+
+def _authorizer(settings: BrokerSettings) -> Authorizer | None:
+    if not settings.authorizer:
+        return None
+    return Authorizer(
+        settings.super_users,
+        [acl for acl in settings.acls if isinstance(acl, Acl)],
+        allow_if_no_acl=settings.allow_everyone_if_no_acl_found,
+    )

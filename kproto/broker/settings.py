@@ -8,6 +8,7 @@ from typing import Final
 from ..protocol.framing import DEFAULT_MAX_FRAME_BYTES
 from ..wire.checks import check_least, check_whole_number
 from ..wire.errors import ConfigurationError
+from .authorizer import Acl
 
 __all__ = ["BrokerSettings"]
 
@@ -79,12 +80,33 @@ class BrokerSettings:
     idle_timeout_ms: int = 600_000
     #: Also take the versions that the definitions mark as unstable.
     unstable_versions: bool = False
+    #: Ask for rights, as Kafka with its StandardAuthorizer (authorizer.class.name). Off, as there.
+    authorizer: bool = False
+    #: Principals that may do everything, such as `User:admin` (super.users).
+    super_users: tuple[str, ...] = ()
+    #: The ACLs to begin with, as `Acl` or as text: `allow User:alice read topic orders`.
+    acls: tuple[Acl | str, ...] = ()
+    #: Whether everybody may do everything with a resource that no ACL is about; Kafka says no
+    #: (allow.everyone.if.no.acl.found).
+    allow_everyone_if_no_acl_found: bool = False
 
     def __post_init__(self) -> None:
         check_least(self, _LEAST)
         check_whole_number("port", self.port, 0, _LAST_PORT)
         if self.advertised_port is not None:
             check_whole_number("advertised_port", self.advertised_port, 1, _LAST_PORT)
+        if (self.super_users or self.acls) and not self.authorizer:
+            what = "super_users" if self.super_users else "acls"
+            raise ConfigurationError(f"{what} count for nothing without authorizer=True; set that")
+        for principal in self.super_users:
+            kind, _, name = principal.partition(":")
+            if not (kind and name):
+                raise ConfigurationError(
+                    f"super_users has {principal!r}, which is not of the form Type:name, such as "
+                    "User:admin"
+                )
+        acls = tuple(Acl.parse(acl) if isinstance(acl, str) else acl for acl in self.acls)
+        object.__setattr__(self, "acls", acls)
         if self.advertised_host is None and self.host in _WILDCARDS:
             raise ConfigurationError(
                 f"host {self.host!r} stands for every address of this machine, to which no client "

@@ -17,6 +17,9 @@ from .api_18_api_versions import api_versions
 from .api_19_create_topics import create_topics
 from .api_20_delete_topics import delete_topics
 from .api_22_init_producer_id import init_producer_id
+from .api_29_describe_acls import describe_acls
+from .api_30_create_acls import create_acls
+from .api_31_delete_acls import delete_acls
 
 __all__ = ["KAFKA_APIS"]
 
@@ -30,4 +33,7 @@ KAFKA_APIS: Final[tuple[Api, ...]] = (
     create_topics,
     delete_topics,
     init_producer_id,
+    describe_acls,
+    create_acls,
+    delete_acls,
 )

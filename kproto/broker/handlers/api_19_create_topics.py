@@ -21,12 +21,15 @@ from ...messages.create_topics_response import (
     CreatableTopicResult,
     CreateTopicsResponse,
 )
+from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
+from ..authorizer import DENIED, Operation, ResourceType
 from ..context import Context
 from ..refusal import refusal
 from ..registry import handles
+from ..rights import allows, allows_cluster, check
 from ..topic_configs import DEFAULTS
-from ..topics import Topic
+from ..topics import METADATA_LOG, Topic
 
 #: Where a setting's value comes from (DescribeConfigs' ConfigSource).
 _TOPIC_CONFIG: Final = 1
@@ -37,20 +40,29 @@ _DEFAULT_CONFIG: Final = 5
 def create_topics(
     context: Context, request: CreateTopicsRequest, version: int
 ) -> CreateTopicsResponse:
-    """Create each topic, or say why not."""
+    """Create each topic, or say why not.
+
+    A right to the cluster is one to each topic. Who may not see the settings of a topic gets none
+    of them, nor how many partitions it has.
+    """
+    may_create_all = allows_cluster(context, Operation.CREATE)
     times = Counter(topic.name for topic in request.topics)
     results = []
     for name, wanted in {topic.name: topic for topic in request.topics}.items():
         try:
             if times[name] > 1:
                 raise refusal("INVALID_REQUEST", f"topic {name!r} is named more than once")
+            # Nobody may create the log of the controllers, whoever asks: `_plan` says so.
+            if not may_create_all and name != METADATA_LOG:
+                check(context, Operation.CREATE, ResourceType.TOPIC, name)
             topic = _plan(context, wanted)
         except BrokerResponseError as error:
             results.append(_refused(name, error))
             continue
         if not request.validate_only:
             context.cluster.topics.add(topic)
-        results.append(_created(topic))
+        may_see = allows(context, Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name)
+        results.append(_created(topic) if may_see else _created_unseen(topic))
     return CreateTopicsResponse(topics=results)
 
 
@@ -67,6 +79,16 @@ def _plan(context: Context, wanted: CreatableTopic) -> Topic:
 def _refused(name: str, error: BrokerResponseError) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=name, error_code=error.code, error_message=error.detail, configs=[]
+    )
+
+
+def _created_unseen(topic: Topic) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        error_message=None,
+        topic_config_error_code=code_of(DENIED[ResourceType.TOPIC]),
+        configs=[],
     )
 
 

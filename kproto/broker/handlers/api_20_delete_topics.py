@@ -15,9 +15,11 @@ from ...messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicSt
 from ...messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
 from ...wire.errors import BrokerResponseError
 from ...wire.uuid import ZERO_UUID, Uuid
+from ..authorizer import DENIED, Operation, ResourceType
 from ..context import Context
 from ..refusal import refusal
 from ..registry import handles
+from ..rights import allows, allows_cluster, check
 from ..topics import Topic
 
 _FIRST_VERSION_BY_ID = 6
@@ -37,7 +39,7 @@ def delete_topics(
         try:
             found.setdefault(_find(context, entry), []).append(entry)
         except BrokerResponseError as error:
-            refused[entry.name, entry.topic_id] = error
+            refused[_name_to_tell(context, entry, error), entry.topic_id] = error
     return DeleteTopicsResponse(
         responses=[
             *(_refused(name, topic_id, error) for (name, topic_id), error in refused.items()),
@@ -62,10 +64,33 @@ def _refused(name: str | None, topic_id: Uuid, error: BrokerResponseError) -> De
     )
 
 
+def _name_to_tell(
+    context: Context, wanted: DeleteTopicState, error: BrokerResponseError
+) -> str | None:
+    """The name of a topic asked for by id is told to who may describe it, and not delete it."""
+    if wanted.name is not None or error.name != DENIED[ResourceType.TOPIC]:
+        return wanted.name
+    name = context.cluster.topics.with_id(wanted.topic_id).name
+    return name if allows(context, Operation.DESCRIBE, ResourceType.TOPIC, name) else None
+
+
 def _find(context: Context, wanted: DeleteTopicState) -> Topic:
     by_id = wanted.topic_id != ZERO_UUID
     if by_id == (wanted.name is not None):
         raise refusal("INVALID_REQUEST", "name a topic either by its name or by its id")
     if by_id:
-        return context.cluster.topics.with_id(wanted.topic_id)
-    return context.cluster.topics.named(wanted.name or "")
+        found = context.cluster.topics.with_id(wanted.topic_id)
+        _check(context, Operation.DELETE, found.name)
+        return found
+    # Who may not describe the topic does not hear whether it is there.
+    name = wanted.name or ""
+    _check(context, Operation.DESCRIBE, name)
+    found = context.cluster.topics.named(name)
+    _check(context, Operation.DELETE, name)
+    return found
+
+
+def _check(context: Context, operation: Operation, name: str) -> None:
+    """Who may delete in the cluster may delete each of its topics."""
+    if not allows_cluster(context, Operation.DELETE):
+        check(context, operation, ResourceType.TOPIC, name)

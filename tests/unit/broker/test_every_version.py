@@ -70,6 +70,9 @@ def test_api_versions(connection: RawConnection, version: int) -> None:
         19: (0, 7),
         20: (0, 6),
         22: (0, 5),
+        29: (0, 3),
+        30: (0, 3),
+        31: (0, 3),
     }
 
 

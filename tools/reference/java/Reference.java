@@ -63,6 +63,7 @@ public final class Reference {
         Messages::fromJson,
         Records::read,
         Records::build,
+        Rights::decide,
     };
 
     private Reference() {
