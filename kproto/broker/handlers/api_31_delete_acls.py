@@ -5,9 +5,9 @@ v1      patterns of names: literal, prefixed, any, match (KIP-290)
 v2      flexible
 v3      resources of type user (KIP-373)
 
-What several filters find is told to each of them. A number that no release knows is INVALID_REQUEST,
-and so is 0 (unknown), on which Kafka closes the connection. Without an authorizer each is
-SECURITY_DISABLED; it takes ALTER of the cluster.
+What several filters find is told to each of them. A number that no release knows is
+INVALID_REQUEST, and so is 0 (unknown), on which Kafka closes the connection. Without an authorizer
+each is SECURITY_DISABLED; it takes ALTER of the cluster.
 
 Left out: nothing.
 """
