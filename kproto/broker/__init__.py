@@ -10,6 +10,9 @@ and what it leaves out.
 
 from .broker import Broker
 from .faults import Close, Control, ControlFunction, Delay, Outcome
+from .listeners import Listener
+from .principals import Principal
+from .security.server_tls import ServerTls
 from .settings import BrokerSettings
 from .storage.log import PartitionLog
 from .storage.partition import Partition
@@ -22,8 +25,11 @@ __all__ = [
     "Control",
     "ControlFunction",
     "Delay",
+    "Listener",
     "Outcome",
     "Partition",
     "PartitionLog",
+    "Principal",
+    "ServerTls",
     "Topic",
 ]
