@@ -11,6 +11,9 @@ and what it leaves out.
 from .authorizer import Acl, Operation, PatternType, Permission, ResourceType
 from .broker import Broker
 from .faults import Close, Control, ControlFunction, Delay, Outcome
+from .listeners import Listener
+from .principals import Principal
+from .security.server_tls import ServerTls
 from .settings import BrokerSettings
 from .storage.log import PartitionLog
 from .storage.partition import Partition
@@ -24,12 +27,15 @@ __all__ = [
     "Control",
     "ControlFunction",
     "Delay",
+    "Listener",
     "Operation",
     "Outcome",
     "Partition",
     "PartitionLog",
     "PatternType",
     "Permission",
+    "Principal",
     "ResourceType",
+    "ServerTls",
     "Topic",
 ]

@@ -10,7 +10,10 @@ from typing import NamedTuple
 
 from ..wire.uuid import Uuid
 from .authorizer import Acl, Authorizer
+from .listeners import PLAINTEXT
 from .placement import place_partitions
+from .security.tokens import DelegationTokens
+from .security.users import Users
 from .settings import BrokerSettings
 from .storage.room import Room
 from .topic_configs import TopicConfig
@@ -20,11 +23,15 @@ __all__ = ["ClusterState", "Endpoint"]
 
 
 class Endpoint(NamedTuple):
-    """Where clients are told to reach a node; the port is known once the node listens."""
+    """Where clients are told to reach a node; the port is known once the node listens.
+
+    A node has one for each of its listeners: clients stay with that by which they came.
+    """
 
     node_id: int
     host: str
     port: int
+    listener: str = PLAINTEXT
 
 
 class ClusterState:
@@ -37,17 +44,27 @@ class ClusterState:
         self.room = Room(settings.max_stored_bytes)
         #: Who may do what; None where nobody is asked for rights.
         self.authorizer = _authorizer(settings)
-        self._endpoints: dict[int, Endpoint] = {}
+        self.users = Users(settings.users)
+        self.tokens = DelegationTokens(
+            settings.delegation_token_secret_key,
+            max_lifetime_ms=settings.delegation_token_max_lifetime_ms,
+            renew_ms=settings.delegation_token_expiry_time_ms,
+            kept_ms=settings.delegation_token_kept_ms,
+        )
+        self._endpoints: dict[int, dict[str, Endpoint]] = {}
         self._next_producer_id = 0
 
     def join(self, endpoint: Endpoint) -> None:
         """Take a node in, or learn where it listens now."""
-        self._endpoints[endpoint.node_id] = endpoint
+        self._endpoints.setdefault(endpoint.node_id, {})[endpoint.listener] = endpoint
 
-    @property
-    def endpoints(self) -> list[Endpoint]:
-        """Where the nodes are, by their ids in order."""
-        return [self._endpoints[node_id] for node_id in sorted(self._endpoints)]
+    def endpoints(self, listener: str) -> list[Endpoint]:
+        """Where clients of a listener reach the nodes that have it, by their ids in order."""
+        return [
+            endpoints[listener]
+            for _, endpoints in sorted(self._endpoints.items())
+            if listener in endpoints
+        ]
 
     @property
     def controller_id(self) -> int:

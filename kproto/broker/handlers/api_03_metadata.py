@@ -52,8 +52,8 @@ def metadata(context: Context, request: MetadataRequest, version: int) -> Metada
     cluster = context.cluster
     response = MetadataResponse(
         brokers=[
-            MetadataResponseBroker(node_id=node_id, host=host, port=port)
-            for node_id, host, port in cluster.endpoints
+            MetadataResponseBroker(node_id=each.node_id, host=each.host, port=each.port)
+            for each in cluster.endpoints(context.endpoint.listener)
         ],
         cluster_id=cluster.cluster_id,
         controller_id=cluster.controller_id,

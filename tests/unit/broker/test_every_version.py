@@ -66,6 +66,7 @@ def test_api_versions(connection: RawConnection, version: int) -> None:
         1: (0, 18),
         2: (0, 11),
         3: (0, 13),
+        17: (0, 1),
         18: (0, 5),
         19: (0, 7),
         20: (0, 6),
@@ -73,6 +74,13 @@ def test_api_versions(connection: RawConnection, version: int) -> None:
         29: (0, 3),
         30: (0, 3),
         31: (0, 3),
+        36: (0, 2),
+        38: (0, 3),
+        39: (0, 2),
+        40: (0, 2),
+        41: (0, 3),
+        50: (0, 0),
+        51: (0, 0),
     }
 
 

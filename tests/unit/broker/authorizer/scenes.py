@@ -7,15 +7,24 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kproto.broker.authorizer import NEEDS, Need, Operation, ResourceType
-from kproto.broker.context import Context
+from kproto.broker.context import Context, Principal
 from kproto.broker.handlers import KAFKA_APIS
 from kproto.broker.registry import by_key
+from kproto.messages.alter_user_scram_credentials_request import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialUpsertion,
+)
 from kproto.messages.base import Request
 from kproto.messages.create_acls_request import AclCreation, CreateAclsRequest
+from kproto.messages.create_delegation_token_request import CreateDelegationTokenRequest
 from kproto.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kproto.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
 from kproto.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kproto.messages.describe_acls_request import DescribeAclsRequest
+from kproto.messages.describe_delegation_token_request import DescribeDelegationTokenRequest
+from kproto.messages.describe_user_scram_credentials_request import (
+    DescribeUserScramCredentialsRequest,
+)
 from kproto.messages.fetch_request import (
     FetchPartition,
     FetchRequest,
@@ -228,6 +237,35 @@ def delete_acls(context: Context, version: int) -> DeleteAclsRequest:
     return DeleteAclsRequest(filters=[wanted])
 
 
+# Tokens and users
+
+
+def token_for_bob(context: Context, version: int) -> CreateDelegationTokenRequest:
+    return CreateDelegationTokenRequest(
+        owner_principal_type="User", owner_principal_name="bob", max_lifetime_ms=-1
+    )
+
+
+def tokens(context: Context, version: int) -> DescribeDelegationTokenRequest:
+    bob = Principal("User", "bob")
+    context.cluster.tokens.create(bob, bob, [], -1, context.clock.now_ms())
+    return DescribeDelegationTokenRequest(owners=None)
+
+
+def describe_users(context: Context, version: int) -> DescribeUserScramCredentialsRequest:
+    return DescribeUserScramCredentialsRequest(users=None)
+
+
+def alter_users(context: Context, version: int) -> AlterUserScramCredentialsRequest:
+    return AlterUserScramCredentialsRequest(
+        upsertions=[
+            ScramCredentialUpsertion(
+                name="x", mechanism=1, iterations=4096, salt=b"salt", salted_password=b"p" * 32
+            )
+        ]
+    )
+
+
 def init_producer_id(transactional_id: str | None, *, two_phases: bool = False) -> Build:
     def build(context: Context, version: int) -> InitProducerIdRequest:
         return InitProducerIdRequest(
@@ -383,4 +421,29 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
     29: (Scene(Op.DESCRIBE, Of.CLUSTER, describe_acls, error),),
     30: (Scene(Op.ALTER, Of.CLUSTER, create_acls, lambda answer: error(answer.results[0])),),
     31: (Scene(Op.ALTER, Of.CLUSTER, delete_acls, lambda answer: error(answer.filter_results[0])),),
+    38: (
+        Scene(
+            Op.CREATE_TOKENS, Of.USER, token_for_bob, error, when="for another owner", versions=[3]
+        ),
+    ),
+    41: (
+        Scene(
+            Op.DESCRIBE,
+            Of.DELEGATION_TOKEN,
+            tokens,
+            lambda answer: SEEN if answer.tokens else HIDDEN,
+            when="of another owner",
+            fine=SEEN,
+        ),
+        Scene(
+            Op.DESCRIBE_TOKENS,
+            Of.USER,
+            tokens,
+            lambda answer: SEEN if answer.tokens else HIDDEN,
+            when="of another owner",
+            fine=SEEN,
+        ),
+    ),
+    50: (Scene(Op.DESCRIBE, Of.CLUSTER, describe_users, error),),
+    51: (Scene(Op.ALTER, Of.CLUSTER, alter_users, lambda answer: error(answer.results[0])),),
 }

@@ -24,13 +24,26 @@ HERE = "10.0.0.1"
 def context(acls: list[Acl], *, auto_create: bool = False, **settings: Any) -> Context:
     """That of a request of alice; topic t is there."""
     given = BrokerSettings(
-        authorizer=True, acls=tuple(acls), auto_create_topics=auto_create, **settings
+        authorizer=True,
+        delegation_token_secret_key="k",
+        acls=tuple(acls),
+        auto_create_topics=auto_create,
+        **settings,
     )
     cluster = ClusterState(given)
     endpoint = Endpoint(1, "localhost", 9091)
     cluster.join(endpoint)
     cluster.topics.add(cluster.plan_topic("t"))
-    return Context(cluster, given, endpoint, {}, ManualClock(TIMESTAMP), host=HERE, principal=ALICE)
+    return Context(
+        cluster,
+        given,
+        endpoint,
+        {},
+        ManualClock(TIMESTAMP),
+        host=HERE,
+        principal=ALICE,
+        security_protocol="SASL_SSL",
+    )
 
 
 def right(need: Need) -> Acl:
