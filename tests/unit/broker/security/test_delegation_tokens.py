@@ -55,7 +55,7 @@ def broker(clock: ManualClock) -> Iterator[ThreadedBroker]:
         idle_timeout_ms=30 * DAY_MS,
         # Where nobody is asked for rights, everybody sees every token.
         authorizer=True,
-        acls=("allow User:alice create-tokens user User:carol", "allow User:* all topic *"),
+        acls=("allow User:alice create-tokens user *", "allow User:* all topic *"),
     )
     with threaded_broker(settings, clock=clock) as running:
         yield running
