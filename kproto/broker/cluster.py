@@ -12,6 +12,7 @@ from ..wire.uuid import Uuid
 from .authorizer import Acl, Authorizer
 from .listeners import PLAINTEXT
 from .placement import place_partitions
+from .quotas import Metering, QuotaTable
 from .security.tokens import DelegationTokens
 from .security.users import Users
 from .settings import BrokerSettings
@@ -42,6 +43,13 @@ class ClusterState:
         self.cluster_id = settings.cluster_id or str(Uuid.random())
         self.topics = Topics()
         self.room = Room(settings.max_stored_bytes)
+        #: The quotas of users and clients, and what they have taken.
+        self.metering = Metering(
+            QuotaTable(),
+            settings.quota_window_num,
+            settings.quota_window_size_seconds * 1000,
+            settings.max_throttle_ms,
+        )
         #: Who may do what; None where nobody is asked for rights.
         self.authorizer = _authorizer(settings)
         self.users = Users(settings.users)

@@ -38,6 +38,9 @@ _LEAST: Final = {
     "retention_check_interval_ms": 1,
     "producer_id_expiration_ms": 1,
     "idle_timeout_ms": 1,
+    "quota_window_num": 2,
+    "quota_window_size_seconds": 1,
+    "max_throttle_ms": 1,
     "tls_handshake_timeout_ms": 1,
     "sasl_max_receive_bytes": 1,
     "sasl_session_lifetime_ms": 0,
@@ -128,6 +131,13 @@ class BrokerSettings:
     #: Whether everybody may do everything with a resource that no ACL is about; Kafka says no
     #: (allow.everyone.if.no.acl.found).
     allow_everyone_if_no_acl_found: bool = False
+    #: Over how many windows a rate is taken for a quota (quota.window.num).
+    quota_window_num: int = 11
+    #: How long each of them is (quota.window.size.seconds).
+    quota_window_size_seconds: int = 1
+    #: The longest time that a quota makes a client wait. Kafka has no such bound; a test that
+    #: exceeds a small quota by far shall end all the same, within the patience of a client.
+    max_throttle_ms: int = 30_000
 
     def __post_init__(self) -> None:
         check_least(self, _LEAST)

@@ -26,6 +26,8 @@ from .api_38_create_delegation_token import create_delegation_token
 from .api_39_renew_delegation_token import renew_delegation_token
 from .api_40_expire_delegation_token import expire_delegation_token
 from .api_41_describe_delegation_token import describe_delegation_token
+from .api_48_describe_client_quotas import describe_client_quotas
+from .api_49_alter_client_quotas import alter_client_quotas
 from .api_50_describe_user_scram_credentials import describe_user_scram_credentials
 from .api_51_alter_user_scram_credentials import alter_user_scram_credentials
 
@@ -50,6 +52,8 @@ KAFKA_APIS: Final[tuple[Api, ...]] = (
     renew_delegation_token,
     expire_delegation_token,
     describe_delegation_token,
+    describe_client_quotas,
+    alter_client_quotas,
     describe_user_scram_credentials,
     alter_user_scram_credentials,
 )

@@ -42,6 +42,7 @@ from ..rights import allows_cluster, check
 from ..storage.log import LogSlice
 from ..storage.partition import Partition
 from ..storage.reading import FetchLimit
+from ..throttle import most_to_fetch
 from ..topics import Topic
 
 #: The magic that a client of an old version reads; the others read batches.
@@ -90,12 +91,13 @@ def fetch(context: Context, request: FetchRequest, version: int) -> Decision:
     if request.session_epoch not in _FULL_FETCHES:
         return FetchResponse(error_code=code_of("FETCH_SESSION_ID_NOT_FOUND"))
     read = read_partitions(context, request, version)
-    if request.max_wait_ms <= 0 or read.is_enough(request.min_bytes):
+    min_bytes = most_to_fetch(context, request.min_bytes)  # more would never come
+    if request.max_wait_ms <= 0 or read.is_enough(min_bytes):
         return _response(request, version, read)
 
     def look_again(time_is_over: bool) -> Decision:
         read = read_partitions(context, request, version)
-        if time_is_over or read.is_enough(request.min_bytes):
+        if time_is_over or read.is_enough(min_bytes):
             return _response(request, version, read)
         return wait
 
@@ -111,7 +113,7 @@ def fetch(context: Context, request: FetchRequest, version: int) -> Decision:
 def read_partitions(context: Context, request: FetchRequest, version: int) -> Read:
     """Read every partition, in the order of the request, within its limits."""
     limit = FetchLimit(
-        min(request.max_bytes, context.settings.fetch_max_bytes),
+        most_to_fetch(context, min(request.max_bytes, context.settings.fetch_max_bytes)),
         at_least_one=version >= _FIRST_VERSION_OF_WHOLE_BATCHES,
     )
     return Read(

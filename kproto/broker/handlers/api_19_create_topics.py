@@ -4,6 +4,7 @@ v1      validate only, error messages
 v2      throttle time
 v4      -1 for the broker's default of partitions and replication factor (KIP-464)
 v5      flexible; the new topic's size and settings in the response (KIP-525)
+v6      THROTTLING_QUOTA_EXCEEDED may be answered (KIP-599)
 v7      topic id in the response (KIP-516)
 
 Left out: waiting for the time-out, as creation is immediate; what most
@@ -28,8 +29,12 @@ from ..context import Context
 from ..refusal import refusal
 from ..registry import handles
 from ..rights import allows, allows_cluster, check
+from ..throttle import check_mutations, mutation_quota
 from ..topic_configs import DEFAULTS
 from ..topics import METADATA_LOG, Topic
+
+#: Before this version a topic is created all the same, and the client waits afterwards.
+_FIRST_VERSION_OF_STRICT_QUOTA: Final = 6
 
 #: Where a setting's value comes from (DescribeConfigs' ConfigSource).
 _TOPIC_CONFIG: Final = 1
@@ -45,6 +50,7 @@ def create_topics(
     A right to the cluster is one to each topic. Who may not see the settings of a topic gets none
     of them, nor how many partitions it has.
     """
+    quota = mutation_quota(context, strict=version >= _FIRST_VERSION_OF_STRICT_QUOTA)
     may_create_all = allows_cluster(context, Operation.CREATE)
     times = Counter(topic.name for topic in request.topics)
     results = []
@@ -56,6 +62,7 @@ def create_topics(
             if not may_create_all and name != METADATA_LOG:
                 check(context, Operation.CREATE, ResourceType.TOPIC, name)
             topic = _plan(context, wanted)
+            check_mutations(quota, len(topic.partitions))
         except BrokerResponseError as error:
             results.append(_refused(name, error))
             continue
@@ -63,7 +70,7 @@ def create_topics(
             context.cluster.topics.add(topic)
         may_see = allows(context, Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name)
         results.append(_created(topic) if may_see else _created_unseen(topic))
-    return CreateTopicsResponse(topics=results)
+    return CreateTopicsResponse(topics=results, throttle_time_ms=quota.throttle_ms)
 
 
 def _plan(context: Context, wanted: CreatableTopic) -> Topic:

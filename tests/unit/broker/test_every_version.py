@@ -79,6 +79,8 @@ def test_api_versions(connection: RawConnection, version: int) -> None:
         39: (0, 2),
         40: (0, 2),
         41: (0, 3),
+        48: (0, 1),
+        49: (0, 1),
         50: (0, 0),
         51: (0, 0),
     }

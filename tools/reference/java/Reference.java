@@ -64,6 +64,7 @@ public final class Reference {
         Records::read,
         Records::build,
         Rights::decide,
+        Quotas::measure,
     };
 
     private Reference() {

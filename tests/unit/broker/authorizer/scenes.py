@@ -10,6 +10,12 @@ from kproto.broker.authorizer import NEEDS, Need, Operation, ResourceType
 from kproto.broker.context import Context, Principal
 from kproto.broker.handlers import KAFKA_APIS
 from kproto.broker.registry import by_key
+from kproto.messages.alter_client_quotas_request import (
+    AlterClientQuotasRequest,
+    EntityData,
+    EntryData,
+    OpData,
+)
 from kproto.messages.alter_user_scram_credentials_request import (
     AlterUserScramCredentialsRequest,
     ScramCredentialUpsertion,
@@ -21,6 +27,7 @@ from kproto.messages.create_topics_request import CreatableTopic, CreateTopicsRe
 from kproto.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
 from kproto.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kproto.messages.describe_acls_request import DescribeAclsRequest
+from kproto.messages.describe_client_quotas_request import DescribeClientQuotasRequest
 from kproto.messages.describe_delegation_token_request import DescribeDelegationTokenRequest
 from kproto.messages.describe_user_scram_credentials_request import (
     DescribeUserScramCredentialsRequest,
@@ -266,6 +273,16 @@ def alter_users(context: Context, version: int) -> AlterUserScramCredentialsRequ
     )
 
 
+def describe_quotas(context: Context, version: int) -> DescribeClientQuotasRequest:
+    return DescribeClientQuotasRequest()
+
+
+def alter_quotas(context: Context, version: int) -> AlterClientQuotasRequest:
+    of = [EntityData(entity_type="user", entity_name="x")]
+    change = OpData(key="request_percentage", value=1.0)
+    return AlterClientQuotasRequest(entries=[EntryData(entity=of, ops=[change])])
+
+
 def init_producer_id(transactional_id: str | None, *, two_phases: bool = False) -> Build:
     def build(context: Context, version: int) -> InitProducerIdRequest:
         return InitProducerIdRequest(
@@ -446,4 +463,8 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
     ),
     50: (Scene(Op.DESCRIBE, Of.CLUSTER, describe_users, error),),
     51: (Scene(Op.ALTER, Of.CLUSTER, alter_users, lambda answer: error(answer.results[0])),),
+    48: (Scene(Op.DESCRIBE_CONFIGS, Of.CLUSTER, describe_quotas, error),),
+    49: (
+        Scene(Op.ALTER_CONFIGS, Of.CLUSTER, alter_quotas, lambda answer: error(answer.entries[0])),
+    ),
 }
