@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import pytest
@@ -19,6 +19,12 @@ from kproto.broker.cluster import ClusterState, Endpoint
 from kproto.broker.context import Context, Principal
 from kproto.broker.handlers import KAFKA_APIS
 from kproto.broker.registry import by_key
+from kproto.messages.alter_client_quotas_request import (
+    AlterClientQuotasRequest,
+    EntityData,
+    EntryData,
+    OpData,
+)
 from kproto.messages.api_versions_request import ApiVersionsRequest
 from kproto.messages.base import Request
 from kproto.messages.create_acls_request import AclCreation, CreateAclsRequest
@@ -26,6 +32,10 @@ from kproto.messages.create_topics_request import CreatableTopic, CreateTopicsRe
 from kproto.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
 from kproto.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kproto.messages.describe_acls_request import DescribeAclsRequest
+from kproto.messages.describe_client_quotas_request import (
+    ComponentData,
+    DescribeClientQuotasRequest,
+)
 from kproto.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kproto.messages.init_producer_id_request import InitProducerIdRequest
 from kproto.messages.list_offsets_request import (
@@ -46,6 +56,7 @@ from kproto.testing.clock import ManualClock
 from kproto.wire.uuid import ZERO_UUID, Uuid
 from tests.support.availability import not_available
 from tests.support.batches import batch_bytes
+from tests.support.embedded import threaded_broker
 from tests.support.raw_connection import RawConnection
 from tools.kafka.jars import KafkaJarsError
 from tools.kafka.node import KafkaNode, KafkaStartError
@@ -95,6 +106,7 @@ class Theirs:
     """The real broker: as the super user, and as alice."""
 
     def __init__(self, bootstrap: str, sasl: str) -> None:
+        self.bootstrap = bootstrap
         self.root = RawConnection(bootstrap)
         self.alice = RawConnection(sasl)
         self.alice.exchange(SaslHandshakeRequest(mechanism="PLAIN"), 1)
@@ -491,3 +503,142 @@ def test_the_same_acls_the_same_answers(sides: tuple[Theirs, Ours]) -> None:
             assert here == there, (number, question.__name__, version, wanted)
             answers.update(error for error in ("NONE", "FAILED") if error in str(there))
     assert answers == {"NONE", "FAILED"}
+
+
+# Quotas
+
+KEYS: Final = (
+    "producer_byte_rate",
+    "consumer_byte_rate",
+    "request_percentage",
+    "controller_mutation_rate",
+    "nope",
+)
+VALUES: Final = (1e9, 1e12, 5e8)
+#: A producer or consumer quota is a whole number; the rest no quota can be, since 4.0.
+FRACTION: Final = 1e9 + 0.5
+NONE_OF_THEM: Final = (0.0, -1.0, float("nan"))
+
+
+def some_quotas(chance: random.Random, odd: Sequence[float]) -> AlterClientQuotasRequest:
+    entries = []
+    for _ in range(chance.randrange(1, 4)):
+        kinds = chance.sample(("user", "client-id"), chance.randrange(3))
+        names = [chance.choice(("alice", "c", None, "")) for _ in kinds]
+        if chance.random() < 0.1:
+            kinds, names = ["blub"], ["x"]
+        entries.append(
+            EntryData(
+                entity=[
+                    EntityData(entity_type=kind, entity_name=name)
+                    for kind, name in zip(kinds, names, strict=True)
+                ],
+                ops=[
+                    OpData(
+                        key=chance.choice(KEYS if chance.random() < 0.1 else KEYS[:-1]),
+                        value=chance.choice(odd if chance.random() < 0.3 else VALUES),
+                        remove=chance.random() < 0.2,
+                    )
+                    for _ in range(chance.randrange(1, 4))
+                ],
+            )
+        )
+    return AlterClientQuotasRequest(entries=entries, validate_only=chance.random() < 0.1)
+
+
+def some_filter(chance: random.Random) -> DescribeClientQuotasRequest:
+    kinds = ["user", "client-id", "ip", "user", "", "blub"]
+    weights = [40, 40, 4, 10, 3, 3]
+    return DescribeClientQuotasRequest(
+        components=[
+            ComponentData(
+                entity_type=kind,
+                match_type=chance.choice((0, 1, 2, 2, 9) if chance.random() < 0.2 else (0, 1, 2)),
+                match=chance.choice(("alice", "c", None, None)),
+            )
+            for kind in chance.choices(kinds, weights, k=chance.randrange(3))
+        ],
+        strict=chance.random() < 0.4,
+    )
+
+
+def entity_of(entry: Any) -> frozenset[tuple[str, str | None]]:
+    return frozenset((it.entity_type, it.entity_name) for it in entry.entity)
+
+
+def altered(side: Side, request: AlterClientQuotasRequest, *, as_root: bool) -> object:
+    answer = side.ask(request, 1, as_root=as_root)
+    return {entity_of(entry): name(entry.error_code) for entry in answer.entries}
+
+
+def described(side: Side, request: DescribeClientQuotasRequest, *, as_root: bool) -> object:
+    answer = side.ask(request, 1, as_root=as_root)
+    if answer.entries is None:
+        return name(answer.error_code)
+    return {entity_of(entry): {it.key: it.value for it in entry.values} for entry in answer.entries}
+
+
+@pytest.mark.slow
+def test_quotas_are_altered_and_described_alike(sides: tuple[Theirs, Ours]) -> None:
+    theirs, ours = sides
+    chance = random.Random(SEED)
+    everything = DescribeClientQuotasRequest()
+    is_new = theirs.versions[ApiVersionsRequest.API_KEY] >= 5
+    odd = (FRACTION, *NONE_OF_THEM) if is_new else (FRACTION,)
+    for side in sides:
+        set_acls(side, [])
+    for number in range(150):
+        change, wanted = some_quotas(chance, odd), some_filter(chance)
+        as_root = chance.random() < 0.9
+        here, there = (
+            altered(ours, change, as_root=as_root),
+            altered(theirs, change, as_root=as_root),
+        )
+        assert here == there, (number, change)
+        # The broker hears of a change only after its controller has answered.
+        end = time.monotonic() + 5
+        while (there := described(theirs, everything, as_root=True)) != (
+            here := described(ours, everything, as_root=True)
+        ):
+            assert time.monotonic() < end, (number, change, here, there)
+            time.sleep(0.005)
+        assert described(ours, wanted, as_root=as_root) == described(
+            theirs, wanted, as_root=as_root
+        ), (number, wanted)
+
+
+@pytest.mark.slow
+def test_clients_over_their_quota_are_told_to_wait_as_long(sides: tuple[Theirs, Ours]) -> None:
+    theirs, _ = sides
+    set_acls(theirs, [])
+    with threaded_broker() as broker:
+        broker.call(lambda it: it.create_topic("t"))
+        told: list[list[int]] = []
+        for bootstrap in (broker.bootstrap, theirs.bootstrap):
+            told.append([])
+            for number, limit in enumerate((5, 6, 8)):
+                client = f"over-{number}"
+                with RawConnection(bootstrap, client) as connection:
+                    told[-1].append(throttled(connection, client, float(limit)))
+    for here, there in zip(*told, strict=True):
+        assert 1_000 < there < 20_000
+        assert here == pytest.approx(there, abs=5), "as long to a few ms, for its clock goes on"
+
+
+def throttled(connection: RawConnection, client: str, limit: float) -> int:
+    """How long a producer of some 120 bytes is told to wait."""
+    of = [EntityData(entity_type="client-id", entity_name=client)]
+    change = EntryData(entity=of, ops=[OpData(key="producer_byte_rate", value=limit)])
+    answer = connection.exchange(AlterClientQuotasRequest(entries=[change]), 1)
+    assert answer.entries[0].error_code == 0
+    wanted = DescribeClientQuotasRequest(
+        components=[ComponentData(entity_type="client-id", match_type=0, match=client)]
+    )
+    until(lambda: bool(connection.exchange(wanted, 1).entries))
+    data = PartitionProduceData(records=batch_bytes())
+    request = ProduceRequest(
+        acks=1,
+        timeout_ms=9_000,
+        topic_data=[TopicProduceData(name="t", partition_data=[data])],
+    )
+    return connection.exchange(request, 9).throttle_time_ms

@@ -4,7 +4,8 @@ v0      quotas of users and clients are set and taken away (KIP-546)
 v1      flexible
 
 The quotas are producer_byte_rate, consumer_byte_rate, request_percentage (KIP-124) and
-controller_mutation_rate (KIP-599). What is wrong with an entity's keeps none of the others. It
+controller_mutation_rate (KIP-599). Where one of an entity's is wrong, none of them is set; of an
+entity that is named twice the first counts, and the answer is INVALID_REQUEST, as from Kafka. It
 takes ALTER_CONFIGS of the cluster.
 
 Left out: quotas of an ip, which are INVALID_REQUEST.
@@ -46,7 +47,6 @@ def alter_client_quotas(
             planned[entity] = _values(entity, wanted)
             answered[entity] = None
         except BrokerResponseError as error:
-            planned.pop(entity, None)
             answered[entity] = error
     if not request.validate_only:
         for entity, values in planned.items():
