@@ -111,7 +111,7 @@ def test_it_listens_by_several_protocols(tmp_path: Path) -> None:
         (
             ["--listener", "SSL://localhost:0", "--tls-certificate", "/nowhere"],
             1,
-            "certificate is neither PEM nor a file of it: No such file",
+            "certificate ('/nowhere') cannot be read: No such file",
         ),
     ],
 )
