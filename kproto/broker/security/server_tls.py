@@ -6,6 +6,8 @@ Makes an `ssl.SSLContext` of it, and says in words why a handshake failed. Opens
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -13,7 +15,7 @@ from ...security.pem import Pem, certificates_of, named, read_pem
 from ...security.tls import load_identity
 from ...wire.errors import ConfigurationError
 
-__all__ = ["ClientAuth", "ServerTls", "handshake_fault", "server_context"]
+__all__ = ["ON_FAULT", "ClientAuth", "ServerTls", "handshake_fault", "server_context"]
 
 ClientAuth = Literal["none", "requested", "required"]
 
@@ -59,9 +61,41 @@ class ServerTls:
             )
 
 
+#: Who hears of a handshake that failed, in the task or callback that makes it; None for nobody.
+ON_FAULT: Final[ContextVar[Callable[[ssl.SSLError], None] | None]] = ContextVar(
+    "ON_FAULT", default=None
+)
+
+
+class _Handshake(ssl.SSLObject):
+    """One that failed goes on as if it waited, so that its alert still goes out.
+
+    Python's event loop closes at once, and with that drops what tells the client why. Whoever
+    hears of it by `ON_FAULT` ends the connection.
+    """
+
+    _failed = False
+
+    def do_handshake(self) -> None:
+        if self._failed:
+            raise ssl.SSLWantReadError
+        try:
+            super().do_handshake()
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError, ssl.SSLSyscallError):
+            raise
+        except ssl.SSLError as error:
+            tell = ON_FAULT.get()
+            if tell is None:
+                raise
+            self._failed = True
+            tell(error)
+            raise ssl.SSLWantReadError from None
+
+
 def server_context(tls: ServerTls) -> ssl.SSLContext:
     """What Python's TLS needs. Raises ConfigurationError that names the part at fault."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.sslobject_class = _Handshake
     context.minimum_version = ssl.TLSVersion.TLSv1_2  # as Kafka's ssl.enabled.protocols
     load_identity(context, tls.certificate, tls.key, tls.key_password)
     if tls.client_ca is not None:
