@@ -28,7 +28,18 @@ if TYPE_CHECKING:
         Producer,
         ProducerRecord,
     )
+    from .protocol.sasl import BearerToken
     from .records import Record, RecordBatch
+    from .security import (
+        ClientCredentials,
+        DelegationToken,
+        OAuthBearer,
+        Plain,
+        Sasl,
+        ScramSha256,
+        ScramSha512,
+        Tls,
+    )
     from .version import __version__
     from .wire.errors import (
         AuthenticationError,
@@ -51,14 +62,17 @@ __all__ = [
     "Ack",
     "Acks",
     "AuthenticationError",
+    "BearerToken",
     "BrokerConnectionError",
     "BrokerResponseError",
     "Client",
+    "ClientCredentials",
     "ClientSettings",
     "ConfigurationError",
     "Consumer",
     "CorruptBatchError",
     "DecodeError",
+    "DelegationToken",
     "Delivery",
     "DeliveryError",
     "EncodeError",
@@ -69,12 +83,18 @@ __all__ = [
     "KprotoError",
     "MissingCodecError",
     "NewTopic",
+    "OAuthBearer",
+    "Plain",
     "Producer",
     "ProducerRecord",
     "ProtocolError",
     "Record",
     "RecordBatch",
     "RequestTimeoutError",
+    "Sasl",
+    "ScramSha256",
+    "ScramSha512",
+    "Tls",
     "UnsupportedVersionError",
     "Uuid",
     "__version__",
@@ -82,6 +102,15 @@ __all__ = [
 
 #: Where each public name lives; all others are of the client.
 _ELSEWHERE = {
+    "BearerToken": ".protocol.sasl",
+    "ClientCredentials": ".security",
+    "DelegationToken": ".security",
+    "OAuthBearer": ".security",
+    "Plain": ".security",
+    "Sasl": ".security",
+    "ScramSha256": ".security",
+    "ScramSha512": ".security",
+    "Tls": ".security",
     "Record": ".records",
     "RecordBatch": ".records",
     "Uuid": ".wire.uuid",

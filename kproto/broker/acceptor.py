@@ -10,13 +10,14 @@ import logging
 import socket
 import ssl
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from ..clock import Clock, Timer
 from ..wire.errors import BrokerConnectionError
-from .security.server_tls import handshake_fault
+from .security.server_tls import ON_FAULT, handshake_fault
 
 __all__ = ["Acceptor", "Encryption", "address_of", "listen"]
 
@@ -30,6 +31,9 @@ _ACCEPT_AGAIN_S: Final = 1.0
 
 #: How long a client may take to say goodbye in TLS, in seconds; many say none.
 _SHUTDOWN_S: Final = 1.0
+
+#: How long a client has to read why its TLS handshake failed, in seconds, unless it goes before.
+_LINGER_S: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,7 @@ class Acceptor:
         self._clock = clock
         self._encryption = encryption
         self._loop = asyncio.get_running_loop()
+        self._faults: dict[socket.socket, ssl.SSLError] = {}
         self._arriving: set[asyncio.Task[None]] = set()
         self._again: Timer | None = None
         self._watch()
@@ -116,6 +121,8 @@ class Acceptor:
 
     async def _connect(self, connected: socket.socket) -> None:
         encryption = self._encryption
+        if encryption is not None:
+            ON_FAULT.set(partial(self._linger, connected))  # for this task alone
         await self._loop.connect_accepted_socket(
             self._new_session,
             connected,
@@ -124,14 +131,26 @@ class Acceptor:
             ssl_shutdown_timeout=None if encryption is None else _SHUTDOWN_S,
         )
 
+    def _linger(self, connected: socket.socket, fault: ssl.SSLError) -> None:
+        """Leave a failed handshake open for as long as its alert needs."""
+        self._faults[connected] = fault
+        self._loop.call_later(_LINGER_S, _hang_up, connected)
+
     def _arrived(self, connected: socket.socket, peer: str, task: asyncio.Task[None]) -> None:
         """Close the socket unless a transport has it: the task may not even have begun."""
         self._arriving.discard(task)
+        fault = self._faults.pop(connected, None)
         if task.cancelled():
             connected.close()
         elif (error := task.exception()) is not None:
             if self._encryption is None:
                 logger.warning("%s was accepted and came to nothing: %r", peer, error)
             else:
-                logger.warning("%s: no TLS: %s", peer, handshake_fault(error))
+                logger.warning("%s: no TLS: %s", peer, handshake_fault(fault or error))
             connected.close()
+
+
+def _hang_up(connected: socket.socket) -> None:
+    """End a connection, so that its transport notices; one that is closed stays so."""
+    with suppress(OSError):
+        connected.shutdown(socket.SHUT_RDWR)

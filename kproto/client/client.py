@@ -6,12 +6,15 @@ Producers and consumers share what their client knows of the cluster, and its co
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Self, TypeVar
 
 from ..clock import SYSTEM_CLOCK, Clock
 from ..messages.base import Request, Response
 from ..messages.delete_topics_request import DeleteTopicsRequest
+from ..security.mechanisms import Sasl
+from ..security.tls import AnyTls
 from .admin.topics import (
     NewTopic,
     create_topics_request,
@@ -40,8 +43,9 @@ class Client:
     """A client of one Kafka cluster, to be used with `async with`.
 
     `bootstrap` is `host:port`, several joined by commas, or a list of such; any broker of the
-    cluster will do. `clock` is for tests that turn the time. Raises ConfigurationError when
-    `bootstrap` is no address.
+    cluster will do. `tls` and `sasl` take the place of those in `settings`: see `Tls`, `Plain`,
+    `ScramSha512` and `OAuthBearer`. `clock` is for tests that turn the time. Raises
+    ConfigurationError when `bootstrap` is no address.
     """
 
     def __init__(
@@ -49,9 +53,16 @@ class Client:
         bootstrap: str | Sequence[str],
         settings: ClientSettings | None = None,
         *,
+        tls: AnyTls | None = None,
+        sasl: Sasl | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        self.settings = settings or ClientSettings()
+        settings = settings or ClientSettings()
+        if tls is not None:
+            settings = replace(settings, tls=tls)
+        if sasl is not None:
+            settings = replace(settings, sasl=sasl)
+        self.settings = settings
         self._view = ClusterView(parse_bootstrap(bootstrap), self.settings, clock)
 
     async def __aenter__(self) -> Self:

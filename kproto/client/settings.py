@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from ..protocol.framing import DEFAULT_MAX_FRAME_BYTES
 from ..records import MAX_DECOMPRESSED_BYTES
+from ..security.mechanisms import Sasl, check_sasl
+from ..security.tls import AnyTls, check_tls
 from ..wire.checks import check_least
 from ..wire.errors import ConfigurationError
 
@@ -41,10 +42,14 @@ class ClientSettings:
 
     #: Names this client in the broker's logs, quotas and metrics.
     client_id: str = "kproto"
-    #: With a context, connections are TLS; `ssl.create_default_context()` verifies the broker.
-    ssl_context: ssl.SSLContext | None = None
+    #: True for TLS with what this machine trusts, a `Tls` to say more, or an `ssl.SSLContext`; the
+    #: broker is verified, unless a `Tls` or the context says otherwise.
+    tls: AnyTls = False
+    #: Who this client is: `Plain`, `ScramSha512`, `OAuthBearer`, or what has the form of `Sasl`.
+    sasl: Sasl | None = field(default=None, repr=False)
     #: To open a TCP connection and to agree on versions: a broker that is up does so at once, a
-    #: lost packet or two and a TLS handshake fit in.
+    #: lost packet or two and a TLS handshake fit in. As long again to get a token, and as long to
+    #: authenticate.
     connect_timeout_ms: int = 10_000
     #: From writing a request to its response. Brokers hold a Produce for up to 30 s.
     request_timeout_ms: int = 40_000
@@ -80,10 +85,8 @@ class ClientSettings:
         check_least(self, _LEAST)
         if not isinstance(self.client_id, str):
             raise ConfigurationError(f"client_id is {self.client_id!r}; it must be a str")
-        if not isinstance(self.ssl_context, ssl.SSLContext | None):
-            raise ConfigurationError(
-                f"ssl_context is {self.ssl_context!r}; it must be an ssl.SSLContext, or None"
-            )
+        check_tls(self.tls)
+        check_sasl(self.sasl)
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -101,6 +101,11 @@ class PendingRequests:
     def __len__(self) -> int:
         return len(self._waiting)
 
+    @property
+    def oldest(self) -> PendingRequest | None:
+        """What the next answer belongs to; None while nothing is asked."""
+        return self._waiting[0] if self._waiting else None
+
     def expect(self, pending: PendingRequest) -> None:
         """Take note of a request that will be answered."""
         self._waiting.append(pending)
@@ -153,6 +158,11 @@ class ClientConnection:
         self._next_correlation_id = 0
         #: What stands before the correlation id in the header of a request, and behind it.
         self._heads: dict[tuple[type[Message], int], tuple[bytes, bytes]] = {}
+
+    @property
+    def last_correlation_id(self) -> int:
+        """That of the last request; -1 before the first."""
+        return self._next_correlation_id - 1
 
     def send(self, request: Request[R], version: int) -> tuple[int, bytes]:
         """The correlation id of `request` and its frame, which must be written in this order.

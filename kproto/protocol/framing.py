@@ -75,6 +75,12 @@ class FrameReader:
         """How many bytes of an unfinished frame are here."""
         return self._arrived if self._large_size else self._end - self._start
 
+    @property
+    def begun(self) -> bytes:
+        """The first bytes of what no frame has taken, eight at most; for who asks what they are."""
+        first = self._pieces[0] if self._pieces else self._shared[self._start : self._end]
+        return bytes(first[:8])
+
     def buffer(self) -> memoryview:
         """Memory to read into; valid until the next call of any method."""
         if not self._large_size:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol, TypeAlias
+from typing import ClassVar, Final, Protocol, TypeAlias, runtime_checkable
 
 from ..protocol.sasl import (
     BearerToken,
     ClientExchange,
     Credentials,
     OAuthBearerClient,
-    client_exchange,
+    PlainClient,
+    SaltedPasswords,
+    ScramClient,
+    ScramSha256Client,
+    ScramSha512Client,
 )
-from ..wire.errors import AuthenticationError, ConfigurationError
+from ..wire.errors import AuthenticationError, ConfigurationError, KprotoError
 
 __all__ = [
     "DelegationToken",
@@ -24,9 +28,11 @@ __all__ = [
     "ScramSha256",
     "ScramSha512",
     "TokenFunction",
+    "check_sasl",
 ]
 
 
+@runtime_checkable
 class Sasl(Protocol):
     """A mechanism with what it needs to know; anything of this form may be a client's `sasl`."""
 
@@ -45,20 +51,42 @@ class Sasl(Protocol):
         ...
 
 
-class _Password:
-    """A mechanism of a name and a password."""
+def check_sasl(given: object) -> None:
+    """Raise ConfigurationError for what is no setting of SASL; its text quotes nothing of it."""
+    if given is None:
+        return
+    if isinstance(given, type) or not isinstance(given, Sasl):
+        kind = f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
+        raise ConfigurationError(
+            f"sasl is of {kind}; it must have `mechanism`, `readable` and `exchange`, as Plain,"
+            " ScramSha256, ScramSha512, DelegationToken and OAuthBearer do"
+        )
+
+
+_SCRAM: Final[Mapping[str, type[ScramClient]]] = {
+    client.mechanism: client for client in (ScramSha256Client, ScramSha512Client)
+}
+
+
+class _Scram:
+    """SCRAM by a name and a password, which is salted once for all connections."""
 
     mechanism: ClassVar[str]
     readable: ClassVar[bool] = False
     _credentials: Credentials
+    _salting: SaltedPasswords
+
+    def _know(self, credentials: Credentials) -> None:
+        object.__setattr__(self, "_credentials", credentials)
+        object.__setattr__(self, "_salting", SaltedPasswords())
 
     async def exchange(self, host: str) -> ClientExchange:
         """A new exchange, with any broker."""
-        return client_exchange(self.mechanism, self._credentials)
+        return _SCRAM[self.mechanism](self._credentials, salting=self._salting)
 
 
 @dataclass(frozen=True)
-class Plain(_Password):
+class Plain:
     """PLAIN (RFC 4616): name and password, as they are. Raises ConfigurationError."""
 
     username: str
@@ -68,11 +96,15 @@ class Plain(_Password):
     readable: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_credentials", Credentials(self.username, self.password))
+        Credentials(self.username, self.password)
+
+    async def exchange(self, host: str) -> ClientExchange:
+        """A new exchange, with any broker."""
+        return PlainClient(Credentials(self.username, self.password))
 
 
 @dataclass(frozen=True)
-class ScramSha256(_Password):
+class ScramSha256(_Scram):
     """SCRAM-SHA-256 (RFC 7677): a proof that the password is known. Raises ConfigurationError.
 
     Name and password are taken as they are, as Kafka's own classes do; with `prepare_strings`
@@ -86,10 +118,7 @@ class ScramSha256(_Password):
     mechanism: ClassVar[str] = "SCRAM-SHA-256"
 
     def __post_init__(self) -> None:
-        credentials = Credentials(
-            self.username, self.password, prepare_strings=self.prepare_strings
-        )
-        object.__setattr__(self, "_credentials", credentials)
+        self._know(Credentials(self.username, self.password, prepare_strings=self.prepare_strings))
 
 
 @dataclass(frozen=True)
@@ -100,7 +129,7 @@ class ScramSha512(ScramSha256):
 
 
 @dataclass(frozen=True)
-class DelegationToken(_Password):
+class DelegationToken(_Scram):
     """A delegation token (KIP-48): its id, and its HMAC in base64, over SCRAM."""
 
     token_id: str
@@ -108,10 +137,13 @@ class DelegationToken(_Password):
     mechanism: str = "SCRAM-SHA-256"  # type: ignore[misc]  # here it is the user's to choose
 
     def __post_init__(self) -> None:
-        credentials = Credentials(
-            self.token_id, self.hmac, delegation_token=True, prepare_strings=False
+        if self.mechanism not in _SCRAM:
+            raise ConfigurationError(
+                f"a delegation token goes over {' or '.join(_SCRAM)}, not {self.mechanism!r}"
+            )
+        self._know(
+            Credentials(self.token_id, self.hmac, delegation_token=True, prepare_strings=False)
         )
-        object.__setattr__(self, "_credentials", credentials)
 
 
 #: Gives a token, or its text; plain or async. It is asked for each connection and each time that
@@ -138,7 +170,7 @@ class OAuthBearer:
             given = self.token()
             if inspect.isawaitable(given):
                 given = await given
-        except (AuthenticationError, ConfigurationError):
+        except KprotoError:
             raise
         except Exception as error:  # noqa: BLE001 - a function of the user's may raise anything
             # What it says may hold the secret that it was about, so only its kind is told.

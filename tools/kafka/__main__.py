@@ -50,6 +50,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="KEY=VALUE",
         help="settings of server.properties, such as auto.create.topics.enable=true",
     )
+    start.add_argument(
+        "--secured",
+        action="store_true",
+        help="with a listener for each kind of TLS and SASL, and ACLs; writes a client.properties "
+        "for each, of the user alice",
+    )
     stop = commands.add_parser("stop", help="stop a broker that `start` started; its data goes too")
     # Never all by default: others may work in the same checkout, and their data would be lost.
     which = stop.add_mutually_exclusive_group(required=True)
@@ -69,6 +75,8 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 def _start(options: argparse.Namespace) -> int:
+    if options.secured:
+        return _start_secured(options)
     node = KafkaNode(
         options.version,
         port=options.port,
@@ -78,6 +86,18 @@ def _start(options: argparse.Namespace) -> int:
     )
     node.start()
     print(node.bootstrap)
+    return 0
+
+
+def _start_secured(options: argparse.Namespace) -> int:
+    # Imported here: certificates need a package that a plain broker does without.
+    from .secured import SecuredKafka
+
+    kafka = SecuredKafka(options.version, config=dict(options.config), detached=True)
+    kafka.start()
+    print(kafka.node.bootstrap)
+    for path in kafka.write_properties():
+        print(path)
     return 0
 
 

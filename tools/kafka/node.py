@@ -15,7 +15,7 @@ import subprocess
 import time
 import uuid
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -96,9 +96,10 @@ def running_nodes() -> list[RunningNode]:
 class KafkaNode:
     """A combined broker and controller on free ports of the loopback address.
 
-    `config` overrides settings of server.properties. As a context manager it is running inside
-    the block and gone, with its data, after it; `start`, `stop` and `kill` may also be called in
-    any order until `close`, and keep ports and data. Raises `KafkaStartError`, `KafkaJarsError`
+    `config` overrides settings of server.properties, `format_arguments` are further ones of
+    `kafka-storage format`. As a context manager it is running inside the block and gone, with its
+    data, after it; `start`, `stop` and `kill` may also be called in any order until `close`, and
+    keep ports and data. Raises `KafkaStartError`, `KafkaJarsError`
     or `JavaNotFoundError` when it cannot be had.
     """
 
@@ -108,6 +109,7 @@ class KafkaNode:
         *,
         port: int | None = None,
         config: Mapping[str, str] | None = None,
+        format_arguments: Sequence[str] = (),
         heap: str = HEAP,
         detached: bool = False,
     ) -> None:
@@ -115,11 +117,17 @@ class KafkaNode:
         self.ports = _ports(port)
         self.bootstrap = f"{HOST}:{self.ports.broker}"
         self._config = dict(config or {})
+        self._format_arguments = tuple(format_arguments)
         self._heap = heap
         self._detached = detached
         self._folder: Path | None = None
         self._lock: int | None = None
         self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def folder(self) -> Path | None:
+        """Where settings, data and logs are; None before the first start and after `close`."""
+        return self._folder
 
     @property
     def log(self) -> str:
@@ -191,10 +199,17 @@ class KafkaNode:
         self._folder, self._lock = folders.reserve()
         settings = self._folder / "server.properties"
         properties = server_properties(self.version, self._folder, self.ports, self._config)
+        settings.touch(mode=0o600)  # it may hold passwords
         settings.write_text(render(properties), encoding="utf-8")
         cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii").rstrip("=")
         # With =, since an id may begin with a dash.
-        arguments = ("format", f"--cluster-id={cluster_id}", "-c", str(settings))
+        arguments = [
+            "format",
+            f"--cluster-id={cluster_id}",
+            "-c",
+            str(settings),
+            *self._format_arguments,
+        ]
         command = self._java(jars, "-XX:TieredStopAtLevel=1", "kafka.tools.StorageTool", *arguments)
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False

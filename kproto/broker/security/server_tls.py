@@ -5,20 +5,17 @@ Makes an `ssl.SSLContext` of it, and says in words why a handshake failed. Opens
 
 from __future__ import annotations
 
-import os
-import re
 import ssl
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final, Literal
 
-from ...security.tls import Pem
+from ...security.pem import Pem, certificates_of, named, read_pem
+from ...security.tls import load_identity
 from ...wire.errors import ConfigurationError
 
-__all__ = ["ClientAuth", "ServerTls", "handshake_fault", "server_context"]
+__all__ = ["ON_FAULT", "ClientAuth", "ServerTls", "handshake_fault", "server_context"]
 
 ClientAuth = Literal["none", "requested", "required"]
 
@@ -27,10 +24,6 @@ _VERIFY: Final = {
     "requested": ssl.CERT_OPTIONAL,
     "required": ssl.CERT_REQUIRED,
 }
-
-_BEGIN: Final = "-----BEGIN "
-
-_KEY: Final = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,92 +61,58 @@ class ServerTls:
             )
 
 
+#: Who hears of a handshake that failed, in the task or callback that makes it; None for nobody.
+ON_FAULT: Final[ContextVar[Callable[[ssl.SSLError], None] | None]] = ContextVar(
+    "ON_FAULT", default=None
+)
+
+
+class _Handshake(ssl.SSLObject):
+    """One that failed goes on as if it waited, so that its alert still goes out.
+
+    Python's event loop closes at once, and with that drops what tells the client why. Whoever
+    hears of it by `ON_FAULT` ends the connection.
+    """
+
+    _failed = False
+
+    def do_handshake(self) -> None:
+        if self._failed:
+            raise ssl.SSLWantReadError
+        try:
+            super().do_handshake()
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError, ssl.SSLSyscallError):
+            raise
+        except ssl.SSLError as error:
+            tell = ON_FAULT.get()
+            if tell is None:
+                raise
+            self._failed = True
+            tell(error)
+            raise ssl.SSLWantReadError from None
+
+
 def server_context(tls: ServerTls) -> ssl.SSLContext:
     """What Python's TLS needs. Raises ConfigurationError that names the part at fault."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.sslobject_class = _Handshake
     context.minimum_version = ssl.TLSVersion.TLSv1_2  # as Kafka's ssl.enabled.protocols
-    certificate = _pem("certificate", tls.certificate)
-    key = None if tls.key is None else _pem("key", tls.key)
-    _load_chain(context, certificate, key, tls.key_password)
+    load_identity(context, tls.certificate, tls.key, tls.key_password)
     if tls.client_ca is not None:
-        authorities = _pem("client_ca", tls.client_ca)
-        try:
-            context.load_verify_locations(cadata=authorities)
-        except (ssl.SSLError, ValueError):
-            authorities = ""
-        if not authorities:
-            raise ConfigurationError("tls: client_ca holds no certificate in PEM that can be read")
+        _trust(context, tls.client_ca)
     context.verify_mode = _VERIFY[tls.client_auth]
     return context
 
 
-def _pem(part: str, given: Pem) -> str:
-    """The text of a part. Raises ConfigurationError for a file that cannot be read."""
+def _trust(context: ssl.SSLContext, client_ca: Pem) -> None:
+    name = named(client_ca, "tls: client_ca")
+    authorities = certificates_of(read_pem(client_ca, "tls: client_ca"))
+    if not authorities:
+        raise ConfigurationError(f"{name} holds no certificate")
     try:
-        text = given.decode("ascii", "replace") if isinstance(given, bytes) else str(given)
-        if isinstance(given, Path) or _BEGIN not in text:
-            text = Path(os.fsdecode(given) if isinstance(given, bytes) else given).read_text(
-                encoding="ascii", errors="replace"
-            )
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "no path"
-    else:
-        if _BEGIN in text:
-            return text
-        reason = "it holds no '-----BEGIN ', so it is no PEM"
-    raise ConfigurationError(f"tls: {part} is neither PEM nor a file of it: {reason}")
-
-
-def _load_chain(
-    context: ssl.SSLContext, certificate: str, key: str | None, password: str | None
-) -> None:
-    """Load both parts from one file of ours, as OpenSSL reads them from files alone."""
-    if not _KEY.search(certificate if key is None else key):
-        raise ConfigurationError(
-            f"tls: {'key' if key is not None else 'certificate'} holds no private key; set key"
-        )
-    asked = False
-
-    def give_password() -> str:
-        nonlocal asked
-        asked = True
-        return password or ""
-
-    try:
-        with _file_of(certificate if key is None else f"{key}\n{certificate}") as path:
-            context.load_cert_chain(path, password=give_password)
-    except (ssl.SSLError, ValueError) as error:  # ValueError: a password that is too long
-        reason = getattr(error, "reason", None) or ""
-    else:
-        return
-    if reason == "KEY_VALUES_MISMATCH":
-        fault = "the key is not that of the certificate"
-    elif asked:
-        fault = "the key is encrypted; key_password " + ("is wrong" if password else "is not set")
-    else:
-        fault = f"certificate or key cannot be read ({reason or 'no PEM of a certificate'})"
-    raise ConfigurationError(f"tls: {fault}")
-
-
-@contextmanager
-def _file_of(text: str) -> Iterator[str]:
-    """A path at which `text` can be read by us alone, for the time of the block."""
-    if hasattr(os, "memfd_create"):
-        descriptor = os.memfd_create("kproto")
-        path = f"/proc/self/fd/{descriptor}"
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(text.encode())
-            file.flush()
-            if Path(path).exists():
-                yield path
-                return
-    descriptor, path = tempfile.mkstemp()  # mode 0600
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(text.encode())
-        yield path
-    finally:
-        Path(path).unlink()
+        context.load_verify_locations(cadata=b"\n".join(authorities).decode("ascii"))
+    except (ssl.SSLError, ValueError):
+        raise ConfigurationError(f"{name} holds a certificate that is broken") from None
 
 
 #: What OpenSSL calls it, and what it means to who reads the broker's log.

@@ -3,22 +3,25 @@
 What the bytes mean is `kproto.protocol`'s. Requests of one turn of the event loop are written
 together; a response is told to whoever asked, in the turn in which it comes. The connection fails
 as a whole: on a lost peer, a broken frame or a request that times out, every waiting request gets
-the same error. One timer watches over all of them.
+the same error. One timer watches over all of them. With SASL another has the client authenticate
+again before its session ends: behind what is under way, and before what comes later (KIP-368).
 """
 
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeAlias, TypeVar, cast
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from ...clock import SYSTEM_CLOCK, Clock, Timer
 from ...messages.api_versions_request import ApiVersionsRequest
 from ...messages.api_versions_response import ApiVersionsResponse
 from ...messages.base import Message, Request, Response
 from ...protocol.connection import ClientConnection, expects_response
-from ...protocol.framing import FrameReader
+from ...protocol.framing import FrameReader, frame
 from ...protocol.negotiation import (
     UNSUPPORTED_VERSION,
     ApiRange,
@@ -26,19 +29,23 @@ from ...protocol.negotiation import (
     fallback_version,
     negotiate,
 )
-from ...schema.set_fields import first_to_end, last_to_begin
+from ...security.authentication import Answer, Step
+from ...security.diagnosis import Stage, closed, handshake_fault, spoken_in_the_clear, tls_fault
+from ...security.tls import TlsContexts
 from ...version import __version__
 from ...wire.errors import (
+    AuthenticationError,
     BrokerConnectionError,
     ConfigurationError,
     DecodeError,
     KprotoError,
     ProtocolError,
     RequestTimeoutError,
-    UnsupportedVersionError,
 )
 from ..settings import Address, ClientSettings
+from .authenticating import Authenticator
 from .slots import Slots
+from .version_choice import version_for
 
 __all__ = ["BrokerConnection"]
 
@@ -81,7 +88,9 @@ class _Exchange:
 class BrokerConnection(asyncio.BufferedProtocol):
     """A connection that has agreed on versions; made by `open`."""
 
-    def __init__(self, address: Address, settings: ClientSettings, clock: Clock) -> None:
+    def __init__(
+        self, address: Address, settings: ClientSettings, clock: Clock, tls: TlsContexts
+    ) -> None:
         self.address = address
         self.settings = settings
         self.clock = clock
@@ -103,27 +112,51 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self._line = Slots(1)  # in which they stand
         self._error: KprotoError | None = None
         self._lost: asyncio.Future[None] = self._loop.create_future()
+        self._tls = tls
+        self._sasl: Authenticator | None = None
+        if settings.sasl is not None:
+            self._sasl = Authenticator(self, settings.sasl, address, settings, clock)
+        self._stage = Stage.VERSIONS
+        self._opened_with = -1  # the correlation id of the last request that opened it
+        self._bare_token: asyncio.Future[bytes] | None = None  # a token without a header is due
 
     @classmethod
     async def open(
-        cls, address: Address, settings: ClientSettings, clock: Clock = SYSTEM_CLOCK
+        cls,
+        address: Address,
+        settings: ClientSettings,
+        clock: Clock = SYSTEM_CLOCK,
+        *,
+        tls: TlsContexts | None = None,
     ) -> BrokerConnection:
-        """Connect to `address` and agree on versions.
+        """Connect to `address`, agree on versions, and authenticate; `tls` is made of `settings`.
 
         Raises BrokerConnectionError when nobody answers or the peer goes away, ProtocolError when
-        the peer is no Kafka broker, and RequestTimeoutError when that takes longer than
-        `connect_timeout_ms`.
+        the peer is no Kafka broker, AuthenticationError when one side refuses the other,
+        ConfigurationError for TLS files that cannot be used, and RequestTimeoutError when that
+        takes longer than `connect_timeout_ms`.
         """
-        connection = cls(address, settings, clock)
+        connection = cls(address, settings, clock, tls or TlsContexts(settings.tls))
+        seconds = settings.connect_timeout_ms / 1000
         try:
-            async with clock.timeout(settings.connect_timeout_ms / 1000):
+            async with clock.timeout(seconds):
                 await connection._connect()
                 await connection._agree_on_versions()
+            if connection._sasl is not None:
+                connection._stage = Stage.AUTHENTICATION
+                exchange = await connection._sasl.exchange()
+                async with clock.timeout(seconds):
+                    await connection._sasl.authenticate(exchange)
+            connection._stage = Stage.FIRST_REQUEST
+            connection._opened_with = connection._protocol.last_correlation_id
         except DecodeError as error:
             await connection.close()
             raise ProtocolError(
                 f"{address}: what answered does not speak Kafka's protocol as it should ({error})"
             ) from None
+        except KprotoError:
+            await connection.close()
+            raise
         except TimeoutError:
             await connection.close()
             raise RequestTimeoutError(
@@ -136,10 +169,25 @@ class BrokerConnection(asyncio.BufferedProtocol):
         return connection
 
     async def _connect(self) -> None:
+        context, name = None, None
+        if self._tls.enabled:
+            name = self._tls.name_of(self.address.host)
+            context = self._tls.at_hand() or await asyncio.to_thread(self._tls.renew)
         try:
             await self._loop.create_connection(
-                lambda: self, self.address.host, self.address.port, ssl=self.settings.ssl_context
+                lambda: self,
+                self.address.host,
+                self.address.port,
+                ssl=context,
+                server_hostname=name,
             )
+        except (ssl.SSLError, ConnectionResetError, ConnectionAbortedError) as error:
+            if name is None:
+                raise BrokerConnectionError(
+                    f"cannot connect: {error.strerror or error}", address=str(self.address)
+                ) from None
+            shows = self._tls.shows_certificate
+            raise handshake_fault(error, str(self.address), name, shows_certificate=shows) from None
         except OSError as error:
             reason = f"cannot connect: {error.strerror or error}"
             raise BrokerConnectionError(reason, address=str(self.address)) from None
@@ -163,6 +211,43 @@ class BrokerConnection(asyncio.BufferedProtocol):
             )
         self.ranges = broker_ranges(answer)
 
+    # What SASL needs
+
+    async def carry(self, step: Step, ends_at: float) -> Answer:
+        """Send a step of an authentication, past all that waits; gives what came for it."""
+        if step.request is None:
+            return await self._exchange_tokens(step.token)
+        request: Request[Any] = step.request
+        limit_ms = self.settings.request_timeout_ms
+        return cast(Answer, await self._exchange(request, step.version, ends_at, limit_ms))
+
+    async def _exchange_tokens(self, token: bytes) -> bytes:
+        """Send a token as a frame of its own, and wait for the broker's."""
+        self._raise_if_failed()
+        self._bare_token = self._loop.create_future()
+        self._write(frame(token))
+        try:
+            return await self._bare_token
+        finally:
+            self._bare_token = None
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[float]:
+        """Hold back all requests that are not written yet.
+
+        Gives until when what is sent now must be answered, in seconds of the clock: the broker
+        answers what is under way first.
+        """
+        self._kept_waiting += 1
+        try:
+            async with self._line:
+                await self._writable.wait()
+                ends = [each.ends_at for each in self._waiting if each.ends_at != _NEVER]
+                begins_at = max(ends, default=self.clock.monotonic())
+                yield begins_at + self.settings.request_timeout_ms / 1000
+        finally:
+            self._kept_waiting -= 1
+
     @property
     def usable(self) -> bool:
         """False once the connection is closed or has failed."""
@@ -184,32 +269,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         about. Raises UnsupportedVersionError, which names the field that leaves none, or the two
         that exclude each other.
         """
-        definition = request._definition()
-        ending = first_to_end(definition, request)
-        beginning = last_to_begin(definition, request)
-        name = type(request).__name__
-        lowest = 0 if beginning is None else beginning.versions.lowest
-        highest = None if ending is None else ending.versions.highest
-        if beginning is not None and ending is not None and ending.versions.highest < lowest:
-            raise UnsupportedVersionError(
-                f"{name}: its fields {ending.path} (versions {ending.versions}) and "
-                f"{beginning.path} (versions {beginning.versions}) are set, and no version has "
-                "both; set one of them"
-            )
-        try:
-            version = self.version_of(type(request), highest)
-        except UnsupportedVersionError as error:
-            if ending is None:
-                raise
-            raise UnsupportedVersionError(
-                f"{error}: its field {ending.path} is set, which no later version has"
-            ) from None
-        if beginning is not None and version < lowest:
-            raise UnsupportedVersionError(
-                f"{name}: the highest version that this broker and the client speak is {version}, "
-                f"and its field {beginning.path} is set, which versions {beginning.versions} have"
-            )
-        return version
+        return version_for(request, self.version_of)
 
     async def request(
         self, request: Request[R], *, version: int | None = None, timeout_ms: int | None = None
@@ -310,7 +370,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
                 await self._writable.wait()
         except TimeoutError:
             error = self._silent(request, version, what, limit_ms)
-            self._fail(error)
+            self.fail(error)
             raise error from None
         finally:
             self._kept_waiting -= 1
@@ -395,7 +455,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self._waiting.remove(late)
         error = self._silent(late.request, late.version, "was not answered", late.limit_ms)
         self._tell(late, error)
-        self._fail(error)
+        self.fail(error)
 
     def _write(self, data: bytes) -> None:
         self._outgoing.append(data)
@@ -413,13 +473,17 @@ class BrokerConnection(asyncio.BufferedProtocol):
         if self._error is not None:
             raise _fresh(self._error, self.address)
 
-    def _fail(self, error: KprotoError) -> None:
+    def fail(self, error: KprotoError) -> None:
         """Give every waiting request the error, and drop the connection."""
         if self._error is None:
             self._error = error
         if self._watchdog is not None:
             self._watchdog.cancel()
             self._watchdog = None
+        if self._sasl is not None:
+            self._sasl.stop()
+        if self._bare_token is not None and not self._bare_token.done():
+            self._bare_token.set_exception(_fresh(self._error, self.address))
         self._outgoing.clear()
         self._writable.set()
         if self._transport is not None:
@@ -433,10 +497,12 @@ class BrokerConnection(asyncio.BufferedProtocol):
         """Close the connection and wait until it is; requests still waiting get an error."""
         self.abort()
         await asyncio.shield(self._lost)
+        if self._sasl is not None:
+            await self._sasl.stopped()
 
     def abort(self) -> None:
         """Close the connection; requests still waiting get an error."""
-        self._fail(BrokerConnectionError("the connection was closed", address=str(self.address)))
+        self.fail(BrokerConnectionError("the connection was closed", address=str(self.address)))
 
     # What asyncio calls
 
@@ -453,9 +519,14 @@ class BrokerConnection(asyncio.BufferedProtocol):
             return
         try:
             for data in self._reader.advance(nbytes):
-                self._receive(data)
+                if self._bare_token is None:
+                    self._receive(data)
+                elif not self._bare_token.done():
+                    self._bare_token.set_result(data)
         except KprotoError as error:
-            self._fail(error)
+            if self._stage is Stage.VERSIONS and not self._tls.enabled:
+                error = spoken_in_the_clear(self._reader.begun, str(self.address)) or error
+            self.fail(error)
 
     def _receive(self, data: bytes) -> None:
         answered = self._waiting.popleft() if self._waiting else None
@@ -467,7 +538,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         except ProtocolError as error:
             if answered is not None:
                 self._waiting.appendleft(answered)
-            self._fail(error)
+            self.fail(error)
             return
         except BaseException:  # no memory for it, say: whoever waits is told as the loop drops us
             if answered is not None:
@@ -490,9 +561,29 @@ class BrokerConnection(asyncio.BufferedProtocol):
         if left:
             reason += f", {left} bytes into a response"
         self._transport = None
-        self._fail(BrokerConnectionError(reason, address=str(self.address)))
+        self.fail(self._why_lost(exc, reason, left))
         if not self._lost.done():
             self._lost.set_result(None)
+
+    def _why_lost(self, exc: Exception | None, reason: str, left: int) -> KprotoError:
+        """What may be told of a connection that was lost, by how far it had come."""
+        address = str(self.address)
+        name = self._tls.name_of(self.address.host)
+        known = tls_fault(exc, address, name, shows_certificate=self._tls.shows_certificate)
+        if known is None and self._stage is Stage.AUTHENTICATION and self._sasl is not None:
+            known = self._sasl.cut_off()
+        if known is not None:
+            return known
+        oldest = self._protocol.pending.oldest
+        stage = self._stage
+        if stage is Stage.FIRST_REQUEST and (
+            oldest is None or oldest.correlation_id != self._opened_with + 1
+        ):
+            stage = Stage.OPEN
+        hint = closed(stage, tls=self._tls.enabled, sasl=self._sasl is not None)
+        if hint and not left:
+            reason += f"; {hint}"
+        return BrokerConnectionError(reason, address=address)
 
     def pause_writing(self) -> None:
         self._writable.clear()
@@ -505,6 +596,8 @@ def _fresh(error: KprotoError, address: Address) -> KprotoError:
     """An error of its own for each request: a raised exception collects its own traceback."""
     if isinstance(error, BrokerConnectionError):
         return BrokerConnectionError(error.reason, address=error.address)
+    if isinstance(error, AuthenticationError | ConfigurationError):
+        return type(error)(str(error))
     if isinstance(error, RequestTimeoutError):
         return BrokerConnectionError(
             f"the connection was given up because another request timed out ({error})",

@@ -8,15 +8,24 @@ others would wait with it.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from ...clock import Clock
-from ...wire.errors import BrokerConnectionError, ConfigurationError, KprotoError
+from ...security.tls import TlsContexts
+from ...wire.errors import (
+    AuthenticationError,
+    BrokerConnectionError,
+    ConfigurationError,
+    KprotoError,
+)
 from ..settings import Address, ClientSettings
 from .broker_connection import BrokerConnection
 
 __all__ = ["ConnectionPool"]
+
+_log: Final = logging.getLogger("kproto.client")
 
 #: An address, and who has the connection for himself; None when it is shared.
 _Key: TypeAlias = tuple[Address, object]
@@ -35,6 +44,12 @@ class ConnectionPool:
         self._locks: dict[_Key, asyncio.Lock] = {}
         self._opening: set[asyncio.Task[BrokerConnection]] = set()
         self._closed = False
+        self._tls = TlsContexts(settings.tls)
+        if settings.sasl is not None and settings.sasl.readable and not self._tls.enabled:
+            _log.warning(
+                "%s without TLS: who sees the bytes on their way can use what it sends; set tls",
+                settings.sasl.mechanism,
+            )
 
     def at_hand(self, address: Address) -> BrokerConnection | None:
         """The shared connection to `address`, if it is open."""
@@ -59,7 +74,9 @@ class ConnectionPool:
             return connection
 
     async def _connect(self, address: Address) -> BrokerConnection:
-        opening = asyncio.create_task(BrokerConnection.open(address, self.settings, self.clock))
+        opening = asyncio.create_task(
+            BrokerConnection.open(address, self.settings, self.clock, tls=self._tls)
+        )
         self._opening.add(opening)
         try:
             connection = await opening
@@ -84,21 +101,27 @@ class ConnectionPool:
     async def to_any(self, known: Iterable[Address]) -> BrokerConnection:
         """A shared connection to any broker: an open one, else one that is known, else bootstrap.
 
-        Raises BrokerConnectionError, which tells what each address answered, when none can be
-        had, and ConfigurationError once the pool is closed.
+        Raises, where none can be had, an error that tells what each address answered:
+        AuthenticationError when each refused, else BrokerConnectionError. Raises
+        ConfigurationError for TLS files that cannot be used, and once the pool is closed.
         """
         self._raise_if_closed()
         for (_, owner), connection in self._open.items():
             if owner is None and connection.usable:
                 return connection
-        failures: list[str] = []
+        failures: list[KprotoError] = []
         for address in dict.fromkeys([*known, *self.bootstrap]):
             try:
                 return await self.to(address)
+            except ConfigurationError:
+                raise
             except KprotoError as error:
                 self._raise_if_closed()
-                failures.append(str(error))
-        raise BrokerConnectionError(f"no broker can be reached: {'; '.join(failures)}")
+                failures.append(error)
+        told = "; ".join(dict.fromkeys(map(str, failures)))
+        if failures and all(isinstance(each, AuthenticationError) for each in failures):
+            raise AuthenticationError(told)
+        raise BrokerConnectionError(f"no broker can be reached: {told}")
 
     async def release(self, owner: object) -> None:
         """Close the connections that `owner` has for himself."""

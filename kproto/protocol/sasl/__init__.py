@@ -11,7 +11,13 @@ frames behind SaslHandshake v0) is for others to know. A client's shell is the s
 No socket, no clock. Randomness is drawn where none is handed in.
 """
 
-from .credentials import MIN_ITERATIONS, CredentialLookup, Credentials, SaltedCredential
+from .credentials import (
+    MIN_ITERATIONS,
+    CredentialLookup,
+    Credentials,
+    SaltedCredential,
+    SaltedPasswords,
+)
 from .exchange import ClientExchange, ServerExchange
 from .mechanisms import MECHANISMS, Mechanism, client_exchange, server_exchange
 from .oauthbearer import (
@@ -24,6 +30,7 @@ from .oauthbearer import (
 from .plain import PlainClient, PlainServer
 from .scram import (
     MAX_ITERATIONS,
+    ScramClient,
     ScramSha256Client,
     ScramSha256Server,
     ScramSha512Client,
@@ -48,6 +55,8 @@ __all__ = [
     "PlainClient",
     "PlainServer",
     "SaltedCredential",
+    "SaltedPasswords",
+    "ScramClient",
     "ScramSha256Client",
     "ScramSha256Server",
     "ScramSha512Client",

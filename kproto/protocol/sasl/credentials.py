@@ -10,15 +10,24 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Final, TypeAlias
 
 from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError
 from .text import encode_text, saslprep
 
-__all__ = ["MIN_ITERATIONS", "CredentialLookup", "Credentials", "SaltedCredential"]
+__all__ = [
+    "MIN_ITERATIONS",
+    "CredentialLookup",
+    "Credentials",
+    "SaltedCredential",
+    "SaltedPasswords",
+    "Salting",
+]
 
 #: Fewest PBKDF2 rounds: what RFC 7677, 4 asks for, and what Kafka's client and broker insist on.
 MIN_ITERATIONS: Final = 4096
@@ -28,6 +37,10 @@ INVALID_CREDENTIALS: Final = "invalid user name or password"
 
 #: Bytes of a new random salt.
 SALT_BYTES: Final = 16
+
+#: Salted passwords that are kept of one user: all brokers of a cluster have the same, and a new
+#: one for each time that the password is set.
+KEPT_SALTED_PASSWORDS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +167,38 @@ def _digest_size(hash_name: str) -> int:
 def salted_password(hash_name: str, password: bytes, salt: bytes, iterations: int) -> bytes:
     """SaltedPassword := Hi(password, salt, i), which is PBKDF2."""
     return hashlib.pbkdf2_hmac(hash_name, password, salt, iterations)
+
+
+#: Makes a SaltedPassword: name of the hash, password, salt, iterations.
+Salting: TypeAlias = Callable[[str, bytes, bytes, int], bytes]
+
+
+class SaltedPasswords:
+    """Salts one user's password, and keeps the last results, so that reconnecting costs no time.
+
+    May be called by several threads at once; the second waits for the first. Copies and pickles
+    begin empty.
+    """
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[str, bytes, bytes, int], bytes] = OrderedDict()
+        self._lock = Lock()
+
+    def __call__(self, hash_name: str, password: bytes, salt: bytes, iterations: int) -> bytes:
+        """SaltedPassword, as `Salting` gives it."""
+        key = (hash_name, password, salt, iterations)
+        with self._lock:
+            found = self._kept.pop(key, None)
+            if found is None:
+                found = salted_password(hash_name, password, salt, iterations)
+            self._kept[key] = found
+            if len(self._kept) > KEPT_SALTED_PASSWORDS:
+                self._kept.popitem(last=False)
+        return found
+
+    def __reduce__(self) -> tuple[type[SaltedPasswords], tuple[()]]:
+        """Without what is kept: it is as secret as the password."""
+        return SaltedPasswords, ()
 
 
 def client_key(hash_name: str, salted: bytes) -> bytes:

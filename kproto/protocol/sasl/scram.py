@@ -20,6 +20,7 @@ from .credentials import (
     CredentialLookup,
     Credentials,
     SaltedCredential,
+    Salting,
     client_key,
     salted_password,
     server_key,
@@ -60,7 +61,8 @@ class ScramClient:
     """The client's side: `first()`, then `next()` for each answer of the server until `done`.
 
     The hash is the subclass's. `nonce` is for tests; without it a random one is drawn.
-    `max_iterations` bounds the work that a server can ask for.
+    `max_iterations` bounds the work that a server can ask for. `salting` derives the key; a
+    `SaltedPasswords` does so once for several exchanges.
 
     Raises `AuthenticationError` from `first` for credentials that SASLprep refuses, and from
     `next` for a refusal, a broken message, an iteration count outside the bounds, and a server
@@ -76,11 +78,13 @@ class ScramClient:
         *,
         nonce: str | None = None,
         max_iterations: int = MAX_ITERATIONS,
+        salting: Salting = salted_password,
     ) -> None:
         check_whole_number("max_iterations", max_iterations, MIN_ITERATIONS)
         self._credentials = credentials
         self._nonce = _own_nonce(nonce)
         self._max_iterations = max_iterations
+        self._salting = salting
         self._password = b""
         self._client_first: ClientFirst | None = None
         self._server_signature = b""
@@ -124,7 +128,7 @@ class ScramClient:
     def _prove(self, server_first: ServerFirst) -> bytes:
         """The final message: that we know the password, without showing it (RFC 5802, 3)."""
         self._check(server_first)
-        salted = salted_password(
+        salted = self._salting(
             self.hash_name, self._password, server_first.salt, server_first.iterations
         )
         assert self._client_first is not None

@@ -125,7 +125,7 @@ def test_it_asks_for_rights() -> None:
         (
             ["--listener", "SSL://localhost:0", "--tls-certificate", "/nowhere"],
             1,
-            "certificate is neither PEM nor a file of it: No such file",
+            "certificate ('/nowhere') cannot be read: No such file",
         ),
     ],
 )

@@ -64,26 +64,31 @@ def test_a_part_may_be_a_file(tmp_path: Path, as_path: Any) -> None:
 @pytest.mark.parametrize(
     ("parts", "fault"),
     [
-        ({"certificate": CERTIFICATE}, "certificate holds no private key; set key"),
-        ({"certificate": CERTIFICATE, "key": CERTIFICATE}, "key holds no private key"),
-        ({"certificate": CERTIFICATE, "key": OTHER_KEY}, "the key is not that of the certificate"),
-        ({"certificate": CERTIFICATE, "key": ENCRYPTED_KEY}, "key_password is not set"),
+        ({"certificate": CERTIFICATE}, "certificate .* holds no private key; the key may be given"),
+        ({"certificate": CERTIFICATE, "key": CERTIFICATE}, "key .* holds no private key"),
+        ({"certificate": CERTIFICATE, "key": OTHER_KEY}, "belongs to another certificate"),
+        ({"certificate": CERTIFICATE, "key": ENCRYPTED_KEY}, "is encrypted: set key_password"),
         (
             {"certificate": CERTIFICATE, "key": ENCRYPTED_KEY, "key_password": "guessed"},
-            "key_password is wrong",
+            "cannot be opened with key_password",
         ),
         (
             {"certificate": CERTIFICATE, "key": ENCRYPTED_KEY, "key_password": "x" * 5000},
-            "key_password is wrong",
+            "cannot be opened with key_password",
         ),
-        ({"certificate": KEY}, "certificate or key cannot be read"),
-        ({"certificate": CERTIFICATE[:300], "key": KEY}, "certificate or key cannot be read"),
-        ({"certificate": "/nowhere.pem"}, "certificate is neither PEM nor a file of it: No such"),
-        ({"certificate": "a\0b"}, "certificate is neither PEM nor a file of it"),
-        ({"certificate": b"\xff\xfe"}, "certificate is neither PEM nor a file of it"),
+        ({"certificate": KEY}, "certificate .* holds no certificate"),
+        ({"certificate": "/nowhere.pem"}, "certificate .'/nowhere.pem'. cannot be read: No such"),
         (
             {"certificate": BOTH, "client_ca": "-----BEGIN x", "client_auth": "required"},
-            "client_ca holds no certificate",
+            "client_ca .* holds no certificate",
+        ),
+        (
+            {
+                "certificate": BOTH,
+                "client_ca": authority_pem().replace("MII", "XXX"),
+                "client_auth": "required",
+            },
+            "client_ca .* holds a certificate that is broken",
         ),
         ({"certificate": BOTH, "client_auth": "required"}, "without client_ca"),
         ({"certificate": BOTH, "client_ca": authority_pem()}, "client_auth is 'none'"),

@@ -1,0 +1,154 @@
+"""A mechanism of one's own: AWS_MSK_IAM, by which Amazon MSK knows clients by their AWS keys.
+
+    export AWS_ACCESS_KEY_ID=… AWS_SECRET_ACCESS_KEY=…
+    python examples/aws_msk_iam.py b-1.NAME.amazonaws.com:9098 us-east-1
+
+One token: a JSON object that holds what a presigned URL of SigV4 would, for the action
+kafka-cluster:Connect at the broker that is connected to. The broker answers with a JSON object of
+its own. Nothing but the standard library is needed. What is described at
+https://github.com/aws/aws-msk-iam-auth#details and
+https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-query-string-auth.html stands here in kproto's
+words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import hashlib
+import hmac
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+import kproto
+
+EMPTY_PAYLOAD = hashlib.sha256(b"").hexdigest()
+
+
+def presigned(
+    *,
+    service: str,
+    region: str,
+    host: str,
+    path: str,
+    access_key: str,
+    secret_key: str,
+    now: dt.datetime,
+    lives_s: int,
+    session_token: str | None = None,
+    parameters: Mapping[str, str] | None = None,
+    payload_hash: str = EMPTY_PAYLOAD,
+) -> dict[str, str]:
+    """The parameters of a GET that SigV4 signs by its query, with X-Amz-Signature among them."""
+    moment = now.astimezone(dt.UTC).strftime("%Y%m%dT%H%M%SZ")
+    scope = f"{moment[:8]}/{region}/{service}/aws4_request"
+    signed = {
+        **(parameters or {}),
+        "X-Amz-Algorithm": "AWS4-HMAC-SHA256",
+        "X-Amz-Credential": f"{access_key}/{scope}",
+        "X-Amz-Date": moment,
+        "X-Amz-Expires": str(lives_s),
+        "X-Amz-SignedHeaders": "host",
+    }
+    if session_token:
+        signed["X-Amz-Security-Token"] = session_token
+    query = "&".join(
+        f"{name}={value}"
+        for name, value in sorted(
+            (quote(name, safe="-_.~"), quote(value, safe="-_.~")) for name, value in signed.items()
+        )
+    )
+    canonical = "\n".join(("GET", path, query, f"host:{host}", "", "host", payload_hash))
+    to_sign = "\n".join(
+        ("AWS4-HMAC-SHA256", moment, scope, hashlib.sha256(canonical.encode()).hexdigest())
+    )
+    key = f"AWS4{secret_key}".encode()
+    for part in (moment[:8], region, service, "aws4_request", to_sign):
+        key = hmac.digest(key, part.encode(), "sha256")
+    return {**signed, "X-Amz-Signature": key.hex()}
+
+
+class MskIamExchange:
+    """One authentication: the signed token, then the broker's answer."""
+
+    mechanism = "AWS_MSK_IAM"
+
+    def __init__(self, token: bytes) -> None:
+        self._token = token
+        self.done = False
+
+    def first(self) -> bytes:
+        """The token."""
+        return self._token
+
+    def next(self, challenge: bytes) -> bytes:
+        """Take the broker's answer, which is not empty where it knows the client."""
+        if not challenge:
+            raise kproto.AuthenticationError("AWS_MSK_IAM: the broker's answer is empty")
+        self.done = True
+        return b""
+
+
+@dataclass(frozen=True)
+class MskIam:
+    """AWS_MSK_IAM with one pair of keys, to be given as a client's `sasl`."""
+
+    region: str
+    access_key: str
+    secret_key: str = field(repr=False)
+    session_token: str | None = field(default=None, repr=False)
+    lives_s: int = 900
+
+    mechanism = "AWS_MSK_IAM"
+    readable = True
+
+    async def exchange(self, host: str) -> MskIamExchange:
+        """A new exchange, signed for the broker at `host`, now."""
+        signed = presigned(
+            service="kafka-cluster",
+            region=self.region,
+            host=host,
+            path="/",
+            access_key=self.access_key,
+            secret_key=self.secret_key,
+            now=dt.datetime.now(dt.UTC),
+            lives_s=self.lives_s,
+            session_token=self.session_token,
+            parameters={"Action": "kafka-cluster:Connect"},
+        )
+        token = {
+            "version": "2020_10_22",
+            "host": host,
+            "user-agent": f"kproto/{kproto.__version__}",
+            **{name.lower(): value for name, value in signed.items()},
+        }
+        return MskIamExchange(json.dumps(token, separators=(",", ":")).encode())
+
+
+async def main() -> None:
+    """Print the brokers of the cluster."""
+    bootstrap, region = sys.argv[1:]
+    sasl = MskIam(
+        region,
+        os.environ["AWS_ACCESS_KEY_ID"],
+        os.environ["AWS_SECRET_ACCESS_KEY"],
+        os.environ.get("AWS_SESSION_TOKEN"),
+    )
+    async with kproto.Client(bootstrap, tls=True, sasl=sasl) as client:
+        for node, address in sorted(client.cluster.brokers.items()):
+            print(node, address)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3 or "AWS_ACCESS_KEY_ID" not in os.environ:
+        sys.exit(__doc__)
+    try:
+        asyncio.run(main())
+    except kproto.KprotoError as error:
+        sys.exit(str(error))
+    except KeyError as error:
+        sys.exit(f"the environment lacks {error}")

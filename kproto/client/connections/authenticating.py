@@ -1,0 +1,158 @@
+"""Who the client is, shown to a broker: carries the tokens, keeps the time, and does so again.
+
+What is said is `kproto.security.authentication`'s, and how it travels the connection's. Keys are
+derived in a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Final, Protocol
+
+from ...clock import Clock, Timer
+from ...protocol.negotiation import ApiRange
+from ...protocol.sasl import ClientExchange
+from ...security.authentication import Answer, Authentication, Step, reauthenticate_after_ms
+from ...security.mechanisms import Sasl
+from ...wire.errors import AuthenticationError, KprotoError, RequestTimeoutError
+from ..settings import Address, ClientSettings
+
+__all__ = ["Authenticator", "Carrier"]
+
+#: How long before the end of a session it is too late to ask for a token once more, in seconds.
+_TOO_LATE_S: Final = 1.0
+
+_NEVER: Final = float("inf")
+
+
+class Carrier(Protocol):
+    """What an authentication needs of its connection."""
+
+    ranges: Mapping[int, ApiRange]
+
+    def carry(self, step: Step, ends_at: float) -> Awaitable[Answer]:
+        """Send a step, and give what came for it. Raises what a lost connection raises."""
+        ...
+
+    def alone(self) -> AbstractAsyncContextManager[float]:
+        """Hold back all other requests; gives until when answers must be there, in seconds."""
+        ...
+
+    def fail(self, error: KprotoError) -> None:
+        """Give the connection up."""
+        ...
+
+
+class Authenticator:
+    """The SASL of one connection to `address`, and of its sessions one behind the other."""
+
+    def __init__(
+        self,
+        carrier: Carrier,
+        sasl: Sasl,
+        address: Address,
+        settings: ClientSettings,
+        clock: Clock,
+    ) -> None:
+        self._carrier = carrier
+        self._sasl = sasl
+        self._address = address
+        self._limit_ms = settings.connect_timeout_ms
+        self._clock = clock
+        self._session_ends_at = _NEVER
+        self._current: Authentication | None = None
+        self._timer: Timer | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._loop = asyncio.get_running_loop()
+
+    async def exchange(self) -> ClientExchange:
+        """A new exchange, for which a token may be fetched.
+
+        Raises AuthenticationError, and RequestTimeoutError after `connect_timeout_ms`.
+        """
+        try:
+            async with self._clock.timeout(self._limit_ms / 1000):
+                return await self._sasl.exchange(self._address.host)
+        except KprotoError:
+            raise
+        except TimeoutError:
+            raise RequestTimeoutError(
+                f"{self._address}: {self._sasl.mechanism} had no token within {self._limit_ms} ms"
+                " (connect_timeout_ms)"
+            ) from None
+        except Exception as error:  # noqa: BLE001 - a mechanism of the user's may raise anything
+            raise AuthenticationError(
+                f"{self._address}: the mechanism {self._sasl.mechanism} raised"
+                f" {type(error).__name__}"
+            ) from None
+
+    async def authenticate(self, exchange: ClientExchange, ends_at: float = _NEVER) -> None:
+        """Show who the client is; what is sent must be answered until `ends_at`, in seconds.
+
+        Raises AuthenticationError, and what a lost connection raises.
+        """
+        current = Authentication(exchange, self._carrier.ranges, str(self._address))
+        self._current = current
+        try:
+            step: Step | None = current.begin()
+            while step is not None:
+                answer = await self._carrier.carry(step, ends_at)
+                if current.needs_work(answer):
+                    step = await asyncio.to_thread(current.next, answer)
+                else:
+                    step = current.next(answer)
+        finally:
+            self._current = None
+        lifetime_ms = current.session_lifetime_ms
+        if lifetime_ms:
+            self._session_ends_at = self._clock.monotonic() + lifetime_ms / 1000
+            chance = random.random()  # noqa: S311 - jitter, no secret
+            after_s = reauthenticate_after_ms(lifetime_ms, chance) / 1000
+            self._timer = self._clock.call_later(after_s, self._begin_again)
+
+    def cut_off(self) -> AuthenticationError | None:
+        """What it means that the broker closes the connection now; None for nothing certain."""
+        return None if self._current is None else self._current.cut_off()
+
+    def _begin_again(self) -> None:
+        self._timer = None
+        self._task = asyncio.create_task(self._authenticate_again())
+
+    async def _authenticate_again(self) -> None:
+        """Begin a new session; requests go on until there is a token, and wait behind it."""
+        try:
+            exchange = await self._exchange_in_time()
+            async with self._carrier.alone() as ends_at:
+                await self.authenticate(exchange, ends_at)
+        except KprotoError as error:
+            self._carrier.fail(error)
+
+    async def _exchange_in_time(self) -> ClientExchange:
+        """`exchange`, asked for until the session is about to end: who issues tokens may be away.
+
+        Raises what the last attempt raised.
+        """
+        while True:
+            try:
+                return await self.exchange()
+            except KprotoError:
+                left = self._session_ends_at - self._clock.monotonic()
+                if left < _TOO_LATE_S:
+                    raise
+            await self._clock.sleep(left / 2)
+
+    def stop(self) -> None:
+        """Begin no session more: the connection is lost."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._task is not None and self._task is not asyncio.current_task(self._loop):
+            self._task.cancel()
+
+    async def stopped(self) -> None:
+        """Wait until nothing is under way."""
+        if self._task is not None:
+            await asyncio.gather(self._task, return_exceptions=True)

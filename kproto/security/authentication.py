@@ -1,0 +1,212 @@
+"""A client's SASL on a connection (KIP-43, KIP-152), without I/O: what comes next.
+
+Made of SaslHandshake and SaslAuthenticate, or of bare tokens behind SaslHandshake v0, which brokers
+before 1.0 take. Knows no mechanism: what the tokens say is the exchange's. Moves no bytes, reads no
+clock.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple, TypeAlias, TypeVar
+
+from ..messages.base import Request, Response
+from ..messages.sasl_authenticate_request import SaslAuthenticateRequest
+from ..messages.sasl_authenticate_response import SaslAuthenticateResponse
+from ..messages.sasl_handshake_request import SaslHandshakeRequest
+from ..messages.sasl_handshake_response import SaslHandshakeResponse
+from ..protocol.error_codes import ERRORS, code_of
+from ..protocol.negotiation import ApiRange, negotiate
+from ..protocol.sasl import ClientExchange
+from ..wire.errors import (
+    AuthenticationError,
+    BrokerConnectionError,
+    KprotoError,
+    UnsupportedVersionError,
+)
+
+__all__ = ["Answer", "Authentication", "Step", "reauthenticate_after_ms"]
+
+R = TypeVar("R", bound=Response)
+T = TypeVar("T")
+
+_NOT_ENABLED: Final = code_of("UNSUPPORTED_SASL_MECHANISM")
+_ILLEGAL_STATE: Final = code_of("ILLEGAL_SASL_STATE")
+_REFUSED: Final = code_of("SASL_AUTHENTICATION_FAILED")
+
+#: The version of SaslHandshake behind which tokens travel in SaslAuthenticate.
+_WITH_REQUESTS: Final = 1
+
+#: How much of a broker's own text goes into an error.
+_SHOWN: Final = 300
+
+#: What stands around the secrets of a token; and how long a piece must be, as shorter ones stand in
+#: any text.
+_PIECES: Final = re.compile("\0|\x01|auth=Bearer ")
+_LEAST_HIDDEN: Final = 4
+
+#: Parts of a session's lifetime after which the client authenticates again, the least and what
+#: chance adds: early enough for clocks and networks, and not all clients in step (KIP-368).
+_LEAST_PART: Final = 0.85
+_PART_OF_CHANCE: Final = 0.10
+
+
+class Step(NamedTuple):
+    """What is sent next: `request` in `version`, or without one `token` as a frame of its own."""
+
+    request: Request[SaslHandshakeResponse] | Request[SaslAuthenticateResponse] | None
+    version: int
+    token: bytes = b""
+
+    def __repr__(self) -> str:
+        """Without the token, which may be a password."""
+        name = "a bare token" if self.request is None else type(self.request).__name__
+        return f"<Step: {name}, version {self.version}>"
+
+
+#: What came for a step: the response to its request, or the broker's bare token.
+Answer: TypeAlias = SaslHandshakeResponse | SaslAuthenticateResponse | bytes
+
+
+class Authentication:
+    """One authentication by `exchange` at the broker of `where`, which takes `ranges` of versions.
+
+    `begin` gives the first step, `next` for each answer the one behind it, until it gives None.
+    All raise AuthenticationError for a refusal, and BrokerConnectionError for one that time mends.
+    """
+
+    def __init__(
+        self, exchange: ClientExchange, ranges: Mapping[int, ApiRange], where: str
+    ) -> None:
+        self._exchange = exchange
+        self._ranges = ranges
+        self._where = where
+        self._mechanism = exchange.mechanism
+        self._version = 0  # of SaslAuthenticate
+        self._bare = False
+        self._said: list[bytes] = []
+        #: How long the authentication holds, in ms; 0 for as long as the connection (KIP-368).
+        self.session_lifetime_ms = 0
+
+    def begin(self) -> Step:
+        """The handshake, which names the mechanism."""
+        version = self._negotiated(SaslHandshakeRequest)
+        self._bare = version < _WITH_REQUESTS or SaslAuthenticateRequest.API_KEY not in self._ranges
+        if self._bare:
+            version = 0
+        else:
+            self._version = self._negotiated(SaslAuthenticateRequest)
+        return Step(SaslHandshakeRequest(mechanism=self._mechanism), version)
+
+    def _negotiated(self, request: type[Request[R]]) -> int:
+        try:
+            return negotiate(request, self._ranges)
+        except UnsupportedVersionError as error:
+            raise AuthenticationError(
+                f"{self._where}: this listener takes no SASL ({error}); connect without sasl, or"
+                " to another port"
+            ) from None
+
+    def needs_work(self, answer: Answer) -> bool:
+        """Whether `next` may take milliseconds, to derive keys, and belongs into a thread."""
+        if isinstance(answer, SaslAuthenticateResponse):
+            return not answer.error_code and bool(answer.auth_bytes)
+        return isinstance(answer, bytes) and bool(answer)
+
+    def next(self, answer: Answer) -> Step | None:
+        """What is sent after `answer`; None when the client is known to the broker."""
+        if isinstance(answer, SaslHandshakeResponse):
+            self._check_handshake(answer)
+            return self._send(self._by_mechanism(self._exchange.first))
+        if isinstance(answer, bytes):
+            token = answer
+        else:
+            self._check_refusal(answer)
+            token = answer.auth_bytes
+            self.session_lifetime_ms = max(0, answer.session_lifetime_ms)
+        reply = self._by_mechanism(lambda: self._exchange.next(token))
+        return None if self._exchange.done else self._send(reply)
+
+    def _send(self, token: bytes) -> Step:
+        self._said.append(token)
+        if self._bare:
+            return Step(None, 0, token)
+        return Step(SaslAuthenticateRequest(auth_bytes=token), self._version)
+
+    def _by_mechanism(self, call: Callable[[], T]) -> T:
+        """What the exchange gives; a mechanism of the user's own may raise anything."""
+        try:
+            return call()
+        except KprotoError as error:
+            if isinstance(error, AuthenticationError):
+                raise AuthenticationError(f"{self._where}: {error}") from None
+            raise
+        except Exception as error:  # noqa: BLE001 - see above; its text may hold a secret
+            raise AuthenticationError(
+                f"{self._where}: the mechanism {self._mechanism} raised {type(error).__name__}"
+            ) from None
+
+    def _check_handshake(self, answer: SaslHandshakeResponse) -> None:
+        code = answer.error_code
+        if code == _NOT_ENABLED:
+            enabled = ", ".join(_printable(name) for name in answer.mechanisms) or "none"
+            raise AuthenticationError(
+                f"{self._where}: the SASL mechanism {self._mechanism} is not enabled at this"
+                f" listener; these are: {enabled}"
+            )
+        if code == _ILLEGAL_STATE:
+            raise AuthenticationError(
+                f"{self._where}: this listener takes no SASL; connect without sasl, or to another"
+                " port"
+            )
+        self._check_code(code, "")
+
+    def _check_refusal(self, answer: SaslAuthenticateResponse) -> None:
+        self._check_code(answer.error_code, self._told(answer.error_message or ""))
+
+    def _told(self, text: str) -> str:
+        """A broker's text, without what the client has said: it may repeat a password."""
+        for token in self._said:
+            for said in _PIECES.split(token.decode("utf-8", "replace")):
+                if len(said) >= _LEAST_HIDDEN:
+                    text = text.replace(said, "<hidden>")
+        return _printable(text)
+
+    def _check_code(self, code: int, text: str) -> None:
+        if not code:
+            return
+        told = f": {text}" if text else ""
+        if code == _REFUSED:
+            raise AuthenticationError(
+                f"{self._where}: the broker refused the {self._mechanism} authentication{told}"
+            )
+        known = ERRORS.get(code)
+        name = f"{known.name} ({code})" if known else f"error code {code}"
+        what = f"the {self._mechanism} authentication was answered with {name}{told}"
+        if known is not None and known.retriable:
+            raise BrokerConnectionError(what, address=self._where)
+        raise AuthenticationError(f"{self._where}: {what}")
+
+    def cut_off(self) -> AuthenticationError | None:
+        """What it means that the broker closes now: a refusal, where it cannot say so."""
+        if not self._bare:
+            return None
+        return AuthenticationError(
+            f"{self._where}: the broker closed the connection on a token of {self._mechanism},"
+            " which is how brokers before 1.0 refuse one: check user name and password"
+        )
+
+
+def reauthenticate_after_ms(lifetime_ms: int, chance: float) -> float:
+    """When to authenticate again, in ms after a session of `lifetime_ms` began (KIP-368).
+
+    `chance` is a random number of at least 0 and below 1.
+    """
+    return lifetime_ms * (_LEAST_PART + _PART_OF_CHANCE * chance)
+
+
+def _printable(text: str) -> str:
+    """A broker's text as part of a message."""
+    shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return "".join(each if each.isprintable() else "?" for each in shown)

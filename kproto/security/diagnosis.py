@@ -1,0 +1,186 @@
+"""What went wrong between a client and a secured listener, told from what can be seen of it.
+
+Plain functions and tables: the errors of TLS, the first bytes of a peer, when it closed. What is
+certain and time does not mend, a certificate or a setting, is an AuthenticationError and not tried
+again; what may be a broker that is away stays a BrokerConnectionError, which says what else it
+may be.
+"""
+
+from __future__ import annotations
+
+import ssl
+from enum import Enum
+from typing import Final
+
+from ..wire.errors import AuthenticationError, BrokerConnectionError, KprotoError
+
+__all__ = ["Stage", "closed", "handshake_fault", "spoken_in_the_clear", "tls_fault"]
+
+
+class Stage(Enum):
+    """How far a connection has come."""
+
+    VERSIONS = "no request was answered yet"
+    AUTHENTICATION = "SASL is under way"
+    FIRST_REQUEST = "versions are agreed on, and nothing was answered behind that"
+    OPEN = "requests are answered"
+
+
+#: What OpenSSL says of a broker's certificate (X509_V_ERR_…): what is wrong, and what to do.
+_CERTIFICATE_FAULTS: Final[dict[int, tuple[str, str]]] = {
+    9: ("is not valid yet", "check the clock of this machine and of who made it"),
+    10: ("has expired", "the broker needs a new one; check this machine's clock, too"),
+    18: (
+        "is self-signed, and not trusted",
+        "if it is the right one, trust it: tls=Tls(ca=…) with that certificate",
+    ),
+    19: (
+        "comes from a CA that is not trusted",
+        "tls=Tls(ca=…) names the certificate of the cluster's CA",
+    ),
+    20: (
+        "comes from a CA that is not known",
+        "tls=Tls(ca=…) names the certificate of the cluster's CA",
+    ),
+    21: (
+        "comes from a CA that is not known",
+        "the broker should send those between it and the CA, and tls=Tls(ca=…) names the CA's",
+    ),
+    23: ("was revoked", "the broker needs a new one"),
+    62: (
+        "is for another name",
+        "connect by a name that it has, or say the right one: tls=Tls(server_name=…)",
+    ),
+    64: (
+        "is for another address",
+        "connect by a name that it has, or say the right one: tls=Tls(server_name=…)",
+    ),
+}
+_NAME_FAULTS: Final = (62, 64)
+
+#: What OpenSSL says when the peer's bytes are no TLS.
+_NO_TLS: Final = frozenset(
+    {"WRONG_VERSION_NUMBER", "UNKNOWN_PROTOCOL", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"}
+)
+
+#: Alerts by which a broker says that it wants a client's certificate; where one was shown, that it
+#: is none of those it takes.
+_WANTS_CERTIFICATE: Final = frozenset(
+    {
+        "TLSV13_ALERT_CERTIFICATE_REQUIRED",
+        "SSLV3_ALERT_BAD_CERTIFICATE",
+        "SSLV3_ALERT_HANDSHAKE_FAILURE",
+    }
+)
+
+#: What a broker's other alerts say of the certificate that we showed.
+_REFUSED_CERTIFICATE: Final[dict[str, str]] = {
+    "TLSV1_ALERT_UNKNOWN_CA": "it does not trust the CA of the client's certificate",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the client's certificate has expired",
+    "SSLV3_ALERT_CERTIFICATE_REVOKED": "the client's certificate was revoked",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "it does not take the client's certificate",
+    "SSLV3_ALERT_UNSUPPORTED_CERTIFICATE": "it cannot use a client's certificate of this kind",
+    "TLSV1_ALERT_ACCESS_DENIED": "the client's certificate may not connect",
+    "TLSV1_ALERT_DECRYPT_ERROR": "it could not check the client's certificate",
+}
+
+#: What else two sides cannot agree on.
+_DISAGREED: Final[dict[str, str]] = {
+    "TLSV1_ALERT_PROTOCOL_VERSION": "it speaks no version of TLS that this client takes",
+    "UNSUPPORTED_PROTOCOL": "it speaks no version of TLS that this client takes",
+    "NO_PROTOCOLS_AVAILABLE": "this client is set to no version of TLS that exists",
+    "TLSV1_UNRECOGNIZED_NAME": "it knows no server of the name that was asked for",
+    "NO_SHARED_CIPHER": "both sides share no cipher",
+    "DH_KEY_TOO_SMALL": "its key is too small for this machine's OpenSSL",
+    "EE_KEY_TOO_SMALL": "the key of its certificate is too small for this machine's OpenSSL",
+}
+
+_IN_THE_CLEAR: Final = "the listener does not speak TLS; connect with tls=False, or to the TLS port"
+_SPEAKS_TLS: Final = "the listener speaks TLS; connect with tls=True, or to the plaintext port"
+
+#: What the first bytes of a peer say, when no TLS is spoken to it: an alert, a handshake.
+_TLS_RECORDS: Final = (b"\x15\x03", b"\x16\x03")
+
+#: When the broker closed without a word, and what it may have wanted: (stage, with TLS, with SASL).
+_CLOSED: Final[dict[tuple[Stage, bool, bool], str]] = {
+    (Stage.VERSIONS, False, False): "does this listener want TLS (tls=True)?",
+    (Stage.VERSIONS, False, True): "does this listener want TLS (tls=True)?",
+    (Stage.VERSIONS, True, False): "does it ask for a client's certificate, and take this one?",
+    (Stage.VERSIONS, True, True): "does it ask for a client's certificate, and take this one?",
+    (Stage.AUTHENTICATION, False, True): "SASL was under way; was it refused?",
+    (Stage.AUTHENTICATION, True, True): "SASL was under way; was it refused?",
+    (Stage.FIRST_REQUEST, False, False): "does this listener want SASL (sasl=…)?",
+    (Stage.FIRST_REQUEST, True, False): "does this listener want SASL (sasl=…)?",
+}
+
+
+def handshake_fault(
+    error: OSError, address: str, name: str, *, shows_certificate: bool | None
+) -> KprotoError:
+    """The error of a TLS handshake that failed by `error`, with the broker asked for as `name`.
+
+    `shows_certificate` says whether the client has one to show; None where that is not known.
+    """
+    if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
+        known = tls_fault(error, address, name, shows_certificate=shows_certificate)
+        if known is not None:
+            return known
+        reason = error.reason or error.strerror or type(error).__name__
+        return AuthenticationError(f"{address}: the TLS handshake failed ({reason})")
+    reason = error.strerror or str(error) or "the broker closed the connection"
+    return BrokerConnectionError(
+        f"the TLS handshake was cut off ({reason}); is this a listener with TLS?"
+        " A plaintext one takes the client's hello for a request that is too large, and closes",
+        address=address,
+    )
+
+
+def tls_fault(
+    error: BaseException | None, address: str, name: str, *, shows_certificate: bool | None
+) -> AuthenticationError | None:
+    """What an error of TLS says for certain, in the handshake or behind it; None for others.
+
+    In TLS 1.3 a broker refuses a client's certificate when the client's handshake is over.
+    """
+    if not isinstance(error, ssl.SSLError):
+        return None
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return AuthenticationError(f"{address}: {_of_certificate(error, name)}")
+    reason = error.reason or ""
+    if reason in _NO_TLS:
+        return AuthenticationError(f"{address}: {_IN_THE_CLEAR}")
+    told = _REFUSED_CERTIFICATE.get(reason) or _DISAGREED.get(reason)
+    if reason in _WANTS_CERTIFICATE:
+        told = _wants_certificate(shows_certificate)
+    if told is None:
+        return None
+    return AuthenticationError(f"{address}: the broker and this client do not agree: {told}")
+
+
+def _of_certificate(error: ssl.SSLCertVerificationError, name: str) -> str:
+    known = _CERTIFICATE_FAULTS.get(error.verify_code)
+    if known is None:
+        return f"the broker's certificate was refused ({error.verify_message})"
+    wrong, remedy = known
+    asked = f" than {name!r}" if error.verify_code in _NAME_FAULTS else ""
+    return f"the broker's certificate {wrong}{asked}; {remedy}"
+
+
+def _wants_certificate(shows_certificate: bool | None) -> str:
+    if shows_certificate is None:
+        return "it asks for a client's certificate, or refuses the one of the ssl.SSLContext"
+    if shows_certificate:
+        return "it refuses the client's certificate, or shares no cipher; is it from the right CA?"
+    return "it asks for a client's certificate, and none is set: tls=Tls(certificate=…, key=…)"
+
+
+def spoken_in_the_clear(first: bytes, address: str) -> AuthenticationError | None:
+    """What a peer's first bytes say when the client speaks no TLS: an error when they are TLS."""
+    if first.startswith(_TLS_RECORDS):
+        return AuthenticationError(f"{address}: {_SPEAKS_TLS}")
+    return None
+
+
+def closed(stage: Stage, *, tls: bool, sasl: bool) -> str:
+    """What a broker may have wanted that closed the connection; "" where that tells nothing."""
+    return _CLOSED.get((stage, tls, sasl), "")

@@ -1,0 +1,309 @@
+"""`ClientCredentials`: tokens for OAUTHBEARER by the client-credentials grant (RFC 6749, KIP-768).
+
+Asks the issuer over HTTP in a thread, keeps a token for most of its life, and tells what is wrong
+with an answer. Knows nothing of what a token says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import http.client
+import json
+import logging
+import random
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import IO, Any, ClassVar, Final, NamedTuple, NoReturn
+
+from ..clock import SYSTEM_CLOCK, Clock
+from ..protocol.sasl import BearerToken, ClientExchange, OAuthBearerClient
+from ..wire.checks import check_least
+from ..wire.errors import (
+    AuthenticationError,
+    BrokerConnectionError,
+    ConfigurationError,
+)
+from .diagnosis import tls_fault
+from .tls import AnyTls, TlsContexts, check_tls
+
+__all__ = ["ClientCredentials", "TokenAnswer", "read_token"]
+
+_log: Final = logging.getLogger("kproto.client")
+
+#: Part of a token's life after which the next is asked for.
+KEPT_PART: Final = 0.8
+
+#: How long a token is kept whose issuer does not say how long it lives, in s (RFC 6749 leaves it
+#: open): so that the connections of one start share it.
+KEPT_WITHOUT_LIFETIME_S: Final = 10.0
+
+#: Largest answer that is read, in bytes; tokens have one or two thousand.
+MAX_ANSWER_BYTES: Final = 262_144
+
+#: How much of an issuer's own text goes into an error.
+_SHOWN: Final = 300
+
+#: Answers after which asking again may help.
+_RETRIABLE_STATUS: Final = frozenset({408, 425, 429, *range(500, 600)})
+
+#: Seconds before the second attempt, and the longest wait between two (Java's
+#: sasl.login.retry.backoff.ms and .max.ms); with jitter of a fifth.
+BACKOFF_S: Final = 0.1
+BACKOFF_MAX_S: Final = 10.0
+_JITTER: Final = 0.2
+
+_LEAST: Final = {"timeout_ms": 1, "attempts": 1}
+
+
+class TokenAnswer(NamedTuple):
+    """What an issuer gave: the token, and how many seconds it lives; None where it does not say."""
+
+    token: str
+    lives_s: float | None
+
+    def __repr__(self) -> str:
+        """Without the token."""
+        return f"TokenAnswer(lives_s={self.lives_s!r})"
+
+
+class _WorthRetryingError(Exception):
+    """Asking again may help; its text is that of the error to raise when it did not."""
+
+
+class ClientCredentials:
+    """OAUTHBEARER with tokens that `token_url` gives for a client id and its secret (KIP-768).
+
+    `scope` and `extensions` (KIP-342) are sent where they are given. `tls` says what is trusted of
+    an issuer with https, as it does for brokers. An answer must be there in `timeout_ms`, and is
+    asked for `attempts` times where the issuer is away or says 5xx. `url_encoded` has id and secret
+    URL-encoded in the header, as RFC 6749 wants it and Java does only by
+    sasl.oauthbearer.header.urlencode.
+
+    Raises ConfigurationError for what cannot work. `exchange` raises AuthenticationError for a
+    refusal and an answer without a token, BrokerConnectionError where the issuer is away.
+    """
+
+    mechanism: ClassVar[str] = "OAUTHBEARER"
+    readable: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        token_url: str,
+        client_id: str,
+        client_secret: str,
+        scope: str | None = None,
+        *,
+        tls: AnyTls = True,
+        extensions: Mapping[str, str] = MappingProxyType({}),
+        url_encoded: bool = False,
+        timeout_ms: int = 5_000,
+        attempts: int = 3,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self.token_url = token_url
+        self.client_id = client_id
+        self.scope = scope
+        self.extensions = dict(extensions)
+        self.timeout_ms = timeout_ms
+        self.attempts = attempts
+        check_least(self, _LEAST)
+        check_tls(tls)
+        self._where = _place(token_url)
+        for what, text in (("client_id", client_id), ("client_secret", client_secret)):
+            if not isinstance(text, str) or not text:
+                raise ConfigurationError(f"{what} is empty, or no str; set it")
+        BearerToken("token", self.extensions)  # says which extension cannot be sent
+        if tls is False:
+            raise ConfigurationError("tls is False; the scheme of token_url says whether TLS is")
+        self._headers = _headers(client_id, client_secret, url_encoded=url_encoded)
+        self._hidden = (client_secret, self._headers["Authorization"].partition(" ")[2])
+        self._body = _body(scope)
+        self._tls = tls
+        self._contexts = TlsContexts(tls)
+        self._clock = clock
+        self._answer: TokenAnswer | None = None
+        self._kept_until = float("-inf")
+        self._asking: asyncio.Task[str] | None = None
+        if token_url.lower().startswith("http:"):
+            _log.warning("%s is asked without TLS: who sees the bytes has the secret", self._where)
+
+    def __repr__(self) -> str:
+        """Without the secret."""
+        return f"ClientCredentials({self._where!r}, client_id={self.client_id!r})"
+
+    async def exchange(self, host: str) -> ClientExchange:
+        """A new exchange, with the token at hand or a new one."""
+        token = await self.token()
+        try:
+            return OAuthBearerClient(BearerToken(token, self.extensions))
+        except ConfigurationError:
+            raise AuthenticationError(
+                f"{self._where}: the issuer gave a token of characters that no bearer token has"
+            ) from None
+
+    async def token(self) -> str:
+        """The token at hand, or a new one; those who ask at the same time get the same."""
+        if self._answer is not None and self._clock.monotonic() < self._kept_until:
+            return self._answer.token
+        asking = self._asking
+        if asking is None or asking.done() or asking.get_loop() is not asyncio.get_running_loop():
+            asking = self._asking = asyncio.create_task(self._ask())
+            asking.add_done_callback(_seen)
+        return await asyncio.shield(asking)
+
+    async def _ask(self) -> str:
+        attempt = 1
+        while True:
+            asked_at = self._clock.monotonic()
+            try:
+                answer = await asyncio.to_thread(self._fetch)
+            except _WorthRetryingError as error:
+                if attempt == self.attempts:
+                    raise BrokerConnectionError(f"no token: {error}", address=self._where) from None
+            else:
+                lives_s = answer.lives_s
+                keep = KEPT_WITHOUT_LIFETIME_S if lives_s is None else KEPT_PART * lives_s
+                self._kept_until = asked_at + keep
+                self._answer = answer
+                return answer.token
+            wait = min(BACKOFF_S * 2.0 ** (attempt - 1), BACKOFF_MAX_S)
+            chance = random.random()  # noqa: S311 - jitter, no secret
+            await self._clock.sleep(wait * (1 + _JITTER * (2 * chance - 1)))
+            attempt += 1
+
+    def _fetch(self) -> TokenAnswer:
+        """Ask the issuer once; in a thread."""
+        context = self._contexts.at_hand() or self._contexts.renew()
+        handlers = [urllib.request.HTTPSHandler(context=context), _NoRedirects()]
+        opener = urllib.request.build_opener(*handlers)
+        # The scheme was checked: http or https.
+        request = urllib.request.Request(self.token_url, self._body, self._headers)  # noqa: S310
+        try:
+            with opener.open(request, timeout=self.timeout_ms / 1000) as answer:
+                return read_token(answer.status, self._read(answer), self._where, self._hidden)
+        except urllib.error.HTTPError as error:
+            with error:
+                status, body = error.code, self._read(error)
+            if status in _RETRIABLE_STATUS:
+                raise _WorthRetryingError(f"the issuer answered with status {status}") from None
+            return read_token(status, body, self._where, self._hidden)
+        except (OSError, http.client.HTTPException) as error:
+            reason = getattr(error, "reason", error)
+            cause = reason if isinstance(reason, BaseException) else error
+            name = urllib.parse.urlsplit(self.token_url).hostname or ""
+            fault = tls_fault(cause, self._where, name, shows_certificate=None)
+            if fault is not None:
+                raise fault from None
+            told = getattr(cause, "strerror", None) or type(cause).__name__
+            raise _WorthRetryingError(f"the issuer cannot be asked: {told}") from None
+
+    def _read(self, answer: IO[bytes] | http.client.HTTPResponse) -> bytes:
+        body = answer.read(MAX_ANSWER_BYTES + 1)
+        if len(body) > MAX_ANSWER_BYTES:
+            raise AuthenticationError(
+                f"{self._where}: the issuer's answer is larger than {MAX_ANSWER_BYTES} bytes;"
+                " is that the token URL?"
+            )
+        return body
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is of this process: the token, TLS contexts, a question under way."""
+        state = dict(vars(self))
+        state |= {"_answer": None, "_kept_until": float("-inf"), "_asking": None}
+        del state["_contexts"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._contexts = TlsContexts(self._tls)
+
+
+def read_token(status: int, body: bytes, where: str, hidden: tuple[str, ...] = ()) -> TokenAnswer:
+    """The token in an issuer's answer (RFC 6749, 5). Raises AuthenticationError.
+
+    Errors tell what the issuer says, but for the texts in `hidden`.
+    """
+    try:
+        told = json.loads(body)
+    except (ValueError, RecursionError):
+        told = None
+    if not isinstance(told, dict):
+        raise AuthenticationError(
+            f"{where}: the issuer answered with status {status} and no JSON object; is that the"
+            " token URL?"
+        )
+    if not 200 <= status < 300:
+        said = " ".join(str(told[key]) for key in ("error", "error_description") if told.get(key))
+        raise AuthenticationError(
+            f"{where}: the issuer refused the client with status {status}"
+            f"{': ' if said else ''}{_printable(said, hidden)}; check client id, secret and scope"
+        )
+    token = told.get("access_token")
+    if not isinstance(token, str) or not token:
+        raise AuthenticationError(f"{where}: the issuer's answer has no access_token")
+    lives = told.get("expires_in")
+    if isinstance(lives, str) and lives.isascii() and lives.isdigit() and len(lives) < 19:
+        lives = int(lives)  # as some issuers write it
+    if isinstance(lives, bool) or not isinstance(lives, int | float):
+        return TokenAnswer(token, None)
+    return TokenAnswer(token, float(lives) if 0 < lives < 1e12 else 0.0)
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect: the secret is for the URL that was given alone."""
+
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        return None
+
+
+def _place(url: str) -> str:
+    """Where the issuer is, without what else may stand in a URL. Raises ConfigurationError."""
+    try:
+        parts = urllib.parse.urlsplit(url)
+        port = parts.port
+    except (ValueError, AttributeError, TypeError):
+        _refuse_url()
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        _refuse_url()
+    if parts.username is not None or parts.password is not None:
+        raise ConfigurationError("token_url holds a user; give client_id and client_secret instead")
+    return f"{parts.scheme}://{parts.hostname}{'' if port is None else f':{port}'}{parts.path}"
+
+
+def _refuse_url() -> NoReturn:
+    raise ConfigurationError("token_url is no URL; write https://issuer.example.com/token")
+
+
+def _headers(client_id: str, client_secret: str, *, url_encoded: bool) -> dict[str, str]:
+    if url_encoded:
+        client_id = urllib.parse.quote_plus(client_id)
+        client_secret = urllib.parse.quote_plus(client_secret)
+    basic = base64.b64encode(f"{client_id}:{client_secret}".encode()).decode("ascii")
+    return {
+        "Authorization": f"Basic {basic}",
+        "Accept": "application/json",
+        "Content-Type": "application/x-www-form-urlencoded",
+    }
+
+
+def _body(scope: str | None) -> bytes:
+    fields = {"grant_type": "client_credentials"}
+    if scope:
+        fields["scope"] = scope
+    return urllib.parse.urlencode(fields).encode("ascii")
+
+
+def _printable(text: str, hidden: tuple[str, ...]) -> str:
+    for secret in hidden:
+        text = text.replace(secret, "<hidden>")
+    shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return "".join(each if each.isprintable() else "?" for each in shown)
+
+
+def _seen(task: asyncio.Task[str]) -> None:
+    if not task.cancelled():
+        task.exception()  # whoever waited has it

@@ -1,0 +1,123 @@
+"""PEM as a user gives it: inline, or the path of a file; read, checked, and told apart when wrong.
+
+Knows what stands between the marks, and no connection. Errors name the part and its file, and
+quote nothing of what is inside.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple, TypeAlias
+
+from ..wire.errors import ConfigurationError
+
+__all__ = ["MAX_PEM_BYTES", "Pem", "Stamp", "certificates_of", "is_encrypted", "read_pem", "stamp"]
+
+#: PEM as text or bytes that hold `-----BEGIN `, or the path of a file of it.
+Pem: TypeAlias = str | bytes | Path
+
+#: Largest file that is read, in bytes: a system's whole bundle of roots has a quarter of a MiB.
+MAX_PEM_BYTES: Final = 8 * 1024 * 1024
+
+_BEGIN: Final = "-----BEGIN "
+_CERTIFICATES: Final = re.compile(
+    rb"-----BEGIN ((?:TRUSTED |X509 )?CERTIFICATE)-----.*?-----END \1-----", re.DOTALL
+)
+_KEYS: Final = re.compile(rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----")
+_ENCRYPTED_KEYS: Final = re.compile(
+    rb"-----BEGIN ENCRYPTED PRIVATE KEY-----|^Proc-Type: 4,ENCRYPTED", re.MULTILINE
+)
+
+#: What the bytes of a file that is no PEM begin with, and how to convert it.
+_OTHER_FORMATS: Final[Mapping[bytes, str]] = {
+    b"\xfe\xed\xfe\xed": "a Java keystore (JKS); convert it: keytool -importkeystore"
+    " -srckeystore FILE -destkeystore out.p12 -deststoretype PKCS12, then"
+    " openssl pkcs12 -in out.p12 -out out.pem",
+    b"\x30\x82": "DER or PKCS12, not PEM; convert it: openssl pkcs12 -in FILE -out out.pem, or"
+    " openssl x509 -inform DER -in FILE -out out.pem",
+}
+
+#: Text so long, of such characters alone, may be the inside of a key: it is not quoted as a path.
+_LIKE_BASE64: Final = re.compile(r"[A-Za-z0-9+/=\s]{64,}")
+_LONGEST_PATH: Final = 4096
+
+
+class Stamp(NamedTuple):
+    """What of a file changes when somebody writes it anew."""
+
+    modified_ns: int
+    size: int
+    inode: int
+
+
+def inline(part: Pem) -> bytes | None:
+    """The PEM that was given itself; None for a path."""
+    if isinstance(part, str) and _BEGIN in part:
+        return part.encode()
+    if isinstance(part, bytes):
+        return part
+    return None
+
+
+def stamp(part: Pem) -> Stamp | None:
+    """What is to be compared to know whether a file has changed; None for inline, and no file."""
+    if isinstance(part, bytes) or inline(part) is not None:
+        return None
+    try:
+        found = Path(part).stat()
+    except (OSError, ValueError):
+        return None
+    return Stamp(found.st_mtime_ns, found.st_size, found.st_ino)
+
+
+def read_pem(part: Pem, what: str) -> bytes:
+    """The PEM of a part, which `what` calls it. Raises ConfigurationError."""
+    name = named(part, what)
+    given = inline(part)
+    if given is None:
+        assert not isinstance(part, bytes)
+        try:
+            with Path(part).open("rb") as file:
+                given = file.read(MAX_PEM_BYTES + 1)
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise ConfigurationError(f"{name} cannot be read: {reason}") from None
+        except ValueError:
+            raise ConfigurationError(f"{name} is no path, and no PEM") from None
+        if len(given) > MAX_PEM_BYTES:
+            raise ConfigurationError(f"{name} is larger than {MAX_PEM_BYTES} bytes; is it PEM?")
+    if _BEGIN.encode() not in given:
+        for start, told in _OTHER_FORMATS.items():
+            if given.startswith(start):
+                raise ConfigurationError(f"{name} is {told}")
+        raise ConfigurationError(f"{name} is no PEM: it holds no line '-----BEGIN …'")
+    return given
+
+
+def named(part: Pem, what: str) -> str:
+    """How errors call a part: with its path, if it has one that is no secret."""
+    if inline(part) is not None:
+        return f"{what} (inline PEM)"
+    text = os.fspath(part)
+    assert isinstance(text, str), "bytes are inline"
+    if len(text) > _LONGEST_PATH or _LIKE_BASE64.fullmatch(text) or not text.isprintable():
+        return f"{what} (text without -----BEGIN, taken for a path)"
+    return f"{what} ({text!r})"
+
+
+def certificates_of(pem: bytes) -> list[bytes]:
+    """The certificates, without what stands between them."""
+    return [found.group() for found in _CERTIFICATES.finditer(pem)]
+
+
+def has_key(pem: bytes) -> bool:
+    """Whether a private key stands there."""
+    return _KEYS.search(pem) is not None
+
+
+def is_encrypted(pem: bytes) -> bool:
+    """Whether a private key that stands there wants a password."""
+    return _ENCRYPTED_KEYS.search(pem) is not None

@@ -1,0 +1,247 @@
+"""Our client against secured brokers: every mechanism, and every refusal as one error at once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable
+from typing import Any, NamedTuple
+
+import pytest
+import pytest_asyncio
+
+import kproto
+from kproto.wire.errors import KprotoError
+from tests.support.secured import Operation, allow, sasl_of, secured, take_away
+from tools.kafka.certificates import Authority
+from tools.kafka.secured import MECHANISMS, SESSION_MS, SecuredKafka
+
+__all__ = ["secured"]
+
+AT_ONCE_S = 1.0
+"""Longest time until a refusal is told. Kafka itself waits 100 ms before it tells one."""
+
+
+@pytest_asyncio.fixture
+async def admin(secured: SecuredKafka) -> AsyncIterator[kproto.Client]:
+    """A client that may do everything: it comes by the listener of the node itself."""
+    async with kproto.Client(secured.bootstrap["PLAINTEXT"]) as client:
+        yield client
+
+
+@pytest_asyncio.fixture
+async def topic(admin: kproto.Client) -> AsyncIterator[str]:
+    """A topic of one partition, to which no user has a right."""
+    name = f"secured-{uuid.uuid4().hex}"
+    await admin.create_topics(kproto.NewTopic(name, 1, 1))
+    await admin.topic(name)
+    yield name
+    await admin.delete_topics(name)
+
+
+def tls(kafka: SecuredKafka, **parts: Any) -> kproto.Tls:
+    return kproto.Tls(**{"ca": kafka.authority.pem, **parts})
+
+
+async def write_and_read(client: kproto.Client, topic: str, value: bytes) -> bytes | None:
+    async with client.producer() as producer:
+        ack = await producer.send(topic, value)
+    async with client.consumer(topic, start="earliest") as consumer:
+        async for record in consumer:
+            if record.offset == ack.offset:
+                return record.value
+    return None
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("listener", ["SASL_PLAINTEXT", "SASL_SSL"])
+async def test_a_mechanism(
+    secured: SecuredKafka, admin: kproto.Client, topic: str, listener: str, mechanism: str
+) -> None:
+    await allow(admin, topic, Operation.READ, Operation.WRITE)
+    encrypted = tls(secured) if listener == "SASL_SSL" else False
+    async with kproto.Client(
+        secured.bootstrap[listener], tls=encrypted, sasl=sasl_of(secured, mechanism)
+    ) as client:
+        assert await write_and_read(client, topic, b"hello") == b"hello"
+
+
+async def test_tls_alone(secured: SecuredKafka, admin: kproto.Client, topic: str) -> None:
+    await allow(admin, topic, Operation.READ, Operation.WRITE, user="ANONYMOUS")
+    async with kproto.Client(secured.bootstrap["SSL"], tls=tls(secured)) as client:
+        assert await write_and_read(client, topic, b"x" * 900_000) == b"x" * 900_000
+
+
+async def test_a_client_certificate(secured: SecuredKafka) -> None:
+    mine = secured.client_certificate
+    for key, password in ((mine.key, None), (mine.encrypted_key("secret"), "secret")):
+        shown = tls(secured, certificate=mine.chain, key=key, key_password=password)
+        async with kproto.Client(secured.bootstrap["MTLS"], tls=shown) as client:
+            assert client.cluster.brokers
+
+
+class Wrong(NamedTuple):
+    """Something that a client has wrong, and what it must be told."""
+
+    listener: str
+    tls: Callable[[SecuredKafka], Any]
+    sasl: Callable[[SecuredKafka], Any]
+    told: str
+
+
+def right_user(kafka: SecuredKafka) -> kproto.Sasl:
+    return sasl_of(kafka, "SCRAM-SHA-512")
+
+
+def nobody(_kafka: SecuredKafka) -> None:
+    return None
+
+
+WRONG = {
+    "password of PLAIN": Wrong(
+        "SASL_SSL", tls, lambda it: sasl_of(it, "PLAIN", password="hush-1"), "PLAIN"
+    ),
+    "password of SCRAM-SHA-256": Wrong(
+        "SASL_SSL", tls, lambda it: sasl_of(it, "SCRAM-SHA-256", password="hush-2"), "SCRAM-SHA-256"
+    ),
+    "password of SCRAM-SHA-512": Wrong(
+        "SASL_PLAINTEXT",
+        lambda _: False,
+        lambda it: sasl_of(it, "SCRAM-SHA-512", password="hush-3"),
+        "SCRAM-SHA-512",
+    ),
+    "user": Wrong("SASL_SSL", tls, lambda it: sasl_of(it, "PLAIN", "mallory"), "PLAIN"),
+    "token": Wrong("SASL_SSL", tls, lambda _: kproto.OAuthBearer(lambda: "hush-4"), "OAUTHBEARER"),
+    "certificate that is expired": Wrong("EXPIRED", tls, right_user, "expired"),
+    "certificate for another host": Wrong("WRONG_HOST", tls, right_user, "127.0.0.1"),
+    "authority that is not trusted": Wrong(
+        "SASL_SSL", lambda _: kproto.Tls(ca=Authority().pem), right_user, "certificate"
+    ),
+    "authority that the system does not know": Wrong(
+        "SASL_SSL", lambda _: True, right_user, "certificate"
+    ),
+    "no client certificate": Wrong("MTLS", tls, nobody, "certificate"),
+    "client certificate of another authority": Wrong(
+        "MTLS",
+        lambda it: tls(it, certificate=(other := Authority().client("alice")).chain, key=other.key),
+        nobody,
+        "certificate",
+    ),
+    "TLS to a listener without": Wrong("PLAINTEXT", tls, nobody, "TLS"),
+    "TLS to a SASL listener without": Wrong("SASL_PLAINTEXT", tls, right_user, "TLS"),
+    "no TLS to a listener with": Wrong("SSL", lambda _: False, nobody, "TLS"),
+    "no TLS to a SASL listener with": Wrong("SASL_SSL", lambda _: False, right_user, "TLS"),
+    "no SASL to a listener with": Wrong("SASL_PLAINTEXT", lambda _: False, nobody, "SASL"),
+    "no SASL to a listener with both": Wrong("SASL_SSL", tls, nobody, "SASL"),
+    "SASL to a listener without": Wrong("PLAINTEXT", lambda _: False, right_user, "SASL"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+async def test_what_is_wrong_is_told_at_once(
+    secured: SecuredKafka, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    wrong = WRONG[name]
+    encrypted, sasl = wrong.tls(secured), wrong.sasl(secured)  # made before the clock runs
+    began = time.monotonic()
+    with pytest.raises(KprotoError) as caught:
+        async with kproto.Client(secured.bootstrap[wrong.listener], tls=encrypted, sasl=sasl):
+            pass
+    assert time.monotonic() - began < AT_ONCE_S
+    assert wrong.told in str(caught.value)
+    said = f"{caught.value!r} {caught.value.__cause__!r} {caplog.text} {secured.node.log}"
+    for secret in ("hush-", *secured.passwords.values()):
+        assert secret not in said
+
+
+async def test_a_right_taken_away_in_use(
+    secured: SecuredKafka, admin: kproto.Client, topic: str
+) -> None:
+    await allow(admin, topic, Operation.READ, Operation.WRITE)
+    async with (
+        kproto.Client(
+            secured.bootstrap["SASL_SSL"], tls=tls(secured), sasl=sasl_of(secured, "PLAIN")
+        ) as client,
+        client.producer() as producer,
+    ):
+        await producer.send(topic, b"allowed")
+        await take_away(admin, topic, Operation.WRITE)
+
+        async def send_until_refused() -> None:
+            async with asyncio.timeout(10):  # until the broker has heard of it
+                while True:
+                    await producer.send(topic, b"x")
+
+        with pytest.raises(KprotoError, match="TOPIC_AUTHORIZATION_FAILED") as caught:
+            await send_until_refused()
+        assert topic in str(caught.value)
+
+
+async def test_one_denied_topic_does_not_fail_the_others(
+    secured: SecuredKafka, admin: kproto.Client, topic: str
+) -> None:
+    denied = f"{topic}-denied"
+    await admin.create_topics(kproto.NewTopic(denied, 1, 1))
+    await allow(admin, topic, Operation.READ, Operation.WRITE)
+    await allow(admin, denied, Operation.DESCRIBE)
+    async with (
+        kproto.Client(
+            secured.bootstrap["SASL_SSL"], tls=tls(secured), sasl=sasl_of(secured, "SCRAM-SHA-256")
+        ) as client,
+        client.producer() as producer,
+    ):
+        results = await asyncio.gather(
+            *(producer.send(name, b"x") for name in (topic, denied) * 5), return_exceptions=True
+        )
+    assert [isinstance(result, KprotoError) for result in results] == [False, True] * 5
+    assert "TOPIC_AUTHORIZATION_FAILED" in str(results[1])
+    await admin.delete_topics(denied)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+async def test_sessions_that_end_in_use(
+    secured: SecuredKafka, admin: kproto.Client, topic: str, mechanism: str
+) -> None:
+    """Several sessions long, records go one way and the other: none lost, doubled, reordered."""
+    await allow(admin, topic, Operation.READ, Operation.WRITE)
+    ends = time.monotonic() + 3.5 * SESSION_MS / 1000
+    async with kproto.Client(
+        secured.bootstrap["SHORT"], tls=tls(secured), sasl=sasl_of(secured, mechanism)
+    ) as client:
+        sent = 0
+        async with client.producer() as producer:
+
+            async def send() -> None:
+                nonlocal sent
+                while time.monotonic() < ends:
+                    await asyncio.gather(
+                        *(producer.send(topic, b"%d" % (sent + n)) for n in range(20))
+                    )
+                    sent += 20
+                await producer.send(topic, b"-1")
+
+            sending = asyncio.create_task(send())
+            read: list[int] = []
+            async with client.consumer(topic, start="earliest") as consumer:
+                async for record in consumer:
+                    assert record.value is not None
+                    if record.value == b"-1":
+                        break
+                    read.append(int(record.value))
+            await sending
+    assert read == list(range(sent))
+    assert sent > 100
+
+
+async def test_many_connections_at_once(secured: SecuredKafka) -> None:
+    async def connect(mechanism: str) -> int:
+        async with kproto.Client(
+            secured.bootstrap["SASL_SSL"], tls=tls(secured), sasl=sasl_of(secured, mechanism)
+        ) as client:
+            return len(client.cluster.brokers)
+
+    assert await asyncio.gather(*(connect(it) for it in MECHANISMS * 8)) == [1] * 32

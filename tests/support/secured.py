@@ -1,0 +1,97 @@
+"""Real brokers that are secured, for tests; and what a test gives its users the right to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import IntEnum
+
+import pytest
+
+import kproto
+from kproto.messages import CreateAclsRequest, DeleteAclsRequest
+from kproto.messages.create_acls_request import AclCreation
+from kproto.messages.delete_acls_request import DeleteAclsFilter
+from tools.kafka import VERSIONS
+from tools.kafka.secured import SecuredKafka, unsecured_token
+
+from .availability import not_available
+from .brokers import CANNOT_START
+
+__all__ = ["Operation", "allow", "sasl_of", "secured", "take_away"]
+
+_TOPIC = 2
+_LITERAL = 3
+_ALLOW = 3
+
+
+class Operation(IntEnum):
+    """What an ACL is about; the numbers are AclOperation's."""
+
+    ALL = 2
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DESCRIBE = 8
+
+
+@pytest.fixture(scope="session", params=VERSIONS)
+def secured(request: pytest.FixtureRequest) -> Iterator[SecuredKafka]:
+    """A node with a listener of each kind, whose users have no rights until a test gives some."""
+    try:
+        kafka = SecuredKafka(request.param)
+        with kafka:
+            yield kafka
+    except CANNOT_START as error:
+        not_available(f"a secured Kafka {request.param}", error)
+
+
+def sasl_of(
+    kafka: SecuredKafka, mechanism: str, user: str = "alice", password: str | None = None
+) -> kproto.Sasl:
+    """Who a client says that it is; with `password` instead of the right one."""
+    password = kafka.passwords.get(user, "unknown") if password is None else password
+    match mechanism:
+        case "PLAIN":
+            return kproto.Plain(user, password)
+        case "SCRAM-SHA-256":
+            return kproto.ScramSha256(user, password)
+        case "SCRAM-SHA-512":
+            return kproto.ScramSha512(user, password)
+    return kproto.OAuthBearer(lambda: unsecured_token(user))
+
+
+async def allow(
+    admin: kproto.Client, topic: str, *operations: Operation, user: str = "alice"
+) -> None:
+    """Give a user rights to a topic."""
+    creations = [
+        AclCreation(
+            resource_type=_TOPIC,
+            resource_name=topic,
+            resource_pattern_type=_LITERAL,
+            principal=f"User:{user}",
+            host="*",
+            operation=operation,
+            permission_type=_ALLOW,
+        )
+        for operation in operations
+    ]
+    answer = await admin.request(CreateAclsRequest(creations=creations))
+    assert [result.error_code for result in answer.results] == [0] * len(creations)
+
+
+async def take_away(
+    admin: kproto.Client, topic: str, operation: Operation, user: str = "alice"
+) -> None:
+    """Take a right to a topic from a user."""
+    found = DeleteAclsFilter(
+        resource_type_filter=_TOPIC,
+        resource_name_filter=topic,
+        pattern_type_filter=_LITERAL,
+        principal_filter=f"User:{user}",
+        host_filter="*",
+        operation=operation,
+        permission_type=_ALLOW,
+    )
+    answer = await admin.request(DeleteAclsRequest(filters=[found]))
+    assert [len(result.matching_acls) for result in answer.filter_results] == [1]

@@ -1,0 +1,19 @@
+"""No test of the client waits for ever or leaves a task behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.async_limits import limit_async_tests
+
+HERE = Path(__file__).parent
+
+LONGEST_S = 20.0
+"""Each takes less than two seconds; a busy machine may take ten times as long."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Limit the tests of this folder."""
+    limit_async_tests([item for item in items if item.path.is_relative_to(HERE)], LONGEST_S)

@@ -1,0 +1,233 @@
+"""A real Kafka node with a listener of each kind: TLS, client certificates, SASL, and ACLs.
+
+    with SecuredKafka("4.4.0") as kafka:
+        connect_to(kafka.bootstrap["SASL_SSL"], ca=kafka.authority.pem, user=ALICE)
+
+Users, passwords and certificates are made on the fly, kept in the node's folder alone, and gone
+with it. Its plaintext listener is for the node itself and for what sets a test up: whoever comes by
+it is a super user.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import secrets
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Final, Self
+
+from tools.setup.ports import free_ports
+
+from .certificates import Authority, Certificate
+from .node import KafkaNode
+from .properties import HOST, render
+
+__all__ = ["LISTENERS", "MECHANISMS", "USERS", "SecuredKafka", "unsecured_token"]
+
+#: Name of a listener, and the security protocol that it speaks.
+LISTENERS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "PLAINTEXT": "PLAINTEXT",
+        "SSL": "SSL",
+        "MTLS": "SSL",
+        "SASL_PLAINTEXT": "SASL_PLAINTEXT",
+        "SASL_SSL": "SASL_SSL",
+        # As SASL_SSL, with certificates that no client should take.
+        "EXPIRED": "SASL_SSL",
+        "WRONG_HOST": "SASL_SSL",
+        # As SASL_SSL, with sessions that end after `SESSION_MS`.
+        "SHORT": "SASL_SSL",
+    }
+)
+
+#: On each listener with SASL.
+MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+
+#: `admin` is a super user; the others have the rights that a test gives them.
+USERS: Final = ("admin", "alice", "bob")
+
+#: How long a session lasts on the listener SHORT, in ms.
+SESSION_MS: Final = 3_000
+
+_CLASSES: Final = "org.apache.kafka.common.security"
+_JAAS: Final = {
+    "SCRAM-SHA-256": f"{_CLASSES}.scram.ScramLoginModule required;",
+    "SCRAM-SHA-512": f"{_CLASSES}.scram.ScramLoginModule required;",
+    "OAUTHBEARER": (
+        f"{_CLASSES}.oauthbearer.OAuthBearerLoginModule required "
+        'unsecuredLoginStringClaim_sub="admin";'
+    ),
+}
+
+
+class SecuredKafka:
+    """A node of one release with every listener of `LISTENERS`; `passwords` are those of `USERS`.
+
+    With `authorizer` nobody but the super users may do anything at first. `config` overrides
+    settings of server.properties. Raises as `KafkaNode` does.
+    """
+
+    def __init__(
+        self,
+        version: str,
+        *,
+        authorizer: bool = True,
+        config: Mapping[str, str] | None = None,
+        detached: bool = False,
+    ) -> None:
+        self.authority = Authority()
+        #: The one that a client of the listener MTLS shows.
+        self.client_certificate = self.authority.client("alice")
+        self.passwords = {user: secrets.token_urlsafe(12) for user in USERS}
+        ports = free_ports(len(LISTENERS))
+        #: `host:port` by the name of a listener.
+        self.bootstrap = {
+            name: f"{HOST}:{port}" for name, port in zip(LISTENERS, ports, strict=True)
+        }
+        settings = self._listeners(ports) | self._tls() | self._sasl()
+        if authorizer:
+            settings |= {
+                "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+                "super.users": "User:admin;User:ANONYMOUS",
+            }
+        self.node = KafkaNode(
+            version,
+            port=ports[0],
+            config={**settings, **(config or {})},
+            format_arguments=[
+                argument
+                for user, password in self.passwords.items()
+                for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
+                for argument in ("--add-scram", f"{mechanism}=[name={user},password={password}]")
+            ],
+            detached=detached,
+        )
+
+    def _listeners(self, ports: list[int]) -> dict[str, str]:
+        # KafkaNode chooses the port of the controller when it is made, so it is named here too.
+        (controller,) = free_ports(1)
+        listening = [f"{name}://{address}" for name, address in self.bootstrap.items()]
+        protocols = [f"{name}:{protocol}" for name, protocol in LISTENERS.items()]
+        return {
+            "listeners": ",".join([*listening, f"CONTROLLER://{HOST}:{controller}"]),
+            "advertised.listeners": ",".join(listening),
+            "listener.security.protocol.map": ",".join([*protocols, "CONTROLLER:PLAINTEXT"]),
+            "controller.quorum.voters": f"1@{HOST}:{controller}",
+        }
+
+    def _tls(self) -> dict[str, str]:
+        right = self.authority.server(HOST, "localhost")
+        wrong = self.authority.server("elsewhere.example.com")
+        expired = self.authority.server(HOST, expired=True)
+        settings = {
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.certificates": self.authority.pem,
+            **_keystore("", right),
+            "listener.name.mtls.ssl.client.auth": "required",
+        }
+        for name, certificate in (("wrong_host", wrong), ("expired", expired)):
+            settings |= _keystore(f"listener.name.{name}.", certificate)
+        return settings
+
+    def _sasl(self) -> dict[str, str]:
+        users = " ".join(f'user_{user}="{word}"' for user, word in self.passwords.items())
+        plain = (
+            f'{_CLASSES}.plain.PlainLoginModule required username="admin" '
+            f'password="{self.passwords["admin"]}" {users};'
+        )
+        settings = {
+            "sasl.enabled.mechanisms": ",".join(MECHANISMS),
+            "delegation.token.secret.key": secrets.token_urlsafe(16),
+        }
+        for name, protocol in LISTENERS.items():
+            if protocol.startswith("SASL"):
+                for mechanism, jaas in {"PLAIN": plain, **_JAAS}.items():
+                    prefix = f"listener.name.{name.lower()}.{mechanism.lower()}"
+                    settings[f"{prefix}.sasl.jaas.config"] = jaas
+                    if name == "SHORT":
+                        settings[f"{prefix}.connections.max.reauth.ms"] = str(SESSION_MS)
+        return settings
+
+    def properties(self, listener: str, mechanism: str, user: str = "alice") -> dict[str, str]:
+        """What a client.properties file of a client of that listener says, by Java's names."""
+        protocol = LISTENERS[listener]
+        found = {
+            "bootstrap.servers": self.bootstrap[listener],
+            "security.protocol": protocol,
+        }
+        if protocol.endswith("SSL"):
+            found["ssl.truststore.type"] = "PEM"
+            found["ssl.truststore.certificates"] = self.authority.pem
+        if listener == "MTLS":
+            found["ssl.keystore.type"] = "PEM"
+            found["ssl.keystore.certificate.chain"] = self.client_certificate.chain
+            found["ssl.keystore.key"] = self.client_certificate.key
+        if protocol.startswith("SASL"):
+            module = {"PLAIN": "plain.PlainLoginModule"}.get(mechanism, "scram.ScramLoginModule")
+            found["sasl.mechanism"] = mechanism
+            found["sasl.jaas.config"] = (
+                f"{_CLASSES}.oauthbearer.OAuthBearerLoginModule required "
+                f'unsecuredLoginStringClaim_sub="{user}";'
+                if mechanism == "OAUTHBEARER"
+                else f'{_CLASSES}.{module} required username="{user}" '
+                f'password="{self.passwords[user]}";'
+            )
+        return found
+
+    def write_properties(self) -> list[Path]:
+        """Write a client.properties file for each listener and mechanism beside the node's data."""
+        assert self.node.folder is not None, "a node that was started has a folder"
+        target = self.node.folder / "clients"
+        target.mkdir(mode=0o700, exist_ok=True)
+        written = []
+        for listener, protocol in LISTENERS.items():
+            for mechanism in MECHANISMS if protocol.startswith("SASL") else ("",):
+                name = f"{listener}-{mechanism}" if mechanism else listener
+                path = target / f"{name}.properties".lower()
+                path.touch(mode=0o600)
+                path.write_text(render(self.properties(listener, mechanism)), encoding="utf-8")
+                written.append(path)
+        return written
+
+    def start(self) -> None:
+        """Start the node, or start it again; ports, users and data stay."""
+        self.node.start()
+
+    def close(self) -> None:
+        """Stop the node and remove its data."""
+        self.node.close()
+
+    def __enter__(self) -> Self:
+        self.node.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def unsecured_token(user: str, *, lifetime_s: float = 3600.0) -> str:
+    """A token that Kafka's unsecured validator takes (KIP-255): a JWT that nobody signed."""
+    now = time.time()
+    header = {"alg": "none"}
+    claims = {"sub": user, "iat": now, "exp": now + lifetime_s}
+    parts = [
+        base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode("ascii")
+        for part in (header, claims)
+    ]
+    return ".".join([*parts, ""])
+
+
+def _keystore(prefix: str, certificate: Certificate) -> dict[str, str]:
+    return {
+        f"{prefix}ssl.keystore.type": "PEM",
+        f"{prefix}ssl.keystore.certificate.chain": certificate.chain,
+        f"{prefix}ssl.keystore.key": certificate.key,
+    }
