@@ -60,8 +60,11 @@ class Gate:
     async def answer(self, request: ReceivedRequest) -> Response | None:
         """The answer to one of SASL's own requests; None for what is for a handler."""
         message = request.message
-        if self._authentication.phase is Phase.OPEN:
+        phase = self._authentication.phase
+        if phase is Phase.OPEN:
             return None
+        if phase is Phase.TOKENS and not isinstance(message, SaslAuthenticateRequest):
+            return self._refuse_instead_of_token(message)
         if isinstance(message, SaslHandshakeRequest):
             return self._shake_hands(message, request.version)
         if isinstance(message, SaslAuthenticateRequest):
@@ -91,11 +94,21 @@ class Gate:
             raise CloseConnection(self.closing)
         return answer.token
 
+    def _refuse_instead_of_token(self, message: object) -> Response:
+        self._authentication.refuse_instead_of_token()
+        self.closing = "it sent something else where a token was due"
+        code = code_of("ILLEGAL_SASL_STATE")
+        if isinstance(message, SaslHandshakeRequest):
+            return SaslHandshakeResponse(error_code=code)
+        return ApiVersionsResponse(error_code=code)
+
     def _shake_hands(self, message: SaslHandshakeRequest, version: int) -> SaslHandshakeResponse:
         mechanisms = self._authentication.mechanisms
         if self._authentication.choose(message.mechanism, version, self._clock.now_ms()):
             return SaslHandshakeResponse(mechanisms=mechanisms)
         self.closing = f"it asked for another mechanism than {', '.join(mechanisms)}"
+        if self.identity is not None:
+            raise CloseConnection(self.closing)  # as Kafka: told only where it comes in
         return SaslHandshakeResponse(
             error_code=code_of("UNSUPPORTED_SASL_MECHANISM"), mechanisms=mechanisms
         )

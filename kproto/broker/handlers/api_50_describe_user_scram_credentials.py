@@ -62,7 +62,6 @@ def _described(users: Users, name: str, times: int) -> DescribeUserScramCredenti
         )
     return DescribeUserScramCredentialsResult(
         user=name,
-        error_message=None,
         credential_infos=[
             CredentialInfo(mechanism=number, iterations=credential.iterations)
             for number, credential in credentials.items()

@@ -4,9 +4,10 @@
       └──────SaslHandshake v0─────────────────────────────▶ BARE_TOKENS ──a frame────────┘
     OPEN ──SaslHandshake, if the session has an end──▶ TOKENS, BARE_TOKENS or OTHER_MECHANISM
 
-`ADMITTED` says which requests each phase takes; any other closes the connection, as Kafka does. A
-refusal is answered, and then the connection is closed: ENDED. Knows requests by their keys alone,
-and no clock: whoever asks says what time it is.
+`ADMITTED` says which requests each phase takes; any other closes the connection, as Kafka does.
+Where a token is due, the two others of KIP-43 are refused with an answer. A refusal is answered,
+and then the connection is closed: ENDED. Knows requests by their keys alone, and no clock: whoever
+asks says what time it is.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class Phase(Enum):
 ADMITTED: Final[Mapping[Phase, frozenset[int] | None]] = {
     Phase.FIRST: frozenset({_API_VERSIONS, _HANDSHAKE}),
     Phase.HANDSHAKE: frozenset({_HANDSHAKE}),
-    Phase.TOKENS: frozenset({_AUTHENTICATE}),
+    Phase.TOKENS: frozenset({_AUTHENTICATE, _HANDSHAKE, _API_VERSIONS}),
     Phase.BARE_TOKENS: frozenset(),
     Phase.OTHER_MECHANISM: frozenset(),
     Phase.OPEN: None,
@@ -222,6 +223,10 @@ class Authentication:
         self.phase = Phase.BARE_TOKENS if version == 0 else Phase.TOKENS
         return True
 
+    def refuse_instead_of_token(self) -> None:
+        """Something else came where a token is due: it ends the connection once that is told."""
+        self.phase = Phase.ENDED
+
     @property
     def is_slow(self) -> bool:
         """Whether `take` is better called in a thread."""
@@ -236,7 +241,7 @@ class Authentication:
                 return Answer(answer)
             identity = self._identity(self._exchange, now_ms())
         except AuthenticationError as error:
-            return self._refuse(self._told(error), str(error))
+            return self._refuse(self._told(error, token), str(error))
         before = self.identity
         if before is not None and identity.principal != before.principal:
             told = (
@@ -270,10 +275,10 @@ class Authentication:
             return Identity(token.owner, token.expires_ms, by_token=True)
         return Identity(Principal(USER, name))
 
-    def _told(self, error: AuthenticationError) -> str:
+    def _told(self, error: AuthenticationError, token: bytes) -> str:
         """What the client is told, in Kafka's words: not whether there is such a user."""
         if self._mechanism == "PLAIN":
-            return "Authentication failed: Invalid username or password"
+            return _told_of_plain(token)
         if isinstance(self._exchange, OAuthBearerServer) and str(error).startswith("{"):
             return str(error)  # the refusal that it has had as a token
         what = "authentication" if self.identity is None else "re-authentication"
@@ -286,3 +291,14 @@ class Authentication:
         self.phase = Phase.ENDED
         self._exchange = None
         return Answer(b"", refusal=told, fault=fault)
+
+
+def _told_of_plain(token: bytes) -> str:
+    """What Kafka's PLAIN says of a token that was refused."""
+    parts = token.split(b"\0", 3)
+    if len(parts) != 3:
+        return f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}"
+    for what, part in (("username", parts[1]), ("password", parts[2])):
+        if not part:
+            return f"Authentication failed: {what} not specified"
+    return "Authentication failed: Invalid username or password"

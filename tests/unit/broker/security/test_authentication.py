@@ -207,6 +207,23 @@ def test_a_token_that_is_refused_is_told_first_and_then_ends() -> None:
     assert side.it.phase is Phase.ENDED
 
 
+@pytest.mark.parametrize(
+    ("token", "told"),
+    [
+        (b"", "Invalid SASL/PLAIN response: expected 3 tokens, got 1"),
+        (b"alice\0secret", "Invalid SASL/PLAIN response: expected 3 tokens, got 2"),
+        (b"\0a\0b\0c\0d", "Invalid SASL/PLAIN response: expected 3 tokens, got 4"),
+        (b"\0\0secret", "Authentication failed: username not specified"),
+        (b"\0alice\0", "Authentication failed: password not specified"),
+        (b"\0alice\0\xff", "Authentication failed: Invalid username or password"),
+    ],
+)
+def test_what_is_wrong_with_a_token_of_plain_is_told(token: bytes, told: str) -> None:
+    side = Side()
+    side.choose("PLAIN")
+    assert side.it.take(token, side.now, side.now_ms).refusal == told
+
+
 @pytest.mark.parametrize("mechanism", ALL_MECHANISMS)
 @pytest.mark.parametrize("token", [b"", b"\xff", b"\0", b"n,,", b"x" * 1000])
 def test_a_broken_token_is_a_refusal_that_shows_none_of_it(mechanism: str, token: bytes) -> None:
@@ -291,7 +308,7 @@ def test_nothing_else_passes_while_it_is_renewed() -> None:
     side = open_side(lifetime_ms=5000)
     side.choose("PLAIN")
     assert not side.admits(METADATA)
-    assert not side.admits(HANDSHAKE)
+    assert not side.admits(PRODUCE)
 
 
 def test_it_is_renewed_by_the_same_mechanism() -> None:

@@ -144,6 +144,15 @@ def test_versions_may_be_asked_before_once(broker: ThreadedBroker) -> None:
         assert is_closed(connection)
 
 
+def test_where_a_token_is_due_the_others_are_refused(broker: ThreadedBroker) -> None:
+    for wrong in (SaslHandshakeRequest(mechanism="PLAIN"), ApiVersionsRequest()):
+        with connect(broker) as connection:
+            connection.exchange(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+            answer: object = connection.exchange(wrong, 1)  # type: ignore[misc]
+            assert answer.error_code == 34  # type: ignore[attr-defined]
+            assert is_closed(connection)
+
+
 @pytest.mark.parametrize("kind", ["PLAINTEXT", "SSL"])
 def test_where_there_is_no_sasl_it_is_an_illegal_state(broker: ThreadedBroker, kind: str) -> None:
     with connect(broker, kind) as connection:
@@ -252,6 +261,10 @@ def test_a_session_is_renewed_by_its_own_mechanism_and_user() -> None:
             sign_in(connection, exchange_of("PLAIN"))
             with pytest.raises(ClosedByBrokerError):
                 sign_in(connection, exchange_of("SCRAM-SHA-256"))
+        with connect(broker) as connection:
+            sign_in(connection, exchange_of("PLAIN"))
+            connection.send(SaslHandshakeRequest(mechanism="GSSAPI"), 1)
+            assert is_closed(connection)
 
 
 def test_a_session_ends_with_its_token() -> None:
