@@ -59,9 +59,9 @@ from tests.support.batches import batch_bytes
 from tests.support.embedded import threaded_broker
 from tests.support.raw_connection import RawConnection
 from tools.kafka.jars import KafkaJarsError
-from tools.kafka.node import KafkaNode, KafkaStartError
+from tools.kafka.node import KafkaStartError
+from tools.kafka.secured import SecuredKafka
 from tools.setup.java import JavaNotFoundError
-from tools.setup.ports import free_ports
 
 APIS: Final = by_key(KAFKA_APIS)
 ALICE: Final = "User:alice"
@@ -74,45 +74,16 @@ ROUNDS = 40
 SEED = 7
 
 
-def secured(version: str) -> tuple[KafkaNode, str]:
-    """A node that asks for rights, and where one comes to it by SASL PLAIN."""
-    node = KafkaNode(version)
-    (port,) = free_ports(1, host=HERE)
-    plain, sasl = f"PLAINTEXT://{node.bootstrap}", f"SASL_PLAINTEXT://{HERE}:{port}"
-    controller = f"CONTROLLER://{HERE}:{node.ports.controller}"
-    login = "org.apache.kafka.common.security.plain.PlainLoginModule required"
-    config = {
-        "listeners": f"{plain},{sasl},{controller}",
-        "advertised.listeners": f"{plain},{sasl}",
-        "listener.security.protocol.map": (
-            "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT"
-        ),
-        "sasl.enabled.mechanisms": "PLAIN",
-        "listener.name.sasl_plaintext.plain.sasl.jaas.config": (
-            f'{login} user_alice="alice-secret";'
-        ),
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        # Who comes by the plain listener is ANONYMOUS: the test itself, and the broker.
-        "super.users": "User:ANONYMOUS",
-    }
-    # The node's own ports are known only once it is made.
-    node = KafkaNode(version, port=node.ports.broker, config=config)
-    config["listeners"] = f"{plain},{sasl},CONTROLLER://{HERE}:{node.ports.controller}"
-    node._config.update(config)
-    return node, f"{HERE}:{port}"
-
-
 class Theirs:
     """The real broker: as the super user, and as alice."""
 
-    def __init__(self, bootstrap: str, sasl: str) -> None:
-        self.bootstrap = bootstrap
-        self.root = RawConnection(bootstrap)
-        self.alice = RawConnection(sasl)
+    def __init__(self, kafka: SecuredKafka) -> None:
+        self.bootstrap = kafka.bootstrap["PLAINTEXT"]
+        self.root = RawConnection(self.bootstrap)
+        self.alice = RawConnection(kafka.bootstrap["SASL_PLAINTEXT"])
         self.alice.exchange(SaslHandshakeRequest(mechanism="PLAIN"), 1)
-        answer = self.alice.exchange(
-            SaslAuthenticateRequest(auth_bytes=b"\0alice\0alice-secret"), 2
-        )
+        token = f"\0alice\0{kafka.passwords['alice']}".encode()
+        answer = self.alice.exchange(SaslAuthenticateRequest(auth_bytes=token), 2)
         assert answer.error_code == 0, answer.error_message
         offered = self.root.exchange(ApiVersionsRequest(), 0)
         self.versions = {it.api_key: it.max_version for it in offered.api_keys}
@@ -156,18 +127,18 @@ Side = Theirs | Ours
 def sides(request: pytest.FixtureRequest) -> Iterator[tuple[Theirs, Ours]]:
     """Both, with the same topics."""
     try:
-        node, sasl = secured(request.param)
-        node.start()
+        kafka = SecuredKafka(request.param)
+        kafka.start()
     except (KafkaJarsError, KafkaStartError, JavaNotFoundError) as error:
         not_available(f"Kafka {request.param}", error)
     try:
-        theirs, ours = Theirs(node.bootstrap, sasl), Ours()
+        theirs, ours = Theirs(kafka), Ours()
         for side in (theirs, ours):
             make_topics(side, *TOPICS)
         yield theirs, ours
         theirs.close()
     finally:
-        node.close()
+        kafka.close()
 
 
 def make_topics(side: Side, *names: str) -> None:
@@ -627,7 +598,9 @@ def test_clients_over_their_quota_are_told_to_wait_as_long(sides: tuple[Theirs, 
 
 def throttled(connection: RawConnection, client: str, limit: float) -> int:
     """How long a producer of some 120 bytes is told to wait."""
-    of = [EntityData(entity_type="client-id", entity_name=client)]
+    # The most exact entity there is, before which no quota of the other test goes.
+    names = {"user": "ANONYMOUS", "client-id": client}
+    of = [EntityData(entity_type=kind, entity_name=name) for kind, name in names.items()]
     change = EntryData(entity=of, ops=[OpData(key="producer_byte_rate", value=limit)])
     answer = connection.exchange(AlterClientQuotasRequest(entries=[change]), 1)
     assert answer.entries[0].error_code == 0
