@@ -8,6 +8,7 @@ Each API that is answered has a module of its own in `handlers`, which begins wi
 and what it leaves out.
 """
 
+from .authorizer import Acl, Operation, PatternType, Permission, ResourceType
 from .broker import Broker
 from .faults import Close, Control, ControlFunction, Delay, Outcome
 from .listeners import Listener
@@ -19,6 +20,7 @@ from .storage.partition import Partition
 from .topics import Topic
 
 __all__ = [
+    "Acl",
     "Broker",
     "BrokerSettings",
     "Close",
@@ -26,10 +28,14 @@ __all__ = [
     "ControlFunction",
     "Delay",
     "Listener",
+    "Operation",
     "Outcome",
     "Partition",
     "PartitionLog",
+    "PatternType",
+    "Permission",
     "Principal",
+    "ResourceType",
     "ServerTls",
     "Topic",
 ]

@@ -9,8 +9,10 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ..wire.uuid import Uuid
+from .authorizer import Acl, Authorizer
 from .listeners import PLAINTEXT
 from .placement import place_partitions
+from .quotas import Metering, QuotaTable
 from .security.tokens import DelegationTokens
 from .security.users import Users
 from .settings import BrokerSettings
@@ -41,6 +43,15 @@ class ClusterState:
         self.cluster_id = settings.cluster_id or str(Uuid.random())
         self.topics = Topics()
         self.room = Room(settings.max_stored_bytes)
+        #: The quotas of users and clients, and what they have taken.
+        self.metering = Metering(
+            QuotaTable(),
+            settings.quota_window_num,
+            settings.quota_window_size_seconds * 1000,
+            settings.max_throttle_ms,
+        )
+        #: Who may do what; None where nobody is asked for rights.
+        self.authorizer = _authorizer(settings)
         self.users = Users(settings.users)
         self.tokens = DelegationTokens(
             settings.delegation_token_secret_key,
@@ -102,3 +113,13 @@ class ClusterState:
             self._settings.producer_id_expiration_ms,
         )
         return Topic(name, replicas, config, self.room)
+
+
+def _authorizer(settings: BrokerSettings) -> Authorizer | None:
+    if not settings.authorizer:
+        return None
+    return Authorizer(
+        settings.super_users,
+        [acl for acl in settings.acls if isinstance(acl, Acl)],
+        allow_if_no_acl=settings.allow_everyone_if_no_acl_found,
+    )

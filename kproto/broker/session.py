@@ -29,6 +29,7 @@ from .gate import Gate
 from .principals import USER, Principal
 from .registry import Api
 from .security.subjects import subject_of
+from .throttle import throttled
 from .waiting import settled
 
 __all__ = ["Session"]
@@ -87,6 +88,7 @@ class Session(asyncio.BufferedProtocol):
         self._outgoing: list[bytes] = []
         self._gathered_bytes = 0
         self._last_active = 0.0
+        self._handled_s = 0.0
         #: Ends the connection: first when it is idle, then when it does not take its last bytes.
         self._timer: Timer | None = None
 
@@ -252,12 +254,21 @@ class Session(asyncio.BufferedProtocol):
                 raise CloseConnection("a control function closed it")
             break
         response = await self._answer(request)
+        response, rest_ms = throttled(self._context, request, response, self._handled_s)
         if close_after:
             raise CloseConnection("a control function closed it after the request was handled")
         if response is not None:
             self._send(request, response)
         if self._gate is not None and self._gate.closing is not None:
             raise CloseConnection(self._gate.closing)
+        if rest_ms:
+            await self._rest(rest_ms)
+
+    async def _rest(self, ms: int) -> None:
+        """Work on nothing for as long as a quota says (KIP-219)."""
+        self._flush()
+        await self._clock.sleep(ms / 1000)
+        self._last_active = self._clock.monotonic()
 
     async def _take_bare_token(self, gate: Gate, data: bytes) -> None:
         """A token without a header is answered by one."""
@@ -289,7 +300,9 @@ class Session(asyncio.BufferedProtocol):
             if answer is not None:
                 self._take_identity(self._gate)
                 return answer
+        began = self._clock.monotonic()
         decision = api.handle(context, message, request.version)
+        self._handled_s = self._clock.monotonic() - began
         if isinstance(decision, Wait):
             self._flush()
             response = await settled(decision, self._clock)

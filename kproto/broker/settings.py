@@ -10,6 +10,7 @@ from ..protocol.framing import DEFAULT_MAX_FRAME_BYTES
 from ..protocol.sasl import MAX_TOKEN_BYTES, BearerValidator
 from ..wire.checks import check_least
 from ..wire.errors import ConfigurationError
+from .authorizer import Acl
 from .listeners import Listener, check_names
 from .security.users import check_users
 
@@ -37,6 +38,9 @@ _LEAST: Final = {
     "retention_check_interval_ms": 1,
     "producer_id_expiration_ms": 1,
     "idle_timeout_ms": 1,
+    "quota_window_num": 2,
+    "quota_window_size_seconds": 1,
+    "max_throttle_ms": 1,
     "tls_handshake_timeout_ms": 1,
     "sasl_max_receive_bytes": 1,
     "sasl_session_lifetime_ms": 0,
@@ -118,12 +122,40 @@ class BrokerSettings:
     idle_timeout_ms: int = 600_000
     #: Also take the versions that the definitions mark as unstable.
     unstable_versions: bool = False
+    #: Ask for rights, as Kafka with its StandardAuthorizer (authorizer.class.name). Off, as there.
+    authorizer: bool = False
+    #: Principals that may do everything, such as `User:admin` (super.users).
+    super_users: tuple[str, ...] = ()
+    #: The ACLs to begin with, as `Acl` or as text: `allow User:alice read topic orders`.
+    acls: tuple[Acl | str, ...] = ()
+    #: Whether everybody may do everything with a resource that no ACL is about; Kafka says no
+    #: (allow.everyone.if.no.acl.found).
+    allow_everyone_if_no_acl_found: bool = False
+    #: Over how many windows a rate is taken for a quota (quota.window.num).
+    quota_window_num: int = 11
+    #: How long each of them is (quota.window.size.seconds).
+    quota_window_size_seconds: int = 1
+    #: The longest time that a quota makes a client wait. Kafka has no such bound; a test that
+    #: exceeds a small quota by far shall end all the same, within the patience of a client.
+    max_throttle_ms: int = 30_000
 
     def __post_init__(self) -> None:
         check_least(self, _LEAST)
         check_users(self.users)
         if self.delegation_token_secret_key == "":
             raise ConfigurationError("delegation_token_secret_key is empty: give a secret, or None")
+        if (self.super_users or self.acls) and not self.authorizer:
+            what = "super_users" if self.super_users else "acls"
+            raise ConfigurationError(f"{what} count for nothing without authorizer=True; set that")
+        for principal in self.super_users:
+            kind, _, name = principal.partition(":")
+            if not (kind and name):
+                raise ConfigurationError(
+                    f"super_users has {principal!r}, which is not of the form Type:name, such as "
+                    "User:admin"
+                )
+        acls = tuple(Acl.parse(acl) if isinstance(acl, str) else acl for acl in self.acls)
+        object.__setattr__(self, "acls", acls)
         object.__setattr__(self, "listeners", tuple(self.listeners))
         check_names(self.listeners)
         if self.listeners:

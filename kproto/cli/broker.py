@@ -119,6 +119,24 @@ def _add_security(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="who signs certificates of clients, PEM; clients must show one then",
     )
+    parser.add_argument(
+        "--acl",
+        dest="acls",
+        action="append",
+        default=[],
+        metavar="ACL",
+        help="who may do what, such as 'allow User:alice read topic orders-*'; may be given "
+        "several times, and then nobody may do anything else",
+    )
+    parser.add_argument(
+        "--super-user",
+        dest="super_users",
+        action="append",
+        default=[],
+        metavar="TYPE:NAME",
+        help="who may do everything, such as User:admin, and nobody else without --acl; may be "
+        "given several times",
+    )
 
 
 def parse_listener(text: str) -> ListenerToOpen:

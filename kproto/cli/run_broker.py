@@ -31,6 +31,9 @@ def run(options: argparse.Namespace) -> int:
         num_partitions=options.partitions,
         max_stored_bytes=options.max_stored_bytes,
         auto_create_topics=options.auto_create_topics,
+        authorizer=bool(options.acls or options.super_users),
+        super_users=tuple(options.super_users),
+        acls=tuple(options.acls),
     )
     if options.verbose:
         logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)

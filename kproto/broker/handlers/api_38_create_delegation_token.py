@@ -5,9 +5,10 @@ v1      throttle time first for the client
 v2      flexible
 v3      a token for somebody else (KIP-373)
 
-Nobody gets a token who came without showing who it is, or by a token.
+Nobody gets a token who came without showing who it is, or by a token; a token for somebody else
+takes CREATE_TOKENS of that user.
 
-Left out: the right to make tokens for others.
+Left out: nothing.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from __future__ import annotations
 from ...messages.create_delegation_token_request import CreateDelegationTokenRequest
 from ...messages.create_delegation_token_response import CreateDelegationTokenResponse
 from ...wire.errors import BrokerResponseError
+from ..authorizer import Operation, ResourceType
 from ..context import Context
 from ..principals import USER, Principal
 from ..refusal import refusal
 from ..registry import handles
+from ..rights import check
 from ..security.tokens import Token, check_may_ask
 
 _FIRST_VERSION_WITH_OWNER = 3
@@ -51,6 +54,8 @@ def create_delegation_token(
 
 def _create(context: Context, request: CreateDelegationTokenRequest, owner: Principal) -> Token:
     check_may_ask(context.security_protocol, context.principal, by_token=context.by_token)
+    if owner != context.principal:
+        check(context, Operation.CREATE_TOKENS, ResourceType.USER, str(owner))
     renewers = [Principal(each.principal_type, each.principal_name) for each in request.renewers]
     for principal in (owner, *renewers):
         if principal.kind != USER:

@@ -5,9 +5,11 @@ v1      throttle time first for the client
 v2      flexible
 v3      who asked for each (KIP-373)
 
-Whoever came by a token is told of none.
+Whoever came by a token is told of none. A client sees the tokens that it owns or may renew; others
+take DESCRIBE of the token or DESCRIBE_TOKENS of its owner, which everybody has where nobody is
+asked for rights.
 
-Left out: the rights to see tokens; a client sees those that it owns or may renew.
+Left out: nothing.
 """
 
 from __future__ import annotations
@@ -19,9 +21,11 @@ from ...messages.describe_delegation_token_response import (
     DescribeDelegationTokenResponse,
 )
 from ...wire.errors import BrokerResponseError
+from ..authorizer import Operation, ResourceType
 from ..context import Context
 from ..principals import Principal
 from ..registry import handles
+from ..rights import allows
 from ..security.tokens import Token, check_may_ask
 
 _FIRST_VERSION_WITH_REQUESTER = 3
@@ -44,9 +48,17 @@ def describe_delegation_token(
         tokens=[
             _described(token, version)
             for token in tokens
-            if token.is_of(context.principal)
-            and (wanted is None or any(token.is_of(each) for each in wanted))
+            if (wanted is None or any(token.is_of(each) for each in wanted))
+            and _may_see(context, token)
         ]
+    )
+
+
+def _may_see(context: Context, token: Token) -> bool:
+    return (
+        token.is_of(context.principal)
+        or allows(context, Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id)
+        or allows(context, Operation.DESCRIBE_TOKENS, ResourceType.USER, str(token.owner))
     )
 
 

@@ -2,6 +2,8 @@
 
 v0      which mechanisms of SCRAM a user has, with how many iterations (KIP-554)
 
+It takes DESCRIBE of the cluster.
+
 Left out: nothing.
 """
 
@@ -16,8 +18,11 @@ from ...messages.describe_user_scram_credentials_response import (
     DescribeUserScramCredentialsResult,
 )
 from ...protocol.error_codes import code_of
+from ...wire.errors import BrokerResponseError
+from ..authorizer import Operation
 from ..context import Context
 from ..registry import handles
+from ..rights import check_cluster
 from ..security.users import Users
 
 
@@ -26,6 +31,12 @@ def describe_user_scram_credentials(
     context: Context, request: DescribeUserScramCredentialsRequest, version: int
 ) -> DescribeUserScramCredentialsResponse:
     """Describe the users asked for; without any, all."""
+    try:
+        check_cluster(context, Operation.DESCRIBE)
+    except BrokerResponseError as error:
+        return DescribeUserScramCredentialsResponse(
+            error_code=error.code, error_message=error.detail
+        )
     users = context.cluster.users
     asked = Counter(user.name for user in request.users or ()) or Counter(users.names)
     return DescribeUserScramCredentialsResponse(

@@ -2,6 +2,8 @@
 
 v0      credentials are set or taken away, at most one a user in a request (KIP-554)
 
+It takes ALTER of the cluster.
+
 Left out: nothing. An empty salt is refused, which Kafka takes and no client can use.
 """
 
@@ -18,9 +20,11 @@ from ...messages.alter_user_scram_credentials_response import (
 )
 from ...protocol.sasl import MIN_ITERATIONS, SaltedCredential
 from ...wire.errors import BrokerResponseError
+from ..authorizer import Operation
 from ..context import Context
 from ..refusal import refusal
 from ..registry import handles
+from ..rights import check_cluster
 from ..security.users import SCRAM_MECHANISMS, Users
 
 #: More than that would keep clients busy; Kafka's bound, too.
@@ -34,6 +38,13 @@ def alter_user_scram_credentials(
     context: Context, request: AlterUserScramCredentialsRequest, version: int
 ) -> AlterUserScramCredentialsResponse:
     """Set and take away credentials; what is wrong with a user's keeps none of the others."""
+    try:
+        check_cluster(context, Operation.ALTER)
+    except BrokerResponseError as error:
+        named = [*(it.name for it in request.deletions), *(it.name for it in request.upsertions)]
+        return AlterUserScramCredentialsResponse(
+            results=[_refused(name, error) for name in dict.fromkeys(named)]
+        )
     users = context.cluster.users
     planned: dict[str, _Alteration] = {}
     refused: dict[str, BrokerResponseError] = {}
@@ -58,13 +69,14 @@ def alter_user_scram_credentials(
     return AlterUserScramCredentialsResponse(
         results=[
             *(AlterUserScramCredentialsResult(user=name, error_message=None) for name in planned),
-            *(
-                AlterUserScramCredentialsResult(
-                    user=name, error_code=error.code, error_message=error.detail
-                )
-                for name, error in refused.items()
-            ),
+            *(_refused(name, error) for name, error in refused.items()),
         ]
+    )
+
+
+def _refused(name: str, error: BrokerResponseError) -> AlterUserScramCredentialsResult:
+    return AlterUserScramCredentialsResult(
+        user=name, error_code=error.code, error_message=error.detail
     )
 
 

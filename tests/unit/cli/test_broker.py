@@ -100,9 +100,23 @@ def test_it_listens_by_several_protocols(tmp_path: Path) -> None:
             assert connection.exchange(MetadataRequest(), 9).controller_id == 1
 
 
+def test_it_asks_for_rights() -> None:
+    with (
+        running(
+            *("--topic", "open", "--topic", "closed"),
+            *("--acl", "allow User:* describe topic open", "--super-user", "User:root"),
+        ) as broker,
+        RawConnection(broker.bootstrap) as connection,
+    ):
+        answer = connection.exchange(MetadataRequest(topics=None), 9)
+        assert [topic.name for topic in answer.topics] == ["open"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
+        (["--acl", "allow User:alice read topic"], 1, "has 4 words"),
+        (["--super-user", "root"], 1, "is not of the form Type:name"),
         (["--listener", "SSL://localhost:0"], 1, "a listener of SSL needs --tls-certificate"),
         (["--listener", "PLAINTEXT://localhost:0", "--port", "1"], 1, "--port and --listener are"),
         (["--listener", "TLS://localhost:0"], 2, "is not PROTOCOL://HOST:PORT with one of"),

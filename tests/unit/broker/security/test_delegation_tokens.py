@@ -53,6 +53,9 @@ def broker(clock: ManualClock) -> Iterator[ThreadedBroker]:
         users=PASSWORDS,
         delegation_token_secret_key=KEY,
         idle_timeout_ms=30 * DAY_MS,
+        # Where nobody is asked for rights, everybody sees every token.
+        authorizer=True,
+        acls=("allow User:alice create-tokens user *", "allow User:* all topic *"),
     )
     with threaded_broker(settings, clock=clock) as running:
         yield running
