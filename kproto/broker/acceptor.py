@@ -86,7 +86,7 @@ class Acceptor:
         self._clock = clock
         self._encryption = encryption
         self._loop = asyncio.get_running_loop()
-        self._faults: dict[socket.socket, ssl.SSLError] = {}
+        self._faults: dict[socket.socket, tuple[ssl.SSLError, Timer]] = {}
         self._arriving: set[asyncio.Task[None]] = set()
         self._again: Timer | None = None
         self._watch()
@@ -133,13 +133,15 @@ class Acceptor:
 
     def _linger(self, connected: socket.socket, fault: ssl.SSLError) -> None:
         """Leave a failed handshake open for as long as its alert needs."""
-        self._faults[connected] = fault
-        self._loop.call_later(_LINGER_S, _hang_up, connected)
+        timer = self._clock.call_later(_LINGER_S, partial(_hang_up, connected))
+        self._faults[connected] = fault, timer
 
     def _arrived(self, connected: socket.socket, peer: str, task: asyncio.Task[None]) -> None:
         """Close the socket unless a transport has it: the task may not even have begun."""
         self._arriving.discard(task)
-        fault = self._faults.pop(connected, None)
+        fault, timer = self._faults.pop(connected, (None, None))
+        if timer is not None:
+            timer.cancel()
         if task.cancelled():
             connected.close()
         elif (error := task.exception()) is not None:
