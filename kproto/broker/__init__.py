@@ -8,22 +8,34 @@ Each API that is answered has a module of its own in `handlers`, which begins wi
 and what it leaves out.
 """
 
+from .authorizer import Acl, Operation, PatternType, Permission, ResourceType
 from .broker import Broker
 from .faults import Close, Control, ControlFunction, Delay, Outcome
+from .listeners import Listener
+from .principals import Principal
+from .security.server_tls import ServerTls
 from .settings import BrokerSettings
 from .storage.log import PartitionLog
 from .storage.partition import Partition
 from .topics import Topic
 
 __all__ = [
+    "Acl",
     "Broker",
     "BrokerSettings",
     "Close",
     "Control",
     "ControlFunction",
     "Delay",
+    "Listener",
+    "Operation",
     "Outcome",
     "Partition",
     "PartitionLog",
+    "PatternType",
+    "Permission",
+    "Principal",
+    "ResourceType",
+    "ServerTls",
     "Topic",
 ]

@@ -89,11 +89,19 @@ class Broker:
         """
         return self._node.bootstrap
 
+    def bootstrap_of(self, listener: str) -> str:
+        """`host:port` of a listener for clients, as advertised; `bootstrap` is that of the first.
+
+        Raises ConfigurationError for an unknown one, and while the broker does not listen.
+        """
+        return self._node.bootstrap_of(listener)
+
     @property
     def listens_at(self) -> str:
         """`host:port` where the broker itself listens, for a proxy or a forwarded port.
 
-        It is `bootstrap` unless another host or port is advertised. Raises ConfigurationError
+        It is `bootstrap` unless another host or port is advertised; of several listeners it is
+        the first. Raises ConfigurationError
         while the broker does not listen.
         """
         return self._node.listens_at

@@ -9,7 +9,12 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ..wire.uuid import Uuid
+from .authorizer import Acl, Authorizer
+from .listeners import PLAINTEXT
 from .placement import place_partitions
+from .quotas import Metering, QuotaTable
+from .security.tokens import DelegationTokens
+from .security.users import Users
 from .settings import BrokerSettings
 from .storage.room import Room
 from .topic_configs import TopicConfig
@@ -19,11 +24,15 @@ __all__ = ["ClusterState", "Endpoint"]
 
 
 class Endpoint(NamedTuple):
-    """Where clients are told to reach a node; the port is known once the node listens."""
+    """Where clients are told to reach a node; the port is known once the node listens.
+
+    A node has one for each of its listeners: clients stay with that by which they came.
+    """
 
     node_id: int
     host: str
     port: int
+    listener: str = PLAINTEXT
 
 
 class ClusterState:
@@ -34,17 +43,36 @@ class ClusterState:
         self.cluster_id = settings.cluster_id or str(Uuid.random())
         self.topics = Topics()
         self.room = Room(settings.max_stored_bytes)
-        self._endpoints: dict[int, Endpoint] = {}
+        #: The quotas of users and clients, and what they have taken.
+        self.metering = Metering(
+            QuotaTable(),
+            settings.quota_window_num,
+            settings.quota_window_size_seconds * 1000,
+            settings.max_throttle_ms,
+        )
+        #: Who may do what; None where nobody is asked for rights.
+        self.authorizer = _authorizer(settings)
+        self.users = Users(settings.users)
+        self.tokens = DelegationTokens(
+            settings.delegation_token_secret_key,
+            max_lifetime_ms=settings.delegation_token_max_lifetime_ms,
+            renew_ms=settings.delegation_token_expiry_time_ms,
+            kept_ms=settings.delegation_token_kept_ms,
+        )
+        self._endpoints: dict[int, dict[str, Endpoint]] = {}
         self._next_producer_id = 0
 
     def join(self, endpoint: Endpoint) -> None:
         """Take a node in, or learn where it listens now."""
-        self._endpoints[endpoint.node_id] = endpoint
+        self._endpoints.setdefault(endpoint.node_id, {})[endpoint.listener] = endpoint
 
-    @property
-    def endpoints(self) -> list[Endpoint]:
-        """Where the nodes are, by their ids in order."""
-        return [self._endpoints[node_id] for node_id in sorted(self._endpoints)]
+    def endpoints(self, listener: str) -> list[Endpoint]:
+        """Where clients of a listener reach the nodes that have it, by their ids in order."""
+        return [
+            endpoints[listener]
+            for _, endpoints in sorted(self._endpoints.items())
+            if listener in endpoints
+        ]
 
     @property
     def controller_id(self) -> int:
@@ -85,3 +113,13 @@ class ClusterState:
             self._settings.producer_id_expiration_ms,
         )
         return Topic(name, replicas, config, self.room)
+
+
+def _authorizer(settings: BrokerSettings) -> Authorizer | None:
+    if not settings.authorizer:
+        return None
+    return Authorizer(
+        settings.super_users,
+        [acl for acl in settings.acls if isinstance(acl, Acl)],
+        allow_if_no_acl=settings.allow_everyone_if_no_acl_found,
+    )

@@ -7,27 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
 
 from ..clock import Clock
 from .cluster import ClusterState, Endpoint
+from .listeners import PLAINTEXT
+from .principals import ANONYMOUS, Principal
 from .settings import BrokerSettings
 
 __all__ = ["ANONYMOUS", "Context", "Principal"]
-
-
-class Principal(NamedTuple):
-    """Whom a client has shown to be; as text `User:alice`."""
-
-    kind: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.kind}:{self.name}"
-
-
-#: A client that was not asked who it is.
-ANONYMOUS: Final = Principal("User", "ANONYMOUS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +23,8 @@ class Context:
 
     `endpoint` is where the client reached us, `host` the address that it came from, `client_id`
     what it calls itself, None for nothing. `versions` are those that this node answers, by api
-    key.
+    key. `by_token` tells that the client came in by a delegation token, `security_protocol` what
+    its listener asks for: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
     """
 
     cluster: ClusterState
@@ -47,6 +35,8 @@ class Context:
     host: str = ""
     client_id: str | None = None
     principal: Principal = ANONYMOUS
+    by_token: bool = False
+    security_protocol: str = PLAINTEXT
 
     def deadline(self, ms: int) -> float:
         """The moment that is `ms` from now, as `Wait` takes it."""

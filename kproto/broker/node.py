@@ -1,36 +1,42 @@
 """One node: where it listens, and the sessions of the clients that are connected to it.
 
-Knows sockets and sessions; what is answered is handed to it.
+Knows listeners and sessions; what is answered is handed to it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import partial
-from typing import Final
 
-from ..clock import Clock, Timer
+from ..clock import Clock
 from ..protocol.message_classes import MessageClasses
-from ..wire.errors import BrokerConnectionError, ConfigurationError
+from ..protocol.sasl.unsecured_jws import unsecured_validator
+from ..wire.errors import ConfigurationError
+from .acceptor import Acceptor, Encryption, address_of, listen
 from .cluster import ClusterState, Endpoint
 from .context import Context
 from .faults import Controls
+from .gate import Gate
+from .listeners import Listener
 from .registry import Api, served
+from .security.authentication import Authentication, Directory
+from .security.server_tls import server_context
 from .session import Session
 from .settings import BrokerSettings
 
 __all__ = ["Node"]
 
-logger = logging.getLogger("kproto.broker")
 
-#: Connections that may wait to be accepted, as Kafka's socket.listen.backlog.size.
-_BACKLOG: Final = 50
+@dataclass(slots=True)
+class _Place:
+    """A listener and where it is; with an acceptor while it listens."""
 
-#: How long to wait after a connection could not be accepted, in seconds, as asyncio's Server does.
-_ACCEPT_AGAIN_S: Final = 1.0
+    listener: Listener
+    endpoint: Endpoint
+    port: int
+    acceptor: Acceptor | None = None
 
 
 class Node:
@@ -50,33 +56,56 @@ class Node:
         self._classes = MessageClasses(requests=[api.request for api in self._apis.values()])
         self._controls = controls
         self._clock = clock
-        self._acceptor: _Acceptor | None = None
         self._sessions: set[Session] = set()
-        self.endpoint = self._at(settings.port)
-        self._port = settings.port
+        self._directory = Directory(
+            users=cluster.users,
+            tokens=cluster.tokens,
+            validate=settings.validate_token or unsecured_validator(clock.now_ms),
+            validate_is_slow=settings.validate_token is not None,
+        )
+        self._places = {
+            listener.name: _Place(listener, self._at(listener, listener.port), listener.port)
+            for listener in settings.all_listeners
+        }
 
-    def _at(self, port: int) -> Endpoint:
-        """Tell the cluster where clients reach this node."""
-        settings = self._settings
-        host = settings.advertised_host or settings.host
-        endpoint = Endpoint(settings.node_id, host, settings.advertised_port or port)
+    def _at(self, listener: Listener, port: int) -> Endpoint:
+        """Tell the cluster where clients of a listener reach this node."""
+        endpoint = Endpoint(
+            self._settings.node_id,
+            listener.advertised_host or listener.host,
+            listener.advertised_port or port,
+            listener.name,
+        )
         self._cluster.join(endpoint)
         return endpoint
 
     @property
+    def _first(self) -> _Place:
+        return next(iter(self._places.values()))
+
+    @property
     def bootstrap(self) -> str:
         """`host:port` for clients. Raises ConfigurationError while the node does not listen."""
+        return self.bootstrap_of(self._first.listener.name)
+
+    def bootstrap_of(self, listener: str) -> str:
+        """`host:port` of a listener for clients; raises ConfigurationError for an unknown one."""
         self._check_listening()
-        return _address(self.endpoint.host, self.endpoint.port)
+        place = self._places.get(listener)
+        if place is None:
+            raise ConfigurationError(
+                f"there is no listener {listener!r}: take one of {', '.join(self._places)}"
+            )
+        return address_of(place.endpoint.host, place.endpoint.port)
 
     @property
     def listens_at(self) -> str:
-        """`host:port` of the listener itself. Raises ConfigurationError as `bootstrap` does."""
+        """`host:port` of the first listener itself; raises as `bootstrap` does."""
         self._check_listening()
-        return _address(self._settings.host, self._port)
+        return address_of(self._first.listener.host, self._first.port)
 
     def _check_listening(self) -> None:
-        if self._acceptor is None:
+        if self._first.acceptor is None:
             raise ConfigurationError("the broker does not listen; use it in `async with`")
 
     @property
@@ -85,28 +114,52 @@ class Node:
         return len(self._sessions)
 
     def start(self) -> None:
-        """Listen. Raises BrokerConnectionError when the address cannot be had."""
-        if self._acceptor is not None:
+        """Listen. Raises BrokerConnectionError when an address cannot be had.
+
+        Raises ConfigurationError for certificates that cannot be read. Then nothing listens.
+        """
+        if self._first.acceptor is not None:
             raise ConfigurationError(f"the broker listens at {self.listens_at} already")
-        listener = _listen(self._settings.host, self._settings.port)
-        self._port = listener.getsockname()[1]
-        self.endpoint = self._at(self._port)
+        encryptions = {
+            name: self._encryption(place.listener) for name, place in self._places.items()
+        }
+        try:
+            for name, place in self._places.items():
+                self._listen(place, encryptions[name])
+        except BaseException:
+            self._stop()
+            raise
+
+    def _encryption(self, listener: Listener) -> Encryption | None:
+        if listener.tls is None:
+            return None
+        return Encryption(
+            server_context(listener.tls), self._settings.tls_handshake_timeout_ms / 1000
+        )
+
+    def _listen(self, place: _Place, encryption: Encryption | None) -> None:
+        listener = place.listener
+        listening = listen(listener.host, listener.port)
+        place.port = listening.getsockname()[1]
+        place.endpoint = self._at(listener, place.port)
         context = Context(
             cluster=self._cluster,
             settings=self._settings,
-            endpoint=self.endpoint,
+            endpoint=place.endpoint,
             versions={key: api.versions for key, api in self._apis.items()},
             clock=self._clock,
+            security_protocol=listener.security_protocol,
         )
-        self._acceptor = _Acceptor(listener, partial(self._new_session, context), self._clock)
+        place.acceptor = Acceptor(
+            listening, partial(self._new_session, context, listener), self._clock, encryption
+        )
 
     async def close(self) -> None:
         """Stop listening and end every session; `start` listens again.
 
         Cancelled, it ends them all the same, and does not wait until nothing of them is left.
         """
-        acceptor, self._acceptor = self._acceptor, None
-        arriving = set() if acceptor is None else acceptor.close()
+        arriving = self._stop()
         for session in self._sessions:
             session.abort()
         if arriving:
@@ -114,7 +167,16 @@ class Node:
         if self._sessions:
             await asyncio.wait([session.closed for session in self._sessions])
 
-    def _new_session(self, context: Context) -> Session:
+    def _stop(self) -> set[asyncio.Task[None]]:
+        """Stop listening at once; the tasks that end those who were just accepted."""
+        arriving: set[asyncio.Task[None]] = set()
+        for place in self._places.values():
+            acceptor, place.acceptor = place.acceptor, None
+            if acceptor is not None:
+                arriving |= acceptor.close()
+        return arriving
+
+    def _new_session(self, context: Context, listener: Listener) -> Session:
         return Session(
             context,
             self._apis,
@@ -122,82 +184,14 @@ class Node:
             self._controls,
             self._sessions.add,
             self._sessions.discard,
+            self._gate(listener),
         )
 
-
-def _address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    """One listening socket: with port 0, several for one name would get different ports."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
-    except OSError as error:
-        # The socket module says the address too, which our error has already.
-        reason = (error.strerror or str(error)).partition(" (while attempting")[0]
-        reason = f"cannot listen: {reason}"
-        raise BrokerConnectionError(reason, address=f"{host}:{port}") from None
-    listener.setblocking(False)
-    return listener
-
-
-class _Acceptor:
-    """Makes a session of every connection that comes to `listener`, until it is closed.
-
-    Not asyncio's Server: that loses a connection, socket and all, which it accepts at the moment
-    in which it is closed. So does a cancelled `loop.sock_accept`. Here a socket is accepted by a
-    plain call, and what becomes of it is followed until a transport has it.
-    """
-
-    def __init__(
-        self, listener: socket.socket, new_session: Callable[[], Session], clock: Clock
-    ) -> None:
-        self._listener = listener
-        self._new_session = new_session
-        self._clock = clock
-        self._loop = asyncio.get_running_loop()
-        self._arriving: set[asyncio.Task[None]] = set()
-        self._again: Timer | None = None
-        self._watch()
-
-    def close(self) -> set[asyncio.Task[None]]:
-        """Stop at once; returns the tasks to wait for, which end those that were just accepted."""
-        self._loop.remove_reader(self._listener)
-        if self._again is not None:
-            self._again.cancel()
-        self._listener.close()
-        for task in self._arriving:
-            task.cancel()
-        return set(self._arriving)
-
-    def _watch(self) -> None:
-        self._loop.add_reader(self._listener, self._accept)
-
-    def _accept(self) -> None:
-        try:
-            connected = self._listener.accept()[0]
-        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-            return  # who came is gone again
-        except OSError as error:  # the process has too many files open, for one
-            logger.warning("cannot accept a connection: %s", error)
-            # The listener stays readable: watched, it would be tried without end.
-            self._loop.remove_reader(self._listener)
-            self._again = self._clock.call_later(_ACCEPT_AGAIN_S, self._watch)
-            return
-        task = self._loop.create_task(self._connect(connected))
-        self._arriving.add(task)
-        task.add_done_callback(partial(self._arrived, connected))
-
-    async def _connect(self, connected: socket.socket) -> None:
-        await self._loop.connect_accepted_socket(self._new_session, connected)
-
-    def _arrived(self, connected: socket.socket, task: asyncio.Task[None]) -> None:
-        """Close the socket unless a transport has it: the task may not even have begun."""
-        self._arriving.discard(task)
-        if task.cancelled():
-            connected.close()
-        elif (error := task.exception()) is not None:
-            logger.warning("a connection was accepted and came to nothing: %r", error)
-            connected.close()
+    def _gate(self, listener: Listener) -> Gate | None:
+        """What stands before a connection; None where nobody is asked who they are."""
+        if not listener.mechanisms:
+            return None
+        authentication = Authentication(
+            self._directory, listener.mechanisms, self._settings.sasl_session_lifetime_ms
+        )
+        return Gate(authentication, self._clock)

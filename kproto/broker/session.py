@@ -19,13 +19,17 @@ from typing import Final, cast
 from ..clock import Timer
 from ..messages.base import Response
 from ..protocol.connection import ReceivedRequest, ServerConnection, expects_response
-from ..protocol.framing import FrameReader
+from ..protocol.framing import FrameReader, frame
 from ..protocol.message_classes import MessageClasses
 from ..wire.errors import DecodeError, KprotoError, ProtocolError
 from .context import Context
 from .decisions import CloseConnection, Wait
 from .faults import Controls, Delay
+from .gate import Gate
+from .principals import USER, Principal
 from .registry import Api
+from .security.subjects import subject_of
+from .throttle import throttled
 from .waiting import settled
 
 __all__ = ["Session"]
@@ -53,6 +57,7 @@ class Session(asyncio.BufferedProtocol):
         controls: Controls,
         made: Callable[[Session], None],
         gone: Callable[[Session], None],
+        gate: Gate | None = None,
     ) -> None:
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.peer = "?"
@@ -64,8 +69,13 @@ class Session(asyncio.BufferedProtocol):
         self._controls = controls
         self._made = made
         self._gone = gone
+        self._gate = gate
         self._protocol = ServerConnection(classes)
-        self._reader = FrameReader(context.settings.max_frame_bytes)
+        self._reader = FrameReader(
+            context.settings.max_frame_bytes
+            if gate is None
+            else context.settings.sasl_max_receive_bytes
+        )
         self._transport: asyncio.Transport | None = None
         self._worker: asyncio.Task[None] | None = None
         self._queue: deque[bytes] = deque()
@@ -78,6 +88,7 @@ class Session(asyncio.BufferedProtocol):
         self._outgoing: list[bytes] = []
         self._gathered_bytes = 0
         self._last_active = 0.0
+        self._handled_s = 0.0
         #: Ends the connection: first when it is idle, then when it does not take its last bytes.
         self._timer: Timer | None = None
 
@@ -95,10 +106,24 @@ class Session(asyncio.BufferedProtocol):
         if address:
             self.peer = f"{address[0]}:{address[1]}"
             self._context = replace(self._context, host=address[0])
+        self._take_certificate(transport)
         self._last_active = self._clock.monotonic()
         self._timer = self._clock.call_later(self._idle_limit, self._check_idle)
         self._worker = asyncio.get_running_loop().create_task(self._work())
         self._made(self)
+
+    def _take_certificate(self, transport: asyncio.BaseTransport) -> None:
+        """Whoever shows a certificate comes in by it, unless SASL asks who it is."""
+        encrypted = transport.get_extra_info("ssl_object")
+        certificate = None if encrypted is None else encrypted.getpeercert(binary_form=True)
+        if certificate is not None and self._gate is None:
+            try:
+                principal = Principal(USER, subject_of(certificate))
+            except KprotoError as error:
+                logger.warning("%s closed: %s", self.peer, error)
+                self.abort()
+                return
+            self._context = replace(self._context, principal=principal)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._reader.buffer()
@@ -198,15 +223,21 @@ class Session(asyncio.BufferedProtocol):
             ) from None
 
     async def _serve(self, data: bytes) -> None:
+        if self._gate is not None:
+            if self._gate.is_bare:
+                await self._take_bare_token(self._gate, data)
+                return
+            self._gate.check(data)
         request = self._protocol.receive(data)
         if logger.isEnabledFor(logging.INFO):
             logger.info(
-                "%s %s v%d, %d bytes, from %s",
+                "%s %s v%d, %d bytes, from %s as %s",
                 self.peer,
                 request.name,
                 request.version,
                 request.size,
                 request.client_id,
+                self._context.principal,
             )
         close_after = False
         for outcome in self._controls.outcomes(request):
@@ -223,10 +254,37 @@ class Session(asyncio.BufferedProtocol):
                 raise CloseConnection("a control function closed it")
             break
         response = await self._answer(request)
+        response, rest_ms = throttled(self._context, request, response, self._handled_s)
         if close_after:
             raise CloseConnection("a control function closed it after the request was handled")
         if response is not None:
             self._send(request, response)
+        if self._gate is not None and self._gate.closing is not None:
+            raise CloseConnection(self._gate.closing)
+        if rest_ms:
+            await self._rest(rest_ms)
+
+    async def _rest(self, ms: int) -> None:
+        """Work on nothing for as long as a quota says (KIP-219)."""
+        self._flush()
+        await self._clock.sleep(ms / 1000)
+        self._last_active = self._clock.monotonic()
+
+    async def _take_bare_token(self, gate: Gate, data: bytes) -> None:
+        """A token without a header is answered by one."""
+        answer = frame(await gate.take_bare(data))
+        self._take_identity(gate)
+        self._outgoing.append(answer)
+        self._gathered_bytes += len(answer)
+
+    def _take_identity(self, gate: Gate) -> None:
+        """Let the client in as whom it has shown to be."""
+        identity = gate.identity
+        if identity is not None:
+            self._context = replace(
+                self._context, principal=identity.principal, by_token=identity.by_token
+            )
+            self._reader.max_frame_bytes = self._settings.max_frame_bytes
 
     async def _answer(self, request: ReceivedRequest) -> Response | None:
         """Let the handler answer. Raises CloseConnection, as Kafka closes on what it cannot."""
@@ -237,12 +295,21 @@ class Session(asyncio.BufferedProtocol):
             if api is not None and api.otherwise is not None:
                 return api.otherwise(context)
             raise CloseConnection(f"{request.name} v{request.version} is not supported")
+        if self._gate is not None:
+            answer = await self._gate.answer(request)
+            if answer is not None:
+                self._take_identity(self._gate)
+                return answer
+        began = self._clock.monotonic()
         decision = api.handle(context, message, request.version)
+        self._handled_s = self._clock.monotonic() - began
         if isinstance(decision, Wait):
             self._flush()
             response = await settled(decision, self._clock)
             self._last_active = self._clock.monotonic()
             return response
+        if self._gate is not None:
+            self._gate.answered(request, decision)
         return decision
 
     def _context_of(self, request: ReceivedRequest) -> Context:

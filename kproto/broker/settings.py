@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from ..protocol.framing import DEFAULT_MAX_FRAME_BYTES
-from ..wire.checks import check_least, check_whole_number
+from ..protocol.sasl import MAX_TOKEN_BYTES, BearerValidator
+from ..wire.checks import check_least
 from ..wire.errors import ConfigurationError
+from .authorizer import Acl
+from .listeners import Listener, check_names
+from .security.users import check_users
 
 __all__ = ["BrokerSettings"]
 
-_WILDCARDS: Final = ("", "0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
-_LAST_PORT: Final = 65_535
+#: Settings of the listener that a broker has if no others are set, with their defaults.
+_ADDRESS: Final = {
+    "host": "127.0.0.1",
+    "port": 0,
+    "advertised_host": None,
+    "advertised_port": None,
+}
 
 #: Settings that count something, with the least that works.
 _LEAST: Final = {
@@ -28,6 +38,15 @@ _LEAST: Final = {
     "retention_check_interval_ms": 1,
     "producer_id_expiration_ms": 1,
     "idle_timeout_ms": 1,
+    "quota_window_num": 2,
+    "quota_window_size_seconds": 1,
+    "max_throttle_ms": 1,
+    "tls_handshake_timeout_ms": 1,
+    "sasl_max_receive_bytes": 1,
+    "sasl_session_lifetime_ms": 0,
+    "delegation_token_max_lifetime_ms": 1,
+    "delegation_token_expiry_time_ms": 1,
+    "delegation_token_kept_ms": 0,
 }
 
 
@@ -45,6 +64,30 @@ class BrokerSettings:
     #: The port that clients are told to connect to; None for the one that is listened at. Needed
     #: behind a proxy or where ports are forwarded, as between containers.
     advertised_port: int | None = None
+    #: Where to listen, each with its own rules; empty for one without TLS and SASL, at `host` and
+    #: `port` above. The first is `Broker.bootstrap`.
+    listeners: tuple[Listener, ...] = ()
+    #: Passwords by user, for PLAIN and SCRAM.
+    users: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
+    #: Says whom a token of OAUTHBEARER stands for, or raises AuthenticationError; it runs in a
+    #: thread. None for Kafka's tokens without a signature, which anybody can make.
+    validate_token: BearerValidator | None = field(default=None, repr=False)
+    #: How long a client that came in by SASL may go on before it authenticates again, where what
+    #: it showed does not end sooner; 0 for ever (connections.max.reauth.ms).
+    sasl_session_lifetime_ms: int = 0
+    #: Largest request before a client is authenticated (sasl.server.max.receive.size).
+    sasl_max_receive_bytes: int = MAX_TOKEN_BYTES
+    #: How long a TLS handshake may take: a second would do, slow machines take a few.
+    tls_handshake_timeout_ms: int = 10_000
+    #: What delegation tokens are made with (delegation.token.secret.key); None for no tokens.
+    delegation_token_secret_key: str | None = field(default=None, repr=False)
+    #: The longest life of a token, by renewals (delegation.token.max.lifetime.ms): seven days.
+    delegation_token_max_lifetime_ms: int = 604_800_000
+    #: How long a token is good before it is renewed (delegation.token.expiry.time.ms): a day.
+    delegation_token_expiry_time_ms: int = 86_400_000
+    #: How long a token that has ended is told from one that never was; Kafka looks for them as
+    #: often (delegation.token.expiry.check.interval.ms).
+    delegation_token_kept_ms: int = 3_600_000
     #: The broker's id; Kafka's examples of one node use 1.
     node_id: int = 1
     #: Id of the cluster; None for a new random one, as when Kafka's storage is formatted.
@@ -79,14 +122,63 @@ class BrokerSettings:
     idle_timeout_ms: int = 600_000
     #: Also take the versions that the definitions mark as unstable.
     unstable_versions: bool = False
+    #: Ask for rights, as Kafka with its StandardAuthorizer (authorizer.class.name). Off, as there.
+    authorizer: bool = False
+    #: Principals that may do everything, such as `User:admin` (super.users).
+    super_users: tuple[str, ...] = ()
+    #: The ACLs to begin with, as `Acl` or as text: `allow User:alice read topic orders`.
+    acls: tuple[Acl | str, ...] = ()
+    #: Whether everybody may do everything with a resource that no ACL is about; Kafka says no
+    #: (allow.everyone.if.no.acl.found).
+    allow_everyone_if_no_acl_found: bool = False
+    #: Over how many windows a rate is taken for a quota (quota.window.num).
+    quota_window_num: int = 11
+    #: How long each of them is (quota.window.size.seconds).
+    quota_window_size_seconds: int = 1
+    #: The longest time that a quota makes a client wait. Kafka has no such bound; a test that
+    #: exceeds a small quota by far shall end all the same, within the patience of a client.
+    max_throttle_ms: int = 30_000
 
     def __post_init__(self) -> None:
         check_least(self, _LEAST)
-        check_whole_number("port", self.port, 0, _LAST_PORT)
-        if self.advertised_port is not None:
-            check_whole_number("advertised_port", self.advertised_port, 1, _LAST_PORT)
-        if self.advertised_host is None and self.host in _WILDCARDS:
-            raise ConfigurationError(
-                f"host {self.host!r} stands for every address of this machine, to which no client "
-                "can connect; name one with advertised_host"
-            )
+        check_users(self.users)
+        if self.delegation_token_secret_key == "":
+            raise ConfigurationError("delegation_token_secret_key is empty: give a secret, or None")
+        if (self.super_users or self.acls) and not self.authorizer:
+            what = "super_users" if self.super_users else "acls"
+            raise ConfigurationError(f"{what} count for nothing without authorizer=True; set that")
+        for principal in self.super_users:
+            kind, _, name = principal.partition(":")
+            if not (kind and name):
+                raise ConfigurationError(
+                    f"super_users has {principal!r}, which is not of the form Type:name, such as "
+                    "User:admin"
+                )
+        acls = tuple(Acl.parse(acl) if isinstance(acl, str) else acl for acl in self.acls)
+        object.__setattr__(self, "acls", acls)
+        object.__setattr__(self, "listeners", tuple(self.listeners))
+        check_names(self.listeners)
+        if self.listeners:
+            self._refuse_two_addresses()
+        else:
+            self._plain_listener()  # which looks at the address
+
+    def _refuse_two_addresses(self) -> None:
+        for name, default in _ADDRESS.items():
+            if getattr(self, name) != default:
+                raise ConfigurationError(
+                    f"{name} is set and listeners too, which have it themselves; set it there"
+                )
+
+    def _plain_listener(self) -> Listener:
+        return Listener(
+            host=self.host,
+            port=self.port,
+            advertised_host=self.advertised_host,
+            advertised_port=self.advertised_port,
+        )
+
+    @property
+    def all_listeners(self) -> tuple[Listener, ...]:
+        """The listeners that a broker has: those that are set, or the one of `host` and `port`."""
+        return self.listeners or (self._plain_listener(),)

@@ -18,12 +18,13 @@ from .storage.retention import keep_retention
 from .storage.room import Room
 from .topic_configs import TopicConfig
 
-__all__ = ["INTERNAL_TOPICS", "Topic", "Topics", "check_topic_name"]
+__all__ = ["INTERNAL_TOPICS", "METADATA_LOG", "Topic", "Topics", "check_topic_name"]
 
 _MAX_NAME_LENGTH: Final = 249
 _LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
-_METADATA_LOG: Final = "__cluster_metadata"
+#: The log of the controllers, which no client may create.
+METADATA_LOG: Final = "__cluster_metadata"
 
 #: Topics that belong to Kafka itself.
 INTERNAL_TOPICS: Final = frozenset(
@@ -120,7 +121,7 @@ class Topics:
     def check_new_name(self, name: str) -> None:
         """Raises INVALID_TOPIC_EXCEPTION, TOPIC_ALREADY_EXISTS or INVALID_REQUEST."""
         check_topic_name(name)
-        if name == _METADATA_LOG:
+        if name == METADATA_LOG:
             raise refusal("INVALID_REQUEST", f"{name} is the log of the controllers")
         if name in self._by_name:
             raise refusal("TOPIC_ALREADY_EXISTS", f"topic {name!r} exists already")

@@ -10,8 +10,17 @@ from typing import NamedTuple
 
 __all__ = ["add_command"]
 
-_DEFAULT_PORT = 9092
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_LAST_PORT = 65_535
 _MAX_STORED_BYTES = 1_073_741_824  # that of the settings
+
+
+class ListenerToOpen(NamedTuple):
+    """What `--listener` says."""
+
+    protocol: str
+    host: str
+    port: int
 
 
 class TopicToCreate(NamedTuple):
@@ -29,13 +38,8 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         description="Runs a Kafka broker in memory until Ctrl-C. Its first line ends with the "
         "address that clients need. What it stores is gone when it ends.",
     )
-    parser.add_argument("--host", default="127.0.0.1", help="where to listen (%(default)s)")
-    parser.add_argument(
-        "--port",
-        type=int,
-        default=_DEFAULT_PORT,
-        help="TCP port; 0 lets the system choose (%(default)s)",
-    )
+    parser.add_argument("--host", help="where to listen (127.0.0.1)")
+    parser.add_argument("--port", type=int, help="TCP port; 0 lets the system choose (9092)")
     parser.add_argument(
         "--advertised-host",
         metavar="HOST",
@@ -47,6 +51,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         metavar="PORT",
         help="the port that clients shall connect to, if not that of --port",
     )
+    _add_security(parser)
     parser.add_argument(
         "--topic",
         dest="topics",
@@ -79,6 +84,80 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "-v", "--verbose", action="store_true", help="log every request by name, version and size"
     )
     parser.set_defaults(runs_in="run_broker")
+
+
+def _add_security(parser: argparse.ArgumentParser) -> None:
+    """Describe how clients come in."""
+    parser.add_argument(
+        "--listener",
+        dest="listeners",
+        action="append",
+        default=[],
+        type=parse_listener,
+        metavar="PROTOCOL://HOST:PORT",
+        help=f"where to listen, by which protocol ({', '.join(_PROTOCOLS)}), in place of --host "
+        "and --port; may be given several times",
+    )
+    parser.add_argument(
+        "--user",
+        dest="users",
+        action="append",
+        default=[],
+        type=parse_user,
+        metavar="NAME:PASSWORD",
+        help="who may come in by SASL; may be given several times. Whoever sees the processes of "
+        "this machine sees it",
+    )
+    parser.add_argument(
+        "--tls-certificate", metavar="FILE", help="the broker's certificate, PEM, for SSL"
+    )
+    parser.add_argument(
+        "--tls-key", metavar="FILE", help="its key, PEM, if that is not in the same file"
+    )
+    parser.add_argument(
+        "--tls-client-ca",
+        metavar="FILE",
+        help="who signs certificates of clients, PEM; clients must show one then",
+    )
+    parser.add_argument(
+        "--acl",
+        dest="acls",
+        action="append",
+        default=[],
+        metavar="ACL",
+        help="who may do what, such as 'allow User:alice read topic orders-*'; may be given "
+        "several times, and then nobody may do anything else",
+    )
+    parser.add_argument(
+        "--super-user",
+        dest="super_users",
+        action="append",
+        default=[],
+        metavar="TYPE:NAME",
+        help="who may do everything, such as User:admin, and nobody else without --acl; may be "
+        "given several times",
+    )
+
+
+def parse_listener(text: str) -> ListenerToOpen:
+    """Read PROTOCOL://HOST:PORT."""
+    protocol, _, address = text.partition("://")
+    host, _, port = address.rpartition(":")
+    if protocol not in _PROTOCOLS or not host:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not PROTOCOL://HOST:PORT with one of {', '.join(_PROTOCOLS)}"
+        )
+    if not (port.isascii() and port.isdigit() and int(port) <= _LAST_PORT):
+        raise argparse.ArgumentTypeError(f"{text!r} does not end with a port")
+    return ListenerToOpen(protocol, host.strip("[]"), int(port))
+
+
+def parse_user(text: str) -> tuple[str, str]:
+    """Read NAME:PASSWORD; what is wrong is said without it."""
+    name, _, password = text.partition(":")
+    if not name or not password:
+        raise argparse.ArgumentTypeError("a user is NAME:PASSWORD, and neither is empty")
+    return name, password
 
 
 def parse_topic(text: str) -> TopicToCreate:

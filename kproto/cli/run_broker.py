@@ -6,28 +6,72 @@ import argparse
 import asyncio
 import logging
 import signal
+from pathlib import Path
+from typing import Any
 
-from ..broker import Broker, BrokerSettings
-from .broker import TopicToCreate
+from ..broker import Broker, BrokerSettings, Listener, ServerTls
+from ..wire.errors import ConfigurationError
+from .broker import ListenerToOpen, TopicToCreate
 
 __all__ = ["run"]
+
+_HOST = "127.0.0.1"
+_PORT = 9092
+_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the broker until SIGINT or SIGTERM; the exit code."""
     settings = BrokerSettings(
-        host=options.host,
-        port=options.port,
+        listeners=tuple(_listener(each, options) for each in options.listeners),
+        users=dict(options.users),
+        **_address(options),
         advertised_host=options.advertised_host,
         advertised_port=options.advertised_port,
         num_partitions=options.partitions,
         max_stored_bytes=options.max_stored_bytes,
         auto_create_topics=options.auto_create_topics,
+        authorizer=bool(options.acls or options.super_users),
+        super_users=tuple(options.super_users),
+        acls=tuple(options.acls),
     )
     if options.verbose:
         logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
     asyncio.run(_serve(settings, options.topics))
     return 0
+
+
+def _address(options: argparse.Namespace) -> dict[str, Any]:
+    """Where it listens without listeners, which have addresses of their own."""
+    if not options.listeners:
+        return {
+            "host": _HOST if options.host is None else options.host,
+            "port": _PORT if options.port is None else options.port,
+        }
+    for name in ("host", "port"):
+        if getattr(options, name) is not None:
+            raise ConfigurationError(f"--{name} and --listener are both given; take one of them")
+    return {}
+
+
+def _listener(wanted: ListenerToOpen, options: argparse.Namespace) -> Listener:
+    tls = None
+    if wanted.protocol.endswith("SSL"):
+        if options.tls_certificate is None:
+            raise ConfigurationError(f"a listener of {wanted.protocol} needs --tls-certificate")
+        tls = ServerTls(
+            certificate=Path(options.tls_certificate),
+            key=None if options.tls_key is None else Path(options.tls_key),
+            client_ca=None if options.tls_client_ca is None else Path(options.tls_client_ca),
+            client_auth="none" if options.tls_client_ca is None else "required",
+        )
+    return Listener(
+        wanted.protocol,
+        wanted.host,
+        wanted.port,
+        tls=tls,
+        mechanisms=_MECHANISMS if wanted.protocol.startswith("SASL") else (),
+    )
 
 
 async def _serve(settings: BrokerSettings, topics: list[TopicToCreate]) -> None:
@@ -40,7 +84,10 @@ async def _serve(settings: BrokerSettings, topics: list[TopicToCreate]) -> None:
         broker.create_topic(topic.name, topic.partitions)
     async with broker:
         where = broker.listens_at
-        if broker.bootstrap != where:
+        if settings.listeners:
+            names = [listener.name for listener in settings.listeners]
+            where = ", ".join(f"{name}://{broker.bootstrap_of(name)}" for name in names)
+        elif broker.bootstrap != where:
             where += f"; clients connect to {broker.bootstrap}"
         print(f"kproto broker, in memory, listens on {where}", flush=True)
         await stop.wait()

@@ -7,6 +7,7 @@ one alike.
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
@@ -28,9 +29,17 @@ class ClosedByBrokerError(Exception):
 class RawConnection:
     """A connection to `host:port`."""
 
-    def __init__(self, bootstrap: str, client_id: str = "raw") -> None:
+    def __init__(
+        self, bootstrap: str, client_id: str = "raw", tls: ssl.SSLContext | None = None
+    ) -> None:
         host, _, port = bootstrap.partition(",")[0].rpartition(":")
         self._socket = socket.create_connection((host.strip("[]"), int(port)), TIMEOUT_S)
+        if tls is not None:
+            try:
+                self._socket = tls.wrap_socket(self._socket, server_hostname=host.strip("[]"))
+            except BaseException:
+                self._socket.close()
+                raise
         self._stream = self._socket.makefile("rb")
         self._protocol = ClientConnection(client_id)
 

@@ -14,6 +14,8 @@ PAGES = (
     "docs/messages.md",
     "docs/proxy.md",
     "docs/records.md",
+    "docs/security-acls.md",
+    "docs/security-broker.md",
     "docs/study.md",
     "docs/testing.md",
 )

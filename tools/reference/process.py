@@ -38,7 +38,8 @@ class Operation(IntEnum):
 
     REWRITE reads a message from bytes and writes it again. TO_JSON reads bytes and writes JSON.
     FROM_JSON reads JSON and writes bytes. READ_RECORDS reads record batches and message sets, and
-    describes them in JSON; BUILD_RECORDS builds one as it is described.
+    describes them in JSON; BUILD_RECORDS builds one as it is described. DECIDE_RIGHTS asks KRaft's
+    authorizer (`rights`), MEASURE the measures of quotas (`quotas`).
     """
 
     REWRITE = 0
@@ -46,6 +47,8 @@ class Operation(IntEnum):
     FROM_JSON = 2
     READ_RECORDS = 3
     BUILD_RECORDS = 4
+    DECIDE_RIGHTS = 5
+    MEASURE = 6
 
 
 class Outcome(IntEnum):

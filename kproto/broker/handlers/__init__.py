@@ -13,10 +13,23 @@ from .api_00_produce import produce
 from .api_01_fetch import fetch
 from .api_02_list_offsets import list_offsets
 from .api_03_metadata import metadata
+from .api_17_sasl_handshake import sasl_handshake
 from .api_18_api_versions import api_versions
 from .api_19_create_topics import create_topics
 from .api_20_delete_topics import delete_topics
 from .api_22_init_producer_id import init_producer_id
+from .api_29_describe_acls import describe_acls
+from .api_30_create_acls import create_acls
+from .api_31_delete_acls import delete_acls
+from .api_36_sasl_authenticate import sasl_authenticate
+from .api_38_create_delegation_token import create_delegation_token
+from .api_39_renew_delegation_token import renew_delegation_token
+from .api_40_expire_delegation_token import expire_delegation_token
+from .api_41_describe_delegation_token import describe_delegation_token
+from .api_48_describe_client_quotas import describe_client_quotas
+from .api_49_alter_client_quotas import alter_client_quotas
+from .api_50_describe_user_scram_credentials import describe_user_scram_credentials
+from .api_51_alter_user_scram_credentials import alter_user_scram_credentials
 
 __all__ = ["KAFKA_APIS"]
 
@@ -26,8 +39,21 @@ KAFKA_APIS: Final[tuple[Api, ...]] = (
     fetch,
     list_offsets,
     metadata,
+    sasl_handshake,
     api_versions,
     create_topics,
     delete_topics,
     init_producer_id,
+    describe_acls,
+    create_acls,
+    delete_acls,
+    sasl_authenticate,
+    create_delegation_token,
+    renew_delegation_token,
+    expire_delegation_token,
+    describe_delegation_token,
+    describe_client_quotas,
+    alter_client_quotas,
+    describe_user_scram_credentials,
+    alter_user_scram_credentials,
 )

@@ -30,29 +30,42 @@ from ...messages.produce_response import (
 )
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
+from ..authorizer import DENIED, Operation, ResourceType
 from ..context import Context
 from ..decisions import CloseConnection
 from ..refusal import refusal
 from ..registry import handles
+from ..rights import allows, check
 from ..storage.appending import append_records
+from ..topics import Topic
 
 _NO_OFFSET = -1
 _FIRST_VERSION_BY_ID = 13
 #: Before this version, Kafka says NOT_LEADER_OR_FOLLOWER for KAFKA_STORAGE_ERROR.
 _FIRST_VERSION_OF_STORAGE_ERROR = 4
+#: Where a batch of records says what it is: its magic, and the low byte of its attributes.
+_MAGIC_AT = 16
+_MAGIC_OF_BATCHES = 2
+_ATTRIBUTES_AT = 22
+_TRANSACTIONAL = 0x10
 _STORAGE_ERROR = code_of("KAFKA_STORAGE_ERROR")
 
 
 @handles(ProduceRequest, versions=range(14))
 def produce(context: Context, request: ProduceRequest, version: int) -> ProduceResponse | None:
-    """Append every partition's batch; acks=0 gets no answer, or on an error no connection."""
+    """Append every partition's batch; acks=0 gets no answer, or on an error no connection.
+
+    Who may not use the transactional id writes nothing; a topic that it may not write to fails
+    alone.
+    """
+    denied = None if _may_use_id(context, request) else DENIED[ResourceType.TRANSACTIONAL_ID]
     response = ProduceResponse(
         responses=[
             TopicProduceResponse(
                 name=topic.name,
                 topic_id=topic.topic_id,
                 partition_responses=[
-                    _partition(context, request, topic, data, version)
+                    _partition(context, request, topic, data, version, denied)
                     for data in topic.partition_data
                 ],
             )
@@ -74,13 +87,14 @@ def _partition(
     topic: TopicProduceData,
     data: PartitionProduceData,
     version: int,
+    denied: str | None,
 ) -> PartitionProduceResponse:
     try:
+        if denied is not None:
+            raise refusal(denied, "who writes transactional records must have the right to its id")
+        found = _find(context, topic, version)
         if request.acks not in (-1, 0, 1):
             raise refusal("INVALID_REQUIRED_ACKS", f"acks is {request.acks}; it is -1, 0 or 1")
-        found = context.cluster.topics.asked(
-            topic.name, topic.topic_id, by_id=version >= _FIRST_VERSION_BY_ID
-        )
         partition = found.partition(data.index)
         found.check_leader(data.index, context.endpoint.node_id)
         now_ms = context.clock.now_ms()
@@ -101,6 +115,41 @@ def _partition(
         log_append_time_ms=appended.log_append_time,
         log_start_offset=start_offset,
     )
+
+
+def _may_use_id(context: Context, request: ProduceRequest) -> bool:
+    """Whether the client may write what it sends, as far as transactions go."""
+    if context.cluster.authorizer is None or not any(
+        _is_transactional(data.records)
+        for topic in request.topic_data
+        for data in topic.partition_data
+    ):
+        return True
+    name = request.transactional_id
+    return name is not None and allows(
+        context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, name
+    )
+
+
+def _is_transactional(records: bytes | None) -> bool:
+    """Whether the first batch says so in its attributes."""
+    return (
+        records is not None
+        and len(records) > _ATTRIBUTES_AT
+        and records[_MAGIC_AT] == _MAGIC_OF_BATCHES
+        and bool(records[_ATTRIBUTES_AT] & _TRANSACTIONAL)
+    )
+
+
+def _find(context: Context, topic: TopicProduceData, version: int) -> Topic:
+    """The topic, if the client may write to it; of a name it does not hear whether it is there."""
+    topics = context.cluster.topics
+    if version >= _FIRST_VERSION_BY_ID:
+        found = topics.with_id(topic.topic_id)
+        check(context, Operation.WRITE, ResourceType.TOPIC, found.name)
+        return found
+    check(context, Operation.WRITE, ResourceType.TOPIC, topic.name)
+    return topics.named(topic.name)
 
 
 def _code_known_to(version: int, code: int) -> int:

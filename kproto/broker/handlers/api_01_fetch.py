@@ -33,13 +33,17 @@ from ...messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from ...messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
+from ..authorizer import DENIED, Operation, ResourceType
 from ..context import Context
 from ..decisions import Decision, Wait
 from ..refusal import refusal
 from ..registry import handles
+from ..rights import allows_cluster, check
 from ..storage.log import LogSlice
 from ..storage.partition import Partition
 from ..storage.reading import FetchLimit
+from ..throttle import most_to_fetch
+from ..topics import Topic
 
 #: The magic that a client of an old version reads; the others read batches.
 _MAGIC_OF_MESSAGE_SETS: Final = {0: 0, 1: 0, 2: 1, 3: 1}
@@ -87,12 +91,13 @@ def fetch(context: Context, request: FetchRequest, version: int) -> Decision:
     if request.session_epoch not in _FULL_FETCHES:
         return FetchResponse(error_code=code_of("FETCH_SESSION_ID_NOT_FOUND"))
     read = read_partitions(context, request, version)
-    if request.max_wait_ms <= 0 or read.is_enough(request.min_bytes):
+    min_bytes = most_to_fetch(context, request.min_bytes)  # more would never come
+    if request.max_wait_ms <= 0 or read.is_enough(min_bytes):
         return _response(request, version, read)
 
     def look_again(time_is_over: bool) -> Decision:
         read = read_partitions(context, request, version)
-        if time_is_over or read.is_enough(request.min_bytes):
+        if time_is_over or read.is_enough(min_bytes):
             return _response(request, version, read)
         return wait
 
@@ -108,7 +113,7 @@ def fetch(context: Context, request: FetchRequest, version: int) -> Decision:
 def read_partitions(context: Context, request: FetchRequest, version: int) -> Read:
     """Read every partition, in the order of the request, within its limits."""
     limit = FetchLimit(
-        min(request.max_bytes, context.settings.fetch_max_bytes),
+        most_to_fetch(context, min(request.max_bytes, context.settings.fetch_max_bytes)),
         at_least_one=version >= _FIRST_VERSION_OF_WHOLE_BATCHES,
     )
     return Read(
@@ -135,19 +140,33 @@ def _read_partition(
 ) -> PartitionRead:
     partition: Partition | None = None
     try:
-        found_topic = context.cluster.topics.asked(
-            topic.topic, topic.topic_id, by_id=version >= _FIRST_VERSION_BY_ID
-        )
+        found_topic = _find(context, request, topic, version)
         partition = found_topic.kept(wanted.partition, context.clock.now_ms())
         found_topic.check_leader(
             wanted.partition, context.endpoint.node_id, wanted.current_leader_epoch
         )
-        if request.replica_id >= 0 or request.replica_state.replica_id >= 0:
+        if _is_from_follower(request):
             raise refusal("NOT_LEADER_OR_FOLLOWER", "this cluster has no followers")
         found = limit.read(partition.log, wanted.fetch_offset, wanted.partition_max_bytes)
     except BrokerResponseError as error:
         return PartitionRead(wanted, partition, _NOTHING, error)
     return PartitionRead(wanted, partition, found, None)
+
+
+def _find(context: Context, request: FetchRequest, topic: FetchTopic, version: int) -> Topic:
+    """The topic, if the client may read it; of a name it does not hear whether it is there."""
+    topics = context.cluster.topics
+    found = topics.with_id(topic.topic_id) if version >= _FIRST_VERSION_BY_ID else None
+    name = topic.topic if found is None else found.name
+    if not _is_from_follower(request):
+        check(context, Operation.READ, ResourceType.TOPIC, name)
+    elif not allows_cluster(context, Operation.CLUSTER_ACTION):
+        raise refusal(DENIED[ResourceType.TOPIC], "followers are brokers of the cluster")
+    return topics.named(name) if found is None else found
+
+
+def _is_from_follower(request: FetchRequest) -> bool:
+    return request.replica_id >= 0 or request.replica_state.replica_id >= 0
 
 
 def _response(request: FetchRequest, version: int, read: Read) -> FetchResponse:

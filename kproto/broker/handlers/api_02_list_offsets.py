@@ -30,9 +30,11 @@ from ...messages.list_offsets_response import (
     ListOffsetsTopicResponse,
 )
 from ...wire.errors import BrokerResponseError
+from ..authorizer import Operation, ResourceType
 from ..context import Context
 from ..refusal import refusal
 from ..registry import handles
+from ..rights import check
 from ..storage.offsets import (
     EARLIEST,
     EARLIEST_LOCAL,
@@ -91,6 +93,7 @@ def _partition(
     index, timestamp = wanted.partition_index, wanted.timestamp
     response = ListOffsetsPartitionResponse(partition_index=index)
     try:
+        check(context, Operation.DESCRIBE, ResourceType.TOPIC, topic)
         if times > 1 and version > 0:
             raise refusal("INVALID_REQUEST", "the partition is named more than once")
         found_topic = context.cluster.topics.named(topic)

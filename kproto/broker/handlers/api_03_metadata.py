@@ -13,7 +13,10 @@ v10     topic ids in the response (KIP-516)
 v12     topics may be asked for by id
 v13     an error code for the whole response (KIP-1102)
 
-Left out: racks; who may do what: everybody may do everything.
+Topics that the client may not describe are left out of all topics, and TOPIC_AUTHORIZATION_FAILED
+where they are named, whether they are there or not.
+
+Left out: racks.
 """
 
 from __future__ import annotations
@@ -30,15 +33,14 @@ from ...messages.metadata_response import (
 )
 from ...wire.errors import BrokerResponseError
 from ...wire.uuid import ZERO_UUID
+from ..authorizer import CLUSTER_NAME, DENIED, Operation, ResourceType
 from ..context import Context
 from ..refusal import refusal
 from ..registry import handles
+from ..rights import allows, allows_cluster, authorized_operations, check
 from ..storage.log import LEADER_EPOCH
 from ..topics import Topic, check_topic_name
 
-#: Bits of AclOperation: what may be done with a topic and with the cluster at all.
-_TOPIC_OPERATIONS: Final = sum(1 << bit for bit in (3, 4, 5, 6, 7, 8, 10, 11))
-_CLUSTER_OPERATIONS: Final = sum(1 << bit for bit in (5, 7, 8, 9, 10, 11, 12))
 _NOT_ASKED: Final = -0x8000_0000
 
 _FIRST_VERSION_ASKED_BY_ID: Final = 12
@@ -50,25 +52,38 @@ def metadata(context: Context, request: MetadataRequest, version: int) -> Metada
     cluster = context.cluster
     response = MetadataResponse(
         brokers=[
-            MetadataResponseBroker(node_id=node_id, host=host, port=port)
-            for node_id, host, port in cluster.endpoints
+            MetadataResponseBroker(node_id=each.node_id, host=each.host, port=each.port)
+            for each in cluster.endpoints(context.endpoint.listener)
         ],
         cluster_id=cluster.cluster_id,
         controller_id=cluster.controller_id,
         topics=_topics(context, request, version),
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = _CLUSTER_OPERATIONS
+        response.cluster_authorized_operations = (
+            authorized_operations(context, ResourceType.CLUSTER, CLUSTER_NAME)
+            if allows_cluster(context, Operation.DESCRIBE)
+            else 0
+        )
     return response
 
 
 def _topics(
     context: Context, request: MetadataRequest, version: int
 ) -> Iterable[MetadataResponseTopic]:
-    operations = _TOPIC_OPERATIONS if request.include_topic_authorized_operations else _NOT_ASKED
     if request.topics is None or (version == 0 and not request.topics):
-        return [_described(topic, operations) for topic in context.cluster.topics]
-    return [_asked(context, request, wanted, version, operations) for wanted in request.topics]
+        return [
+            _described(topic, _operations(context, request, topic.name))
+            for topic in context.cluster.topics
+            if allows(context, Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
+        ]
+    return [_asked(context, request, wanted, version) for wanted in request.topics]
+
+
+def _operations(context: Context, request: MetadataRequest, name: str) -> int:
+    if not request.include_topic_authorized_operations:
+        return _NOT_ASKED
+    return authorized_operations(context, ResourceType.TOPIC, name)
 
 
 def _asked(
@@ -76,17 +91,29 @@ def _asked(
     request: MetadataRequest,
     wanted: MetadataRequestTopic,
     version: int,
-    operations: int,
 ) -> MetadataResponseTopic:
     try:
-        return _described(_find(context, request, wanted, version), operations)
+        topic = _find(context, request, wanted, version)
+        return _described(topic, _operations(context, request, topic.name))
     except BrokerResponseError as error:
         return MetadataResponseTopic(
             error_code=error.code,
             name=_name_of_unknown(wanted, version),
             topic_id=wanted.topic_id,
-            topic_authorized_operations=operations,
+            topic_authorized_operations=_operations_of_failed(context, request, wanted, error),
         )
+
+
+def _operations_of_failed(
+    context: Context,
+    request: MetadataRequest,
+    wanted: MetadataRequestTopic,
+    error: BrokerResponseError,
+) -> int:
+    """Kafka gives them for a topic that is not there, and not where a right is missing."""
+    if error.name == DENIED[ResourceType.TOPIC] or wanted.name is None:
+        return _NOT_ASKED
+    return _operations(context, request, wanted.name)
 
 
 def _find(
@@ -97,13 +124,19 @@ def _find(
     if version < _FIRST_VERSION_ASKED_BY_ID and (by_id or wanted.name is None):
         raise refusal("INVALID_REQUEST", f"Metadata v{version} names topics by name alone")
     if by_id:
-        return topics.with_id(wanted.topic_id)
+        found = topics.with_id(wanted.topic_id)
+        check(context, Operation.DESCRIBE, ResourceType.TOPIC, found.name)
+        return found
     name = wanted.name or ""
-    check_topic_name(name)
+    check(context, Operation.DESCRIBE, ResourceType.TOPIC, name)
     try:
         return topics.named(name)
     except BrokerResponseError:
-        if not (request.allow_auto_topic_creation and context.settings.auto_create_topics):
+        may_create = request.allow_auto_topic_creation and context.settings.auto_create_topics
+        if may_create and not allows_cluster(context, Operation.CREATE):
+            check(context, Operation.CREATE, ResourceType.TOPIC, name)
+        check_topic_name(name)
+        if not may_create:
             raise
     topic = context.cluster.plan_topic(name)
     topics.add(topic)

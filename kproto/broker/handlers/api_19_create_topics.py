@@ -4,6 +4,7 @@ v1      validate only, error messages
 v2      throttle time
 v4      -1 for the broker's default of partitions and replication factor (KIP-464)
 v5      flexible; the new topic's size and settings in the response (KIP-525)
+v6      THROTTLING_QUOTA_EXCEEDED may be answered (KIP-599)
 v7      topic id in the response (KIP-516)
 
 Left out: waiting for the time-out, as creation is immediate; what most
@@ -21,12 +22,19 @@ from ...messages.create_topics_response import (
     CreatableTopicResult,
     CreateTopicsResponse,
 )
+from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
+from ..authorizer import DENIED, Operation, ResourceType
 from ..context import Context
 from ..refusal import refusal
 from ..registry import handles
+from ..rights import allows, allows_cluster, check
+from ..throttle import check_mutations, mutation_quota
 from ..topic_configs import DEFAULTS
-from ..topics import Topic
+from ..topics import METADATA_LOG, Topic
+
+#: Before this version a topic is created all the same, and the client waits afterwards.
+_FIRST_VERSION_OF_STRICT_QUOTA: Final = 6
 
 #: Where a setting's value comes from (DescribeConfigs' ConfigSource).
 _TOPIC_CONFIG: Final = 1
@@ -37,21 +45,32 @@ _DEFAULT_CONFIG: Final = 5
 def create_topics(
     context: Context, request: CreateTopicsRequest, version: int
 ) -> CreateTopicsResponse:
-    """Create each topic, or say why not."""
+    """Create each topic, or say why not.
+
+    A right to the cluster is one to each topic. Who may not see the settings of a topic gets none
+    of them, nor how many partitions it has.
+    """
+    quota = mutation_quota(context, strict=version >= _FIRST_VERSION_OF_STRICT_QUOTA)
+    may_create_all = allows_cluster(context, Operation.CREATE)
     times = Counter(topic.name for topic in request.topics)
     results = []
     for name, wanted in {topic.name: topic for topic in request.topics}.items():
         try:
             if times[name] > 1:
                 raise refusal("INVALID_REQUEST", f"topic {name!r} is named more than once")
+            # Nobody may create the log of the controllers, whoever asks: `_plan` says so.
+            if not may_create_all and name != METADATA_LOG:
+                check(context, Operation.CREATE, ResourceType.TOPIC, name)
             topic = _plan(context, wanted)
+            check_mutations(quota, len(topic.partitions))
         except BrokerResponseError as error:
             results.append(_refused(name, error))
             continue
         if not request.validate_only:
             context.cluster.topics.add(topic)
-        results.append(_created(topic))
-    return CreateTopicsResponse(topics=results)
+        may_see = allows(context, Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name)
+        results.append(_created(topic) if may_see else _created_unseen(topic))
+    return CreateTopicsResponse(topics=results, throttle_time_ms=quota.throttle_ms)
 
 
 def _plan(context: Context, wanted: CreatableTopic) -> Topic:
@@ -67,6 +86,16 @@ def _plan(context: Context, wanted: CreatableTopic) -> Topic:
 def _refused(name: str, error: BrokerResponseError) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=name, error_code=error.code, error_message=error.detail, configs=[]
+    )
+
+
+def _created_unseen(topic: Topic) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        error_message=None,
+        topic_config_error_code=code_of(DENIED[ResourceType.TOPIC]),
+        configs=[],
     )
 
 

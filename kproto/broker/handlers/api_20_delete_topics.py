@@ -3,7 +3,7 @@
 v1      throttle time
 v3      TOPIC_DELETION_DISABLED
 v4      flexible
-v5      error messages (KIP-599)
+v5      error messages, THROTTLING_QUOTA_EXCEEDED may be answered (KIP-599)
 v6      topics by name or by id (KIP-516)
 
 Left out: a setting that forbids deletion; waiting for the time-out, as deletion is immediate.
@@ -15,12 +15,18 @@ from ...messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicSt
 from ...messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
 from ...wire.errors import BrokerResponseError
 from ...wire.uuid import ZERO_UUID, Uuid
+from ..authorizer import DENIED, Operation, ResourceType
 from ..context import Context
+from ..quotas import MutationQuota
 from ..refusal import refusal
 from ..registry import handles
+from ..rights import allows, allows_cluster, check
+from ..throttle import check_mutations, mutation_quota
 from ..topics import Topic
 
 _FIRST_VERSION_BY_ID = 6
+#: Before this version a topic is deleted all the same, and the client waits afterwards.
+_FIRST_VERSION_OF_STRICT_QUOTA = 5
 
 
 @handles(DeleteTopicsRequest, versions=range(7))
@@ -28,6 +34,7 @@ def delete_topics(
     context: Context, request: DeleteTopicsRequest, version: int
 ) -> DeleteTopicsResponse:
     """Delete each topic, or say why not."""
+    quota = mutation_quota(context, strict=version >= _FIRST_VERSION_OF_STRICT_QUOTA)
     wanted = request.topics
     if version < _FIRST_VERSION_BY_ID:
         wanted = [DeleteTopicState(name=name) for name in request.topic_names]
@@ -37,21 +44,26 @@ def delete_topics(
         try:
             found.setdefault(_find(context, entry), []).append(entry)
         except BrokerResponseError as error:
-            refused[entry.name, entry.topic_id] = error
+            refused[_name_to_tell(context, entry, error), entry.topic_id] = error
     return DeleteTopicsResponse(
         responses=[
             *(_refused(name, topic_id, error) for (name, topic_id), error in refused.items()),
-            *(_delete(context, topic, entries) for topic, entries in found.items()),
-        ]
+            *(_delete(context, quota, topic, entries) for topic, entries in found.items()),
+        ],
+        throttle_time_ms=quota.throttle_ms,
     )
 
 
 def _delete(
-    context: Context, topic: Topic, entries: list[DeleteTopicState]
+    context: Context, quota: MutationQuota, topic: Topic, entries: list[DeleteTopicState]
 ) -> DeletableTopicResult:
     if len(entries) > 1:
         error = refusal("INVALID_REQUEST", "the topic is named more than once")
         return _refused(entries[-1].name, entries[-1].topic_id, error)
+    try:
+        check_mutations(quota, len(topic.partitions))
+    except BrokerResponseError as error:
+        return _refused(topic.name, topic.topic_id, error)
     context.cluster.topics.remove(topic)
     return DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_message=None)
 
@@ -62,10 +74,33 @@ def _refused(name: str | None, topic_id: Uuid, error: BrokerResponseError) -> De
     )
 
 
+def _name_to_tell(
+    context: Context, wanted: DeleteTopicState, error: BrokerResponseError
+) -> str | None:
+    """The name of a topic asked for by id is told to who may describe it, and not delete it."""
+    if wanted.name is not None or error.name != DENIED[ResourceType.TOPIC]:
+        return wanted.name
+    name = context.cluster.topics.with_id(wanted.topic_id).name
+    return name if allows(context, Operation.DESCRIBE, ResourceType.TOPIC, name) else None
+
+
 def _find(context: Context, wanted: DeleteTopicState) -> Topic:
     by_id = wanted.topic_id != ZERO_UUID
     if by_id == (wanted.name is not None):
         raise refusal("INVALID_REQUEST", "name a topic either by its name or by its id")
     if by_id:
-        return context.cluster.topics.with_id(wanted.topic_id)
-    return context.cluster.topics.named(wanted.name or "")
+        found = context.cluster.topics.with_id(wanted.topic_id)
+        _check(context, Operation.DELETE, found.name)
+        return found
+    # Who may not describe the topic does not hear whether it is there.
+    name = wanted.name or ""
+    _check(context, Operation.DESCRIBE, name)
+    found = context.cluster.topics.named(name)
+    _check(context, Operation.DELETE, name)
+    return found
+
+
+def _check(context: Context, operation: Operation, name: str) -> None:
+    """Who may delete in the cluster may delete each of its topics."""
+    if not allows_cluster(context, Operation.DELETE):
+        check(context, operation, ResourceType.TOPIC, name)

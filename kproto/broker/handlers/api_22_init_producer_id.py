@@ -16,8 +16,10 @@ from __future__ import annotations
 from ...messages.init_producer_id_request import InitProducerIdRequest
 from ...messages.init_producer_id_response import InitProducerIdResponse
 from ...protocol.error_codes import code_of
+from ..authorizer import DENIED, Operation, ResourceType
 from ..context import Context
 from ..registry import handles
+from ..rights import allows, allows_any, allows_cluster
 
 _NONE = -1
 
@@ -27,9 +29,34 @@ def init_producer_id(
     context: Context, request: InitProducerIdRequest, version: int
 ) -> InitProducerIdResponse:
     """Give away a producer id."""
+    denied = _missing_right(context, request)
+    if denied is not None:
+        return InitProducerIdResponse(
+            error_code=code_of(DENIED[denied]), producer_id=_NONE, producer_epoch=_NONE
+        )
     half_known = (request.producer_id == _NONE) != (request.producer_epoch == _NONE)
     if request.transactional_id is not None or half_known:
         return InitProducerIdResponse(
             error_code=code_of("INVALID_REQUEST"), producer_id=_NONE, producer_epoch=_NONE
         )
     return InitProducerIdResponse(producer_id=context.cluster.new_producer_id(), producer_epoch=0)
+
+
+def _missing_right(context: Context, request: InitProducerIdRequest) -> ResourceType | None:
+    """What the client lacks a right to; None where it may.
+
+    Without a transactional id, who may write to some topic may write idempotently (KIP-679).
+    """
+    name = request.transactional_id
+    if name is None:
+        may = allows_cluster(context, Operation.IDEMPOTENT_WRITE) or allows_any(
+            context, Operation.WRITE, ResourceType.TOPIC
+        )
+        return None if may else ResourceType.CLUSTER
+    wanted = [Operation.WRITE]
+    if request.enable_2pc:
+        wanted.append(Operation.TWO_PHASE_COMMIT)
+    may = all(
+        allows(context, operation, ResourceType.TRANSACTIONAL_ID, name) for operation in wanted
+    )
+    return None if may else ResourceType.TRANSACTIONAL_ID

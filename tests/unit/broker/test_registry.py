@@ -43,7 +43,7 @@ async def test_an_api_of_a_test() -> None:
         assert answer.throttle_time_ms == 7, "in version 2, the latest of it that is answered"
     (context,) = seen
     assert (context.client_id, context.host, context.principal) == ("me", "127.0.0.1", ANONYMOUS)
-    assert context.cluster.endpoints == [context.endpoint]
+    assert context.cluster.endpoints("PLAINTEXT") == [context.endpoint]
     assert context.versions[HeartbeatRequest.API_KEY] == range(1, 3)
 
 

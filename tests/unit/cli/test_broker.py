@@ -12,13 +12,18 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from kproto import Client, ClientSettings, DeliveryError
 from kproto.broker import BrokerSettings
+from kproto.cli import main
 from kproto.cli.broker import _MAX_STORED_BYTES
+from kproto.messages.metadata_request import MetadataRequest
 from tests.support.environment import ROOT
+from tests.support.raw_connection import RawConnection
+from tests.support.secured_broker import client_tls, password, pem_of, sign_in
 
 TIMEOUT_S = 30
 
@@ -41,7 +46,9 @@ class Running:
 
 @contextlib.contextmanager
 def running(*arguments: str, module: str = "kproto") -> Iterator[Running]:
-    command = [sys.executable, "-X", "dev", "-W", "error", "-m", module, "broker", "--port", "0"]
+    command = [sys.executable, "-X", "dev", "-W", "error", "-m", module, "broker"]
+    if "--listener" not in arguments:
+        command += ["--port", "0"]
     process = subprocess.Popen(
         [*command, *arguments],
         stdout=subprocess.PIPE,
@@ -70,6 +77,68 @@ def test_its_first_line_names_where_it_listens_and_what_is_advertised() -> None:
         assert listens
         with socket.create_connection(("127.0.0.1", int(listens[1]))):
             pass
+
+
+def test_it_listens_by_several_protocols(tmp_path: Path) -> None:
+    certificate = tmp_path / "broker.pem"
+    certificate.write_text(pem_of("localhost", "127.0.0.1"))
+    with running(
+        *("--listener", "SASL_SSL://127.0.0.1:0", "--listener", "PLAINTEXT://127.0.0.1:0"),
+        *("--user", "alice:the secret", "--tls-certificate", str(certificate)),
+    ) as broker:
+        found = re.fullmatch(
+            r"kproto broker, in memory, listens on SASL_SSL://(\S+), PLAINTEXT://(\S+)\n",
+            broker.first_line,
+        )
+        assert found
+        with RawConnection(found[1], tls=client_tls()) as connection:
+            exchange = password("SCRAM-SHA-512", "alice", "the secret")
+            assert sign_in(connection, exchange).error_code == 0
+            (node,) = connection.exchange(MetadataRequest(), 9).brokers
+            assert f"{node.host}:{node.port}" == found[1]
+        with RawConnection(found[2]) as connection:
+            assert connection.exchange(MetadataRequest(), 9).controller_id == 1
+
+
+def test_it_asks_for_rights() -> None:
+    with (
+        running(
+            *("--topic", "open", "--topic", "closed"),
+            *("--acl", "allow User:* describe topic open", "--super-user", "User:root"),
+        ) as broker,
+        RawConnection(broker.bootstrap) as connection,
+    ):
+        answer = connection.exchange(MetadataRequest(topics=None), 9)
+        assert [topic.name for topic in answer.topics] == ["open"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (["--acl", "allow User:alice read topic"], 1, "has 4 words"),
+        (["--super-user", "root"], 1, "is not of the form Type:name"),
+        (["--listener", "SSL://localhost:0"], 1, "a listener of SSL needs --tls-certificate"),
+        (["--listener", "PLAINTEXT://localhost:0", "--port", "1"], 1, "--port and --listener are"),
+        (["--listener", "TLS://localhost:0"], 2, "is not PROTOCOL://HOST:PORT with one of"),
+        (["--listener", "SSL://localhost:x"], 2, "does not end with a port"),
+        (["--user", "the secret"], 2, "a user is NAME:PASSWORD"),
+        (
+            ["--listener", "SSL://localhost:0", "--tls-certificate", "/nowhere"],
+            1,
+            "certificate ('/nowhere') cannot be read: No such file",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_said(
+    arguments: list[str], code: int, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        assert main(["broker", *arguments]) == code
+    except SystemExit as wrong:
+        assert wrong.code == code  # noqa: PT017 - either way is how the command ends
+    error = capsys.readouterr().err
+    assert told in error
+    assert "the secret" not in error
 
 
 async def test_what_it_may_store() -> None:

@@ -63,6 +63,8 @@ public final class Reference {
         Messages::fromJson,
         Records::read,
         Records::build,
+        Rights::decide,
+        Quotas::measure,
     };
 
     private Reference() {

@@ -1,0 +1,33 @@
+"""Who may do what with which resource, as Kafka's StandardAuthorizer decides it. Plain data.
+
+`words` have the numbers of the protocol, `acl` is one ACL and what finds it, `deciding` the rules,
+`needs` the table of what each API asks for.
+"""
+
+from .acl import Acl, AclFilter
+from .deciding import Authorizer
+from .needs import NEEDS, Need
+from .words import (
+    CLUSTER_NAME,
+    DENIED,
+    SUPPORTED,
+    Operation,
+    PatternType,
+    Permission,
+    ResourceType,
+)
+
+__all__ = [
+    "CLUSTER_NAME",
+    "DENIED",
+    "NEEDS",
+    "SUPPORTED",
+    "Acl",
+    "AclFilter",
+    "Authorizer",
+    "Need",
+    "Operation",
+    "PatternType",
+    "Permission",
+    "ResourceType",
+]

@@ -1,0 +1,147 @@
+"""`Acl`: who may, or may not, do what with which resources; and filters that find ACLs.
+
+Plain data. KIP-140 (creating, describing and deleting them), KIP-290 (patterns of names).
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from typing import Final, Self, TypeVar
+
+from ...wire.errors import ConfigurationError
+from .words import CLUSTER_NAME, WILDCARD, Operation, PatternType, Permission, ResourceType, Word
+
+__all__ = ["Acl", "AclFilter"]
+
+_W = TypeVar("_W", bound=Word)
+
+#: `permission principal operation resource name [host]`
+_FEWEST_PARTS: Final = 5
+_MOST_PARTS: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Acl:
+    """One ACL, such as `Acl("User:alice", Operation.READ, ResourceType.TOPIC, "orders")`.
+
+    `principal` is `Type:name`; `User:*` is everybody. A literal `name` of `*` is every name, a
+    `host` of `*` every host, else the client's address. Raises ConfigurationError.
+    """
+
+    principal: str
+    operation: Operation
+    resource_type: ResourceType
+    name: str
+    pattern_type: PatternType = PatternType.LITERAL
+    permission: Permission = Permission.ALLOW
+    host: str = WILDCARD
+
+    def __post_init__(self) -> None:
+        fault = self._fault()
+        if fault is not None:
+            raise ConfigurationError(f"an ACL of {self.principal!r}: {fault}")
+
+    def _fault(self) -> str | None:
+        """Why this cannot be an ACL; None where it can."""
+        if self.resource_type in (ResourceType.UNKNOWN, ResourceType.ANY):
+            return f"invalid resource type {self.resource_type.name}"
+        if self.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
+            return f"invalid pattern type {self.pattern_type.name}: it is LITERAL or PREFIXED"
+        if self.operation in (Operation.UNKNOWN, Operation.ANY):
+            return f"invalid operation {self.operation.name}"
+        if self.permission not in (Permission.DENY, Permission.ALLOW):
+            return f"invalid permission {self.permission.name}: it is ALLOW or DENY"
+        if not self.name:
+            return "the name of the resource is empty"
+        if self.resource_type is ResourceType.CLUSTER and self.name != CLUSTER_NAME:
+            return f"the only valid name of the CLUSTER is {CLUSTER_NAME!r}"
+        if ":" not in self.principal:
+            return "the principal is not of the form Type:name, such as User:alice"
+        if not self.host:
+            return f"the host is empty; {WILDCARD} stands for every host"
+        return None
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read `allow User:alice read topic orders`, as a shell splits words.
+
+        The words are permission, principal, operation, resource, name, and perhaps a host. A name
+        that ends with `*` is a prefix, and `*` alone every name. Raises ConfigurationError.
+        """
+        try:
+            parts = shlex.split(text)
+        except ValueError as error:
+            raise ConfigurationError(f"ACL {text!r}: {error}") from None
+        if not _FEWEST_PARTS <= len(parts) <= _MOST_PARTS:
+            raise ConfigurationError(
+                f"ACL {text!r} has {len(parts)} words: write permission, principal, operation, "
+                "resource, name, and perhaps a host, as in 'allow User:alice read topic orders'"
+            )
+        permission, principal, operation, resource, name = parts[:_FEWEST_PARTS]
+        prefixed = name.endswith(WILDCARD) and name != WILDCARD
+        return cls(
+            principal,
+            _word(Operation, operation, text),
+            _word(ResourceType, resource, text),
+            name[:-1] if prefixed else name,
+            PatternType.PREFIXED if prefixed else PatternType.LITERAL,
+            _word(Permission, permission, text),
+            parts[_FEWEST_PARTS] if len(parts) == _MOST_PARTS else WILDCARD,
+        )
+
+
+def _word(words: type[_W], text: str, whole: str) -> _W:
+    """The word that is written `text`, in any case. Raises ConfigurationError."""
+    found = words.__members__.get(text.upper().replace("-", "_"))
+    if found is None or found.name == "UNKNOWN":
+        known = ", ".join(name.lower() for name in words.__members__ if name != "UNKNOWN")
+        raise ConfigurationError(f"ACL {whole!r}: {text!r} is none of {known}")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class AclFilter:
+    """Finds ACLs; None or ANY takes all.
+
+    Names: with LITERAL or PREFIXED the ACL has this very pattern; with ANY this very name, in any
+    pattern; with MATCH it counts for a resource of this name.
+    """
+
+    principal: str | None = None
+    operation: Operation = Operation.ANY
+    resource_type: ResourceType = ResourceType.ANY
+    name: str | None = None
+    pattern_type: PatternType = PatternType.ANY
+    permission: Permission = Permission.ANY
+    host: str | None = None
+
+    def fault(self) -> str | None:
+        """Why a broker refuses this filter; None where it takes it."""
+        words = (self.operation, self.resource_type, self.pattern_type, self.permission)
+        for word in words:
+            if word == 0:
+                return f"unknown {type(word).__name__} in the filter"
+        return None
+
+    def finds(self, acl: Acl) -> bool:
+        """Whether `acl` is one of those that are asked for."""
+        return (
+            self.resource_type in (ResourceType.ANY, acl.resource_type)
+            and self.operation in (Operation.ANY, acl.operation)
+            and self.permission in (Permission.ANY, acl.permission)
+            and self.principal in (None, acl.principal)
+            and self.host in (None, acl.host)
+            and self._finds_name(acl)
+        )
+
+    def _finds_name(self, acl: Acl) -> bool:
+        if self.pattern_type not in (PatternType.ANY, PatternType.MATCH, acl.pattern_type):
+            return False
+        if self.name is None or self.name == acl.name:
+            return True
+        if self.pattern_type is not PatternType.MATCH:
+            return False
+        if acl.pattern_type is PatternType.PREFIXED:
+            return self.name.startswith(acl.name)
+        return acl.name == WILDCARD

@@ -1,0 +1,27 @@
+"""SaslHandshake (17), v0 to v1.
+
+v0      tokens follow without a header (KIP-43)
+v1      tokens follow in SaslAuthenticate (KIP-152)
+
+A client that has to say who it is never gets here: `kproto.broker.gate` answers it. What does is
+a handshake on a listener without SASL, or one where there is nothing to do again: as from Kafka,
+ILLEGAL_SASL_STATE.
+
+Left out: GSSAPI, whose clients of old send tokens without a handshake.
+"""
+
+from __future__ import annotations
+
+from ...messages.sasl_handshake_request import SaslHandshakeRequest
+from ...messages.sasl_handshake_response import SaslHandshakeResponse
+from ...protocol.error_codes import code_of
+from ..context import Context
+from ..registry import handles
+
+
+@handles(SaslHandshakeRequest, versions=range(2))
+def sasl_handshake(
+    context: Context, request: SaslHandshakeRequest, version: int
+) -> SaslHandshakeResponse:
+    """Refuse a handshake that is not due."""
+    return SaslHandshakeResponse(error_code=code_of("ILLEGAL_SASL_STATE"))

@@ -1,0 +1,79 @@
+"""DescribeAcls (29), v0 to v3.
+
+v0      ACLs found by a filter (KIP-140)
+v1      patterns of names: literal, prefixed, any, match (KIP-290)
+v2      flexible
+v3      resources of type user (KIP-373)
+
+A number that no release knows finds nothing. Where Kafka closes the connection, on a word that is 0
+(unknown), the answer is INVALID_REQUEST.
+Without an authorizer the answer is SECURITY_DISABLED; it takes DESCRIBE of the cluster.
+
+Left out: nothing.
+"""
+
+from __future__ import annotations
+
+from ...messages.describe_acls_request import DescribeAclsRequest
+from ...messages.describe_acls_response import (
+    AclDescription,
+    DescribeAclsResource,
+    DescribeAclsResponse,
+)
+from ...wire.errors import BrokerResponseError
+from ..authorizer import Acl, AclFilter, Operation, PatternType, Permission, ResourceType
+from ..context import Context
+from ..refusal import refusal
+from ..registry import handles
+from ..rights import check_cluster, needed_authorizer
+
+
+@handles(DescribeAclsRequest, versions=range(4))
+def describe_acls(
+    context: Context, request: DescribeAclsRequest, version: int
+) -> DescribeAclsResponse:
+    """List the ACLs that a filter finds, by what they are about."""
+    wanted = AclFilter(
+        request.principal_filter,
+        Operation(request.operation),
+        ResourceType(request.resource_type_filter),
+        request.resource_name_filter,
+        PatternType(request.pattern_type_filter),
+        Permission(request.permission_type),
+        request.host_filter,
+    )
+    try:
+        check_cluster(context, Operation.DESCRIBE)
+        authorizer = needed_authorizer(context)
+        words = (
+            request.resource_type_filter,
+            request.pattern_type_filter,
+            request.operation,
+            request.permission_type,
+        )
+        if 0 in words:
+            raise refusal("INVALID_REQUEST", "a word of the filter is 0, which is none")
+    except BrokerResponseError as error:
+        return DescribeAclsResponse(error_code=error.code, error_message=error.detail)
+    found: dict[tuple[ResourceType, str, PatternType], list[Acl]] = {}
+    for acl in authorizer.found_by(wanted):
+        found.setdefault((acl.resource_type, acl.name, acl.pattern_type), []).append(acl)
+    return DescribeAclsResponse(
+        resources=[
+            DescribeAclsResource(
+                resource_type=resource_type,
+                resource_name=name,
+                pattern_type=pattern_type,
+                acls=[
+                    AclDescription(
+                        principal=acl.principal,
+                        host=acl.host,
+                        operation=acl.operation,
+                        permission_type=acl.permission,
+                    )
+                    for acl in acls
+                ],
+            )
+            for (resource_type, name, pattern_type), acls in found.items()
+        ],
+    )

@@ -1,0 +1,57 @@
+"""CreateAcls (30), v0 to v3.
+
+v0      literal names (KIP-140)
+v1      prefixes of names (KIP-290)
+v2      flexible
+v3      resources of type user (KIP-373)
+
+An ACL that is there already is a success. Without an authorizer each is SECURITY_DISABLED; it takes
+ALTER of the cluster. What cannot be an ACL is INVALID_REQUEST, and the others are taken: also where
+Kafka says UNKNOWN_SERVER_ERROR to all, as a word is meant for filters alone, or closes the
+connection, as a word is 0 (unknown).
+
+Left out: nothing.
+"""
+
+from __future__ import annotations
+
+from ...messages.create_acls_request import AclCreation, CreateAclsRequest
+from ...messages.create_acls_response import AclCreationResult, CreateAclsResponse
+from ...wire.errors import BrokerResponseError, ConfigurationError
+from ..authorizer import Acl, Operation, PatternType, Permission, ResourceType
+from ..context import Context
+from ..refusal import refusal
+from ..registry import handles
+from ..rights import check_cluster, needed_authorizer
+
+
+@handles(CreateAclsRequest, versions=range(4))
+def create_acls(context: Context, request: CreateAclsRequest, version: int) -> CreateAclsResponse:
+    """Take each ACL, or say why not."""
+    try:
+        check_cluster(context, Operation.ALTER)
+        needed_authorizer(context)
+    except BrokerResponseError as error:
+        return CreateAclsResponse(results=[_refused(error) for _ in request.creations])
+    return CreateAclsResponse(results=[_create(context, wanted) for wanted in request.creations])
+
+
+def _create(context: Context, wanted: AclCreation) -> AclCreationResult:
+    try:
+        acl = Acl(
+            wanted.principal,
+            Operation(wanted.operation),
+            ResourceType(wanted.resource_type),
+            wanted.resource_name,
+            PatternType(wanted.resource_pattern_type),
+            Permission(wanted.permission_type),
+            wanted.host,
+        )
+    except ConfigurationError as error:
+        return _refused(refusal("INVALID_REQUEST", str(error)))
+    needed_authorizer(context).add(acl)
+    return AclCreationResult()
+
+
+def _refused(error: BrokerResponseError) -> AclCreationResult:
+    return AclCreationResult(error_code=error.code, error_message=error.detail)

@@ -1,0 +1,82 @@
+"""DeleteAcls (31), v0 to v3.
+
+v0      ACLs found by filters (KIP-140)
+v1      patterns of names: literal, prefixed, any, match (KIP-290)
+v2      flexible
+v3      resources of type user (KIP-373)
+
+What several filters find is told to each of them. A number that no release knows is
+INVALID_REQUEST, and so is 0 (unknown), on which Kafka closes the connection. Without an authorizer
+each is SECURITY_DISABLED; it takes ALTER of the cluster.
+
+Left out: nothing.
+"""
+
+from __future__ import annotations
+
+from ...messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
+from ...messages.delete_acls_response import (
+    DeleteAclsFilterResult,
+    DeleteAclsMatchingAcl,
+    DeleteAclsResponse,
+)
+from ...wire.errors import BrokerResponseError
+from ..authorizer import Acl, AclFilter, Operation, PatternType, Permission, ResourceType
+from ..context import Context
+from ..refusal import refusal
+from ..registry import handles
+from ..rights import check_cluster, needed_authorizer
+
+
+@handles(DeleteAclsRequest, versions=range(4))
+def delete_acls(context: Context, request: DeleteAclsRequest, version: int) -> DeleteAclsResponse:
+    """Take away what each filter finds."""
+    try:
+        check_cluster(context, Operation.ALTER)
+        authorizer = needed_authorizer(context)
+    except BrokerResponseError as error:
+        return DeleteAclsResponse(filter_results=[_refused(error) for _ in request.filters])
+    results = []
+    deleted: set[Acl] = set()
+    for wanted in map(_filter, request.filters):
+        fault = wanted.fault()
+        if fault is not None:
+            results.append(_refused(refusal("INVALID_REQUEST", fault)))
+            continue
+        found = authorizer.found_by(wanted)
+        deleted.update(found)
+        results.append(
+            DeleteAclsFilterResult(error_message=None, matching_acls=[_told(acl) for acl in found])
+        )
+    for acl in deleted:
+        authorizer.remove(acl)
+    return DeleteAclsResponse(filter_results=results)
+
+
+def _filter(wanted: DeleteAclsFilter) -> AclFilter:
+    return AclFilter(
+        wanted.principal_filter,
+        Operation(wanted.operation),
+        ResourceType(wanted.resource_type_filter),
+        wanted.resource_name_filter,
+        PatternType(wanted.pattern_type_filter),
+        Permission(wanted.permission_type),
+        wanted.host_filter,
+    )
+
+
+def _told(acl: Acl) -> DeleteAclsMatchingAcl:
+    return DeleteAclsMatchingAcl(
+        error_message=None,
+        resource_type=acl.resource_type,
+        resource_name=acl.name,
+        pattern_type=acl.pattern_type,
+        principal=acl.principal,
+        host=acl.host,
+        operation=acl.operation,
+        permission_type=acl.permission,
+    )
+
+
+def _refused(error: BrokerResponseError) -> DeleteAclsFilterResult:
+    return DeleteAclsFilterResult(error_code=error.code, error_message=error.detail)

@@ -1,0 +1,30 @@
+"""SaslAuthenticate (36), v0 to v2.
+
+v0      one token of the exchange (KIP-152)
+v1      how long the session is (KIP-368)
+v2      flexible
+
+A client that has to say who it is never gets here: `kproto.broker.gate` answers it. What does is
+a token that nobody asked for: as from Kafka, ILLEGAL_SASL_STATE.
+
+Left out: the delay of a refusal (connection.failed.authentication.delay.ms).
+"""
+
+from __future__ import annotations
+
+from ...messages.sasl_authenticate_request import SaslAuthenticateRequest
+from ...messages.sasl_authenticate_response import SaslAuthenticateResponse
+from ...protocol.error_codes import code_of
+from ..context import Context
+from ..registry import handles
+
+
+@handles(SaslAuthenticateRequest, versions=range(3))
+def sasl_authenticate(
+    context: Context, request: SaslAuthenticateRequest, version: int
+) -> SaslAuthenticateResponse:
+    """Refuse a token that is not due."""
+    return SaslAuthenticateResponse(
+        error_code=code_of("ILLEGAL_SASL_STATE"),
+        error_message="SaslAuthenticate request received after successful authentication",
+    )

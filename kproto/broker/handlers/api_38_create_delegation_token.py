@@ -1,0 +1,65 @@
+"""CreateDelegationToken (38), v0 to v3.
+
+v0      a token for oneself, and who else may renew it (KIP-48)
+v1      throttle time first for the client
+v2      flexible
+v3      a token for somebody else (KIP-373)
+
+Nobody gets a token who came without showing who it is, or by a token; a token for somebody else
+takes CREATE_TOKENS of that user.
+
+Left out: nothing.
+"""
+
+from __future__ import annotations
+
+from ...messages.create_delegation_token_request import CreateDelegationTokenRequest
+from ...messages.create_delegation_token_response import CreateDelegationTokenResponse
+from ...wire.errors import BrokerResponseError
+from ..authorizer import Operation, ResourceType
+from ..context import Context
+from ..principals import USER, Principal
+from ..refusal import refusal
+from ..registry import handles
+from ..rights import check
+from ..security.tokens import Token, check_may_ask
+
+_FIRST_VERSION_WITH_OWNER = 3
+
+
+@handles(CreateDelegationTokenRequest, versions=range(4))
+def create_delegation_token(
+    context: Context, request: CreateDelegationTokenRequest, version: int
+) -> CreateDelegationTokenResponse:
+    """Make a token."""
+    owner = context.principal
+    if version >= _FIRST_VERSION_WITH_OWNER and request.owner_principal_name:
+        owner = Principal(request.owner_principal_type or "", request.owner_principal_name)
+    response = CreateDelegationTokenResponse(principal_type=owner.kind, principal_name=owner.name)
+    if version >= _FIRST_VERSION_WITH_OWNER:
+        response.token_requester_principal_type = context.principal.kind
+        response.token_requester_principal_name = context.principal.name
+    try:
+        token = _create(context, request, owner)
+    except BrokerResponseError as error:
+        response.error_code = error.code
+        return response
+    response.issue_timestamp_ms = token.issued_ms
+    response.expiry_timestamp_ms = token.expires_ms
+    response.max_timestamp_ms = token.max_ms
+    response.token_id = token.token_id
+    response.hmac = token.hmac
+    return response
+
+
+def _create(context: Context, request: CreateDelegationTokenRequest, owner: Principal) -> Token:
+    check_may_ask(context.security_protocol, context.principal, by_token=context.by_token)
+    if owner != context.principal:
+        check(context, Operation.CREATE_TOKENS, ResourceType.USER, str(owner))
+    renewers = [Principal(each.principal_type, each.principal_name) for each in request.renewers]
+    for principal in (owner, *renewers):
+        if principal.kind != USER:
+            raise refusal("INVALID_PRINCIPAL_TYPE", f"{principal} is no {USER}")
+    return context.cluster.tokens.create(
+        owner, context.principal, renewers, request.max_lifetime_ms, context.clock.now_ms()
+    )

@@ -1,0 +1,79 @@
+"""AlterClientQuotas (49), v0 to v1.
+
+v0      quotas of users and clients are set and taken away (KIP-546)
+v1      flexible
+
+The quotas are producer_byte_rate, consumer_byte_rate, request_percentage (KIP-124) and
+controller_mutation_rate (KIP-599). Where one of an entity's is wrong, none of them is set; of an
+entity that is named twice the first counts, and the answer is INVALID_REQUEST, as from Kafka. It
+takes ALTER_CONFIGS of the cluster.
+
+Left out: quotas of an ip, which are INVALID_REQUEST.
+"""
+
+from __future__ import annotations
+
+from ...messages.alter_client_quotas_request import AlterClientQuotasRequest
+from ...messages.alter_client_quotas_request import EntryData as WantedEntry
+from ...messages.alter_client_quotas_response import (
+    AlterClientQuotasResponse,
+    EntityData,
+    EntryData,
+)
+from ...wire.errors import BrokerResponseError
+from ..authorizer import Operation
+from ..context import Context
+from ..quotas import Entity, fault_of_entity, fault_of_value
+from ..refusal import refusal
+from ..registry import handles
+from ..rights import check_cluster
+
+
+@handles(AlterClientQuotasRequest, versions=range(2))
+def alter_client_quotas(
+    context: Context, request: AlterClientQuotasRequest, version: int
+) -> AlterClientQuotasResponse:
+    """Set and take away quotas."""
+    table = context.cluster.metering.table
+    planned: dict[Entity, dict[str, float | None]] = {}
+    answered: dict[Entity, BrokerResponseError | None] = {}
+    for wanted in request.entries:
+        # Of two names of one type the last counts, as in Kafka, which makes a map of them.
+        entity = tuple(sorted({it.entity_type: it.entity_name for it in wanted.entity}.items()))
+        try:
+            check_cluster(context, Operation.ALTER_CONFIGS)
+            if entity in answered:
+                raise refusal("INVALID_REQUEST", f"{entity} is named more than once")
+            planned[entity] = _values(entity, wanted)
+            answered[entity] = None
+        except BrokerResponseError as error:
+            answered[entity] = error
+    if not request.validate_only:
+        for entity, values in planned.items():
+            for key, value in values.items():
+                table.set(entity, key, value)
+    return AlterClientQuotasResponse(
+        entries=[_told(entity, refused) for entity, refused in answered.items()]
+    )
+
+
+def _values(entity: Entity, wanted: WantedEntry) -> dict[str, float | None]:
+    """The quotas to set, and None for those to take away. Raises INVALID_REQUEST."""
+    fault = fault_of_entity(entity)
+    values: dict[str, float | None] = {}
+    for change in wanted.ops:
+        if fault is None and change.key in values:
+            fault = f"{change.key} is named more than once"
+        if fault is None and not change.remove:
+            fault = fault_of_value(change.key, change.value)
+        values[change.key] = None if change.remove else change.value
+    if fault is not None:
+        raise refusal("INVALID_REQUEST", fault)
+    return values
+
+
+def _told(entity: Entity, refused: BrokerResponseError | None) -> EntryData:
+    told = [EntityData(entity_type=kind, entity_name=name) for kind, name in entity]
+    if refused is None:
+        return EntryData(error_message=None, entity=told)
+    return EntryData(error_code=refused.code, error_message=refused.detail, entity=told)

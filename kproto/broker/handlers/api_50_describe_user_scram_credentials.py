@@ -1,0 +1,69 @@
+"""DescribeUserScramCredentials (50), v0 to v0.
+
+v0      which mechanisms of SCRAM a user has, with how many iterations (KIP-554)
+
+It takes DESCRIBE of the cluster.
+
+Left out: nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ...messages.describe_user_scram_credentials_request import DescribeUserScramCredentialsRequest
+from ...messages.describe_user_scram_credentials_response import (
+    CredentialInfo,
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+)
+from ...protocol.error_codes import code_of
+from ...wire.errors import BrokerResponseError
+from ..authorizer import Operation
+from ..context import Context
+from ..registry import handles
+from ..rights import check_cluster
+from ..security.users import Users
+
+
+@handles(DescribeUserScramCredentialsRequest, versions=range(1))
+def describe_user_scram_credentials(
+    context: Context, request: DescribeUserScramCredentialsRequest, version: int
+) -> DescribeUserScramCredentialsResponse:
+    """Describe the users asked for; without any, all."""
+    try:
+        check_cluster(context, Operation.DESCRIBE)
+    except BrokerResponseError as error:
+        return DescribeUserScramCredentialsResponse(
+            error_code=error.code, error_message=error.detail
+        )
+    users = context.cluster.users
+    asked = Counter(user.name for user in request.users or ()) or Counter(users.names)
+    return DescribeUserScramCredentialsResponse(
+        error_message=None,
+        results=[_described(users, name, times) for name, times in asked.items()],
+    )
+
+
+def _described(users: Users, name: str, times: int) -> DescribeUserScramCredentialsResult:
+    if times > 1:
+        return DescribeUserScramCredentialsResult(
+            user=name,
+            error_code=code_of("DUPLICATE_RESOURCE"),
+            error_message="Cannot describe SCRAM credentials for the same user twice in a single"
+            f" request: {name}",
+        )
+    credentials = users.credentials(name)
+    if not credentials:
+        return DescribeUserScramCredentialsResult(
+            user=name,
+            error_code=code_of("RESOURCE_NOT_FOUND"),
+            error_message=f"Attempt to describe a user credential that does not exist: {name}",
+        )
+    return DescribeUserScramCredentialsResult(
+        user=name,
+        credential_infos=[
+            CredentialInfo(mechanism=number, iterations=credential.iterations)
+            for number, credential in credentials.items()
+        ],
+    )

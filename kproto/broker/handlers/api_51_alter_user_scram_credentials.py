@@ -1,0 +1,113 @@
+"""AlterUserScramCredentials (51), v0 to v0.
+
+v0      credentials are set or taken away, at most one a user in a request (KIP-554)
+
+It takes ALTER of the cluster.
+
+Left out: nothing. An empty salt is refused, which Kafka takes and no client can use.
+"""
+
+from __future__ import annotations
+
+from ...messages.alter_user_scram_credentials_request import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
+from ...messages.alter_user_scram_credentials_response import (
+    AlterUserScramCredentialsResponse,
+    AlterUserScramCredentialsResult,
+)
+from ...protocol.sasl import MIN_ITERATIONS, SaltedCredential
+from ...wire.errors import BrokerResponseError
+from ..authorizer import Operation
+from ..context import Context
+from ..refusal import refusal
+from ..registry import handles
+from ..rights import check_cluster
+from ..security.users import SCRAM_MECHANISMS, Users
+
+#: More than that would keep clients busy; Kafka's bound, too.
+_MAX_ITERATIONS = 16_384
+
+_Alteration = ScramCredentialDeletion | ScramCredentialUpsertion
+
+
+@handles(AlterUserScramCredentialsRequest, versions=range(1))
+def alter_user_scram_credentials(
+    context: Context, request: AlterUserScramCredentialsRequest, version: int
+) -> AlterUserScramCredentialsResponse:
+    """Set and take away credentials; what is wrong with a user's keeps none of the others."""
+    try:
+        check_cluster(context, Operation.ALTER)
+    except BrokerResponseError as error:
+        named = [*(it.name for it in request.deletions), *(it.name for it in request.upsertions)]
+        return AlterUserScramCredentialsResponse(
+            results=[_refused(name, error) for name in dict.fromkeys(named)]
+        )
+    users = context.cluster.users
+    planned: dict[str, _Alteration] = {}
+    refused: dict[str, BrokerResponseError] = {}
+    alterations: list[_Alteration] = [*request.deletions, *request.upsertions]
+    for wanted in alterations:
+        name = wanted.name
+        if name in refused:
+            continue
+        try:
+            if planned.pop(name, None) is not None:
+                raise refusal(
+                    "DUPLICATE_RESOURCE",
+                    "A user credential cannot be altered twice in the same request",
+                )
+            _check(users, wanted)
+        except BrokerResponseError as error:
+            refused[name] = error
+        else:
+            planned[name] = wanted
+    for wanted in planned.values():
+        _alter(users, wanted)
+    return AlterUserScramCredentialsResponse(
+        results=[
+            *(AlterUserScramCredentialsResult(user=name, error_message=None) for name in planned),
+            *(_refused(name, error) for name, error in refused.items()),
+        ]
+    )
+
+
+def _refused(name: str, error: BrokerResponseError) -> AlterUserScramCredentialsResult:
+    return AlterUserScramCredentialsResult(
+        user=name, error_code=error.code, error_message=error.detail
+    )
+
+
+def _check(users: Users, wanted: _Alteration) -> None:
+    """Raise BrokerResponseError, in Kafka's words."""
+    if not wanted.name:
+        raise refusal("UNACCEPTABLE_CREDENTIAL", "Username must not be empty")
+    if wanted.mechanism not in SCRAM_MECHANISMS:
+        raise refusal("UNSUPPORTED_SASL_MECHANISM", "Unknown SCRAM mechanism")
+    if isinstance(wanted, ScramCredentialDeletion):
+        if users.for_scram(wanted.mechanism, wanted.name) is None:
+            raise refusal(
+                "RESOURCE_NOT_FOUND", "Attempt to delete a user credential that does not exist"
+            )
+        return
+    if wanted.iterations < MIN_ITERATIONS:
+        raise refusal("UNACCEPTABLE_CREDENTIAL", "Too few iterations")
+    if wanted.iterations > _MAX_ITERATIONS:
+        raise refusal("UNACCEPTABLE_CREDENTIAL", "Too many iterations")
+    if not wanted.salt:
+        raise refusal("UNACCEPTABLE_CREDENTIAL", "Salt must not be empty")
+
+
+def _alter(users: Users, wanted: _Alteration) -> None:
+    if isinstance(wanted, ScramCredentialDeletion):
+        users.remove(wanted.mechanism, wanted.name)
+        return
+    credential = SaltedCredential.from_salted_password(
+        wanted.salted_password,
+        hash_name=SCRAM_MECHANISMS[wanted.mechanism].hash_name,
+        iterations=wanted.iterations,
+        salt=wanted.salt,
+    )
+    users.set(wanted.mechanism, wanted.name, credential)

@@ -1,0 +1,88 @@
+"""Where a broker listens, and by which rules clients come in there: one class, plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from ..wire.checks import check_whole_number
+from ..wire.errors import ConfigurationError
+from .security.authentication import MECHANISMS
+from .security.server_tls import ServerTls
+
+__all__ = ["PLAINTEXT", "Listener", "check_names"]
+
+_WILDCARDS: Final = ("", "0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
+_LAST_PORT: Final = 65_535
+
+PLAINTEXT: Final = "PLAINTEXT"
+
+#: Kafka's names for the four ways to come in: with TLS or not, with SASL or not.
+_PROTOCOLS: Final = {
+    (False, False): PLAINTEXT,
+    (True, False): "SSL",
+    (False, True): "SASL_PLAINTEXT",
+    (True, True): "SASL_SSL",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """An address to listen at. Raises ConfigurationError for what cannot work.
+
+    With `tls` it speaks TLS, with `mechanisms` clients come in by SASL: PLAIN, SCRAM-SHA-256,
+    SCRAM-SHA-512, OAUTHBEARER. Clients that came by it are told its address, for all requests.
+    """
+
+    #: What it is called; one of Kafka's four protocols, or a name of yours.
+    name: str = PLAINTEXT
+    #: Where to listen. A broker for tests is not for the network, so: this machine only.
+    host: str = "127.0.0.1"
+    #: 0 lets the system choose a free port; `Broker.bootstrap_of` then names it.
+    port: int = 0
+    #: The name that clients are told to connect to; None for `host`.
+    advertised_host: str | None = None
+    #: The port that clients are told to connect to; None for the one that is listened at.
+    advertised_port: int | None = None
+    tls: ServerTls | None = None
+    mechanisms: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mechanisms", tuple(self.mechanisms))
+        check_whole_number("port", self.port, 0, _LAST_PORT)
+        if self.advertised_port is not None:
+            check_whole_number("advertised_port", self.advertised_port, 1, _LAST_PORT)
+        if self.advertised_host is None and self.host in _WILDCARDS:
+            raise ConfigurationError(
+                f"host {self.host!r} stands for every address of this machine, to which no client "
+                "can connect; name one with advertised_host"
+            )
+        for mechanism in self.mechanisms:  # of a bare str its letters, which are not known
+            if mechanism not in MECHANISMS:
+                raise ConfigurationError(
+                    f"listener {self.name!r}: SASL mechanism {mechanism!r} is not known: take one"
+                    f" of {', '.join(MECHANISMS)}"
+                )
+        self._check_name()
+
+    def _check_name(self) -> None:
+        if not self.name:
+            raise ConfigurationError("a listener has no name; give it one")
+        if self.name in _PROTOCOLS.values() and self.name != self.security_protocol:
+            raise ConfigurationError(
+                f"listener {self.name!r} is one of {self.security_protocol}, by its tls and"
+                " mechanisms: set what is missing, or give it another name"
+            )
+
+    @property
+    def security_protocol(self) -> str:
+        """What a client sets as security.protocol to come in here."""
+        return _PROTOCOLS[self.tls is not None, bool(self.mechanisms)]
+
+
+def check_names(listeners: tuple[Listener, ...]) -> None:
+    """Raise ConfigurationError for two listeners of one name."""
+    names = [listener.name for listener in listeners]
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigurationError(f"two listeners are called {name!r}; give them other names")

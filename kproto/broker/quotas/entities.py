@@ -1,0 +1,154 @@
+"""Who has which quota: entities, what may be set for them, and which of several counts.
+
+KIP-55 (users and clients), KIP-546 (altering and describing them).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple, TypeAlias
+
+__all__ = [
+    "CLIENT_ID",
+    "ENTITY_TYPES",
+    "IP",
+    "KEYS",
+    "USER",
+    "Entity",
+    "EntityFilter",
+    "Limit",
+    "QuotaTable",
+    "fault_of_entity",
+    "fault_of_value",
+]
+
+USER: Final = "user"
+CLIENT_ID: Final = "client-id"
+IP: Final = "ip"
+
+#: Those that Kafka knows.
+ENTITY_TYPES: Final = (USER, CLIENT_ID, IP)
+
+#: The quotas, by key; True where the value is a whole number. Bytes and mutations (partitions made
+#: and deleted) are counted a second, request_percentage is of the time of one thread.
+KEYS: Final[Mapping[str, bool]] = {
+    "producer_byte_rate": True,
+    "consumer_byte_rate": True,
+    "request_percentage": False,
+    "controller_mutation_rate": False,
+}
+
+#: By entity type, the name; None for the default of the type. The types in order of their names.
+Entity: TypeAlias = tuple[tuple[str, str | None], ...]
+
+_FRACTION: Final = 1e-6
+
+
+class Limit(NamedTuple):
+    """What a quota allows, and on which meter it is counted: for a user, a client, or both.
+
+    `user` and `client_id` are empty where the quota is not for them.
+    """
+
+    value: float
+    user: str
+    client_id: str
+
+
+class EntityFilter(NamedTuple):
+    """Finds entities: `named` have this very name (None: the default), `typed` any name.
+
+    With `strict` they have no other parts.
+    """
+
+    named: Mapping[str, str | None]
+    typed: frozenset[str]
+    strict: bool
+
+    def finds(self, entity: Entity) -> bool:
+        """Whether the entity is one of those that are asked for."""
+        parts = dict(entity)
+        wanted = {*self.named, *self.typed}
+        if self.strict and len(parts) != len(wanted):
+            return False
+        if not wanted:
+            return not self.strict
+        return wanted <= set(parts) and all(
+            parts[kind] == name for kind, name in self.named.items()
+        )
+
+
+class QuotaTable:
+    """The quotas of a cluster."""
+
+    def __init__(self) -> None:
+        self._values: dict[Entity, dict[str, float]] = {}
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def set(self, entity: Entity, key: str, value: float | None) -> None:
+        """Set a quota, or take it away with None."""
+        values = self._values.setdefault(entity, {})
+        if value is None:
+            values.pop(key, None)
+        else:
+            values[key] = value
+        if not values:
+            del self._values[entity]
+
+    def found_by(self, wanted: EntityFilter) -> Iterator[tuple[Entity, Mapping[str, float]]]:
+        """The entities that a filter finds, with their quotas by key."""
+        for entity, values in self._values.items():
+            if wanted.finds(entity):
+                yield entity, values
+
+    def limit(self, key: str, user: str, client_id: str) -> Limit | None:
+        """The quota that counts for a user and its client; None where none does.
+
+        The first that is set: of the user with this client, with any client, alone; of any user
+        in the same order; of the client, of any client.
+        """
+        for entity, by_user, by_client in _precedence(user, client_id):
+            value = self._values.get(entity, {}).get(key)
+            if value is not None:
+                return Limit(value, user if by_user else "", client_id if by_client else "")
+        return None
+
+
+def _precedence(user: str, client_id: str) -> Iterator[tuple[Entity, bool, bool]]:
+    for of_user in (user, None):
+        for of_client in (client_id, None):
+            yield ((CLIENT_ID, of_client), (USER, of_user)), True, True
+        yield ((USER, of_user),), True, False
+    for of_client in (client_id, None):
+        yield ((CLIENT_ID, of_client),), False, True
+
+
+def fault_of_entity(entity: Entity) -> str | None:
+    """Why a broker refuses quotas for this entity; None where it takes them."""
+    if not entity:
+        return "the entity is empty; name a user, a client-id or both"
+    for kind, name in entity:
+        if kind == IP:
+            return "this broker has no quotas of an ip"
+        if kind not in (USER, CLIENT_ID):
+            return f"unknown entity type {kind!r}; it is {USER} or {CLIENT_ID}"
+        if name == "":
+            return f"the {kind} is empty; null is the default"
+    return None
+
+
+def fault_of_value(key: str, value: float) -> str | None:
+    """Why a broker refuses this value; None where it takes it."""
+    whole = KEYS.get(key)
+    if whole is None:
+        return f"unknown quota {key!r}; there are {', '.join(KEYS)}"
+    if not math.isfinite(value):
+        return f"{key} is {value}; it must be a finite number"
+    if value <= 0:
+        return f"{key} is {value}; it must be greater than 0"
+    if whole and abs(value - math.floor(value + _FRACTION)) > _FRACTION:
+        return f"{key} is {value}; it must be a whole number"
+    return None

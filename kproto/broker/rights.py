@@ -1,0 +1,73 @@
+"""Whether whoever sent a request may do what it asks: a handler's questions to the authorizer.
+
+A cluster without an authorizer lets everybody do everything.
+"""
+
+from __future__ import annotations
+
+from .authorizer import CLUSTER_NAME, DENIED, SUPPORTED, Authorizer, Operation, ResourceType
+from .context import Context
+from .refusal import refusal
+
+__all__ = [
+    "allows",
+    "allows_any",
+    "allows_cluster",
+    "authorized_operations",
+    "check",
+    "check_cluster",
+    "needed_authorizer",
+]
+
+
+def allows(context: Context, operation: Operation, resource_type: ResourceType, name: str) -> bool:
+    """Whether the principal of the request may do `operation` with the resource."""
+    authorizer = context.cluster.authorizer
+    return authorizer is None or authorizer.allows(
+        str(context.principal), context.host, operation, resource_type, name
+    )
+
+
+def allows_cluster(context: Context, operation: Operation) -> bool:
+    """The same with the cluster."""
+    return allows(context, operation, ResourceType.CLUSTER, CLUSTER_NAME)
+
+
+def allows_any(context: Context, operation: Operation, resource_type: ResourceType) -> bool:
+    """Whether it may do `operation` with some resource of that type, there or not."""
+    authorizer = context.cluster.authorizer
+    return authorizer is None or authorizer.allows_any(
+        str(context.principal), context.host, operation, resource_type
+    )
+
+
+def check(context: Context, operation: Operation, resource_type: ResourceType, name: str) -> None:
+    """Raises the error that Kafka has for the resource, such as TOPIC_AUTHORIZATION_FAILED."""
+    if not allows(context, operation, resource_type, name):
+        raise refusal(
+            DENIED[resource_type],
+            f"{context.principal} at {context.host or 'an unknown host'} may not {operation.name} "
+            f"{resource_type.name} {name!r}",
+        )
+
+
+def check_cluster(context: Context, operation: Operation) -> None:
+    """Raises CLUSTER_AUTHORIZATION_FAILED."""
+    check(context, operation, ResourceType.CLUSTER, CLUSTER_NAME)
+
+
+def needed_authorizer(context: Context) -> Authorizer:
+    """For a request about ACLs. Raises SECURITY_DISABLED where there are none."""
+    authorizer = context.cluster.authorizer
+    if authorizer is None:
+        raise refusal("SECURITY_DISABLED", "no authorizer is configured on the broker")
+    return authorizer
+
+
+def authorized_operations(context: Context, resource_type: ResourceType, name: str) -> int:
+    """A bit for each operation that the resource knows and the principal may do (KIP-430)."""
+    return sum(
+        1 << operation
+        for operation in SUPPORTED[resource_type]
+        if allows(context, operation, resource_type, name)
+    )

@@ -1,0 +1,146 @@
+"""TLS of a listener: what it shows, and whether clients must show something too.
+
+Makes an `ssl.SSLContext` of it, and says in words why a handshake failed. Opens no connection.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from ...security.pem import Pem, certificates_of, named, read_pem
+from ...security.tls import load_identity
+from ...wire.errors import ConfigurationError
+
+__all__ = ["ON_FAULT", "ClientAuth", "ServerTls", "handshake_fault", "server_context"]
+
+ClientAuth = Literal["none", "requested", "required"]
+
+_VERIFY: Final = {
+    "none": ssl.CERT_NONE,
+    "requested": ssl.CERT_OPTIONAL,
+    "required": ssl.CERT_REQUIRED,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerTls:
+    """What a listener with TLS shows, and asks for. Raises ConfigurationError.
+
+    Each part of it is PEM, or the path of a file of it, which is read when the broker starts.
+    """
+
+    #: The broker's certificate, with those between it and its root.
+    certificate: Pem = field(repr=False)
+    #: Its private key; None when `certificate` holds it too.
+    key: Pem | None = field(default=None, repr=False)
+    #: What the key is encrypted with.
+    key_password: str | None = field(default=None, repr=False)
+    #: Who signs certificates of clients; needed to ask for them.
+    client_ca: Pem | None = field(default=None, repr=False)
+    #: Whether clients show a certificate (Kafka's ssl.client.auth). One that is shown is checked.
+    client_auth: ClientAuth = "none"
+
+    def __post_init__(self) -> None:
+        if self.client_auth not in _VERIFY:
+            raise ConfigurationError(
+                f"client_auth is {self.client_auth!r}: take one of {', '.join(_VERIFY)}"
+            )
+        if self.client_auth != "none" and self.client_ca is None:
+            raise ConfigurationError(
+                f"client_auth is {self.client_auth!r} without client_ca: say whose certificates of"
+                " clients are trusted"
+            )
+        if self.client_auth == "none" and self.client_ca is not None:
+            raise ConfigurationError(
+                "client_ca is set and client_auth is 'none', so that nobody is asked: set"
+                " client_auth to 'required' or 'requested'"
+            )
+
+
+#: Who hears of a handshake that failed, in the task or callback that makes it; None for nobody.
+ON_FAULT: Final[ContextVar[Callable[[ssl.SSLError], None] | None]] = ContextVar(
+    "ON_FAULT", default=None
+)
+
+
+class _Handshake(ssl.SSLObject):
+    """One that failed goes on as if it waited, so that its alert still goes out.
+
+    Python's event loop closes at once, and with that drops what tells the client why. Whoever
+    hears of it by `ON_FAULT` ends the connection.
+    """
+
+    _failed = False
+
+    def do_handshake(self) -> None:
+        if self._failed:
+            raise ssl.SSLWantReadError
+        try:
+            super().do_handshake()
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError, ssl.SSLSyscallError):
+            raise
+        except ssl.SSLError as error:
+            tell = ON_FAULT.get()
+            if tell is None:
+                raise
+            self._failed = True
+            tell(error)
+            raise ssl.SSLWantReadError from None
+
+
+def server_context(tls: ServerTls) -> ssl.SSLContext:
+    """What Python's TLS needs. Raises ConfigurationError that names the part at fault."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.sslobject_class = _Handshake
+    context.minimum_version = ssl.TLSVersion.TLSv1_2  # as Kafka's ssl.enabled.protocols
+    load_identity(context, tls.certificate, tls.key, tls.key_password)
+    if tls.client_ca is not None:
+        _trust(context, tls.client_ca)
+    context.verify_mode = _VERIFY[tls.client_auth]
+    return context
+
+
+def _trust(context: ssl.SSLContext, client_ca: Pem) -> None:
+    name = named(client_ca, "tls: client_ca")
+    authorities = certificates_of(read_pem(client_ca, "tls: client_ca"))
+    if not authorities:
+        raise ConfigurationError(f"{name} holds no certificate")
+    try:
+        context.load_verify_locations(cadata=b"\n".join(authorities).decode("ascii"))
+    except (ssl.SSLError, ValueError):
+        raise ConfigurationError(f"{name} holds a certificate that is broken") from None
+
+
+#: What OpenSSL calls it, and what it means to who reads the broker's log.
+_FAULTS: Final = {
+    "WRONG_VERSION_NUMBER": "the client does not speak TLS",
+    "HTTP_REQUEST": "the client speaks HTTP without TLS",
+    "HTTPS_PROXY_REQUEST": "the client speaks HTTP without TLS",
+    "UNSUPPORTED_PROTOCOL": "the client speaks no version of TLS that is taken here",
+    "NO_SHARED_CIPHER": "the client takes no cipher that we have",
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the client shows no certificate, and client_auth is"
+    " 'required'",
+    "CERTIFICATE_VERIFY_FAILED": "the client's certificate is not trusted",
+    "TLSV1_ALERT_UNKNOWN_CA": "the client does not trust our certificate",
+    "SSLV3_ALERT_BAD_CERTIFICATE": "the client does not take our certificate",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the client finds our certificate expired",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the client does not take our certificate",
+}
+
+
+def handshake_fault(error: BaseException) -> str:
+    """Why a handshake failed, as the end of a sentence in one line."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"{_FAULTS['CERTIFICATE_VERIFY_FAILED']}: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        reason = getattr(error, "reason", None) or "the client ended it"
+        return _FAULTS.get(reason, reason)
+    if isinstance(error, ConnectionAbortedError):  # so asyncio tells of its time limit
+        return "it took too long (tls_handshake_timeout_ms)"
+    if isinstance(error, OSError):
+        return "the client ended the connection"
+    return type(error).__name__

@@ -1,0 +1,132 @@
+"""Whom a certificate stands for: its subject as Kafka writes it, such as `CN=alice,OU=bread`.
+
+Knows the bytes of a certificate (X.509, RFC 5280) as far as the subject, and nothing of TLS. The
+text is what Java's `X500Principal.getName()` gives, the name of Kafka's principal unless
+`ssl.principal.mapping.rules` are set: RFC 2253, the most particular part first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from ...wire.errors import AuthenticationError
+
+__all__ = ["subject_of"]
+
+_SEQUENCE: Final = 0x30
+_SET: Final = 0x31
+_OBJECT_IDENTIFIER: Final = 0x06
+_VERSION: Final = 0xA0
+
+#: What stands before the subject, behind the version, which may be missing: serial number,
+#: signature algorithm, issuer, validity (RFC 5280, 4.1).
+_BEFORE_SUBJECT: Final = 4
+
+#: Attributes with a name of their own (RFC 2253, 2.3); all others are written as numbers.
+_NAMES: Final = {
+    "2.5.4.3": "CN",
+    "2.5.4.6": "C",
+    "2.5.4.7": "L",
+    "2.5.4.8": "ST",
+    "2.5.4.9": "STREET",
+    "2.5.4.10": "O",
+    "2.5.4.11": "OU",
+    "0.9.2342.19200300.100.1.1": "UID",
+    "0.9.2342.19200300.100.1.25": "DC",
+}
+
+#: Types of text, by their tags (UTF8String, PrintableString, TeletexString, IA5String,
+#: GeneralString, BMPString), all of which Java reads as UTF-8; any other type is written as bytes.
+_TEXTS: Final = frozenset({0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E})
+
+#: Java puts a backslash before each of these, wherever it stands.
+_ESCAPED: Final = frozenset(',=+<>#;"\\')
+
+
+class _Value(NamedTuple):
+    """One value of DER: its tag, its content, and all of its bytes."""
+
+    tag: int
+    content: bytes
+    whole: bytes
+
+
+def subject_of(certificate: bytes) -> str:
+    """The subject of a certificate in DER; empty for one without.
+
+    Raises `AuthenticationError` for bytes that are no certificate.
+    """
+    try:
+        return _text(_subject(certificate))
+    except (IndexError, StopIteration, ValueError):
+        pass
+    raise AuthenticationError("the client's certificate has a subject that cannot be read")
+
+
+def _subject(certificate: bytes) -> _Value:
+    signed = next(_values(next(_values(certificate)).content))
+    parts = [part for part in _values(signed.content) if part.tag != _VERSION]
+    subject = parts[_BEFORE_SUBJECT]
+    if subject.tag != _SEQUENCE:
+        raise ValueError
+    return subject
+
+
+def _text(subject: _Value) -> str:
+    relative_names = list(_values(subject.content))
+    return ",".join("+".join(_attributes(each)) for each in reversed(relative_names))
+
+
+def _attributes(relative_name: _Value) -> Iterator[str]:
+    """The `NAME=value` of one relative distinguished name, which mostly has a single one."""
+    if relative_name.tag != _SET:
+        raise ValueError
+    for attribute in _values(relative_name.content):
+        kind, value = _values(attribute.content)
+        if kind.tag != _OBJECT_IDENTIFIER:
+            raise ValueError
+        number = _identifier(kind.content)
+        name = _NAMES.get(number)
+        if name is None or value.tag not in _TEXTS:
+            yield f"{name or number}=#{value.whole.hex()}"
+        else:
+            text = value.content.decode("utf-8", "replace")
+            yield f"{name}={_escape(text)}"
+
+
+def _escape(text: str) -> str:
+    """RFC 2253, 2.4, as Java reads it."""
+    inner = text.strip(" ")
+    before = len(text) - len(text.lstrip(" ")) if inner else len(text)
+    behind = len(text) - before - len(inner)
+    escaped = "".join(f"\\{each}" if each in _ESCAPED else each for each in inner)
+    return "\\ " * before + escaped.replace("\0", "\\00") + "\\ " * behind
+
+
+def _identifier(content: bytes) -> str:
+    """An object identifier as numbers with dots (X.690, 8.19)."""
+    numbers: list[int] = []
+    number = 0
+    for octet in content:
+        number = number << 7 | octet & 0x7F
+        if not octet & 0x80:
+            numbers.append(number)
+            number = 0
+    first = min(numbers[0] // 40, 2)
+    return ".".join(map(str, [first, numbers[0] - 40 * first, *numbers[1:]]))
+
+
+def _values(data: bytes) -> Iterator[_Value]:
+    """The values of DER that follow one another in `data` (X.690, 8.1)."""
+    at = 0
+    while at < len(data):
+        tag, size, start = data[at], data[at + 1], at + 2
+        if size & 0x80:
+            octets = size & 0x7F
+            size = int.from_bytes(data[start : start + octets], "big")
+            start += octets
+        if start + size > len(data):
+            raise ValueError
+        yield _Value(tag, data[start : start + size], data[at : start + size])
+        at = start + size

@@ -1,0 +1,213 @@
+"""Delegation tokens (KIP-48, KIP-373): who owns each, who may renew it, until when it is good.
+
+Knows no message and no clock: whoever asks says what time it is, in ms since the epoch. A token's
+HMAC is its password; it is made with the broker's secret key, so that it needs not be kept apart.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from ...protocol.sasl import SaltedCredential
+from ...wire.errors import BrokerResponseError
+from ..principals import ANONYMOUS, Principal
+from ..refusal import refusal
+from .users import SCRAM_MECHANISMS
+
+__all__ = ["DelegationTokens", "Token", "check_may_ask"]
+
+#: Random bytes of a token's id.
+_ID_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A delegation token. Times are in ms since the epoch."""
+
+    token_id: str
+    hmac: bytes = field(repr=False)
+    owner: Principal
+    requester: Principal
+    renewers: tuple[Principal, ...]
+    issued_ms: int
+    #: Until when it is good, unless it is renewed.
+    expires_ms: int
+    #: Until when it can be renewed at most.
+    max_ms: int
+
+    @property
+    def hmac_text(self) -> str:
+        """The HMAC in base64: its password, with the id as user name."""
+        return base64.b64encode(self.hmac).decode("ascii")
+
+    def is_of(self, principal: Principal) -> bool:
+        """Whether `principal` owns it or may renew it."""
+        return principal == self.owner or principal in self.renewers
+
+
+class DelegationTokens:
+    """The tokens of a cluster; without a `secret_key` there are none.
+
+    `max_lifetime_ms` and `renew_ms` bound what is asked for. One that has ended is remembered for
+    `kept_ms`, so that it is told from one that never was.
+    """
+
+    def __init__(
+        self, secret_key: str | None, *, max_lifetime_ms: int, renew_ms: int, kept_ms: int
+    ) -> None:
+        self._secret_key = None if secret_key is None else secret_key.encode()
+        self._max_lifetime_ms = max_lifetime_ms
+        self._renew_ms = renew_ms
+        self._kept_ms = kept_ms
+        self._tokens: dict[str, Token] = {}
+        self._credentials: dict[tuple[str, int], SaltedCredential] = {}
+
+    @property
+    def are_there(self) -> bool:
+        """Whether somebody may come in by one."""
+        return bool(self._tokens)
+
+    def create(
+        self,
+        owner: Principal,
+        requester: Principal,
+        renewers: Iterable[Principal],
+        max_lifetime_ms: int,
+        now_ms: int,
+    ) -> Token:
+        """A new token; a lifetime of 0 or less stands for the longest.
+
+        Raises BrokerResponseError: DELEGATION_TOKEN_AUTH_DISABLED.
+        """
+        self._forget(now_ms)
+        key = self._key()
+        lifetime = self._max_lifetime_ms
+        if max_lifetime_ms > 0:
+            lifetime = min(lifetime, max_lifetime_ms)
+        token_id = secrets.token_urlsafe(_ID_BYTES)
+        token = Token(
+            token_id=token_id,
+            hmac=hmac.digest(key, token_id.encode(), hashlib.sha512),
+            owner=owner,
+            requester=requester,
+            renewers=tuple(renewers),
+            issued_ms=now_ms,
+            expires_ms=now_ms + min(lifetime, self._renew_ms),
+            max_ms=now_ms + lifetime,
+        )
+        self._tokens[token_id] = token
+        return token
+
+    def renew(self, mac: bytes, principal: Principal, period_ms: int, now_ms: int) -> int:
+        """Put the end of a token off, by as much as is allowed if `period_ms` is 0 or less.
+
+        The new end. Raises BrokerResponseError, as `expire` does.
+        """
+        token = self._changeable(mac, principal, now_ms)
+        period = min(self._renew_ms, period_ms) if period_ms > 0 else self._renew_ms
+        return self._end(token, now_ms + period)
+
+    def expire(self, mac: bytes, principal: Principal, period_ms: int, now_ms: int) -> int:
+        """Let a token end `period_ms` from now; at once if that is negative.
+
+        When it ends, or the period itself if that is at once, as Kafka's controller has it. Raises
+        BrokerResponseError: DELEGATION_TOKEN_NOT_FOUND, _EXPIRED, _OWNER_MISMATCH, _AUTH_DISABLED.
+        """
+        token = self._changeable(mac, principal, now_ms)
+        if period_ms < 0:
+            self._drop(token)
+            return period_ms
+        return self._end(token, now_ms + period_ms)
+
+    def described(self, now_ms: int) -> Iterator[Token]:
+        """Every token that is known. Raises BrokerResponseError: DELEGATION_TOKEN_AUTH_DISABLED."""
+        self._key()
+        self._forget(now_ms)
+        yield from self._tokens.values()
+
+    def good(self, token_id: str, now_ms: int) -> Token | None:
+        """The token by which somebody may come in; None for one that is not there, or has ended."""
+        token = self._tokens.get(token_id)
+        return token if token is not None and token.expires_ms > now_ms else None
+
+    def credential(self, number: int, token_id: str, now_ms: int) -> SaltedCredential | None:
+        """What SCRAM's mechanism `number` is checked against: the HMAC in base64 as password.
+
+        It is derived at the first use, which takes some ms.
+        """
+        token = self.good(token_id, now_ms)
+        if token is None:
+            return None
+        derived = self._credentials.get((token_id, number))
+        if derived is None:
+            derived = SaltedCredential.derive(
+                token.hmac_text,
+                hash_name=SCRAM_MECHANISMS[number].hash_name,
+                prepare_strings=False,
+            )
+            self._credentials[token_id, number] = derived
+        return derived
+
+    def _key(self) -> bytes:
+        if self._secret_key is None:
+            raise refusal("DELEGATION_TOKEN_AUTH_DISABLED", "the broker has no secret key")
+        return self._secret_key
+
+    def _changeable(self, mac: bytes, principal: Principal, now_ms: int) -> Token:
+        """The token with this HMAC, for somebody who may change it."""
+        self._key()
+        self._forget(now_ms)
+        for token in self._tokens.values():
+            if hmac.compare_digest(token.hmac, mac):
+                break
+        else:
+            raise refusal("DELEGATION_TOKEN_NOT_FOUND", "there is no such token")
+        fault = _fault(token, principal, now_ms)
+        if fault is not None:
+            raise fault
+        return token
+
+    def _end(self, token: Token, at_ms: int) -> int:
+        ends = min(token.max_ms, at_ms)
+        self._tokens[token.token_id] = replace(token, expires_ms=ends)
+        return ends
+
+    def _forget(self, now_ms: int) -> None:
+        """Drop the tokens that ended long enough ago."""
+        for token in list(self._tokens.values()):
+            if token.expires_ms + self._kept_ms < now_ms:
+                self._drop(token)
+
+    def _drop(self, token: Token) -> None:
+        del self._tokens[token.token_id]
+        for number in SCRAM_MECHANISMS:
+            self._credentials.pop((token.token_id, number), None)
+
+
+def check_may_ask(security_protocol: str, principal: Principal, *, by_token: bool) -> None:
+    """Refuse who may not ask for tokens: one that came by a token, or without saying who it is.
+
+    Raises BrokerResponseError: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED (KIP-48).
+    """
+    if (
+        by_token
+        or security_protocol == "PLAINTEXT"
+        or (security_protocol == "SSL" and principal == ANONYMOUS)
+    ):
+        raise refusal(
+            "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED",
+            f"{principal} came by {'a token' if by_token else security_protocol}",
+        )
+
+
+def _fault(token: Token, principal: Principal, now_ms: int) -> BrokerResponseError | None:
+    if token.expires_ms < now_ms:
+        return refusal("DELEGATION_TOKEN_EXPIRED", "the token has ended")
+    if not token.is_of(principal):
+        return refusal("DELEGATION_TOKEN_OWNER_MISMATCH", f"the token is not {principal}'s")
+    return None

@@ -1,0 +1,101 @@
+"""Users and what is kept of their passwords: salted keys, from which no password can be read back.
+
+Knows no message and no connection. PLAIN's users and those of SCRAM begin as the same; what is
+altered later (KIP-554) are those of SCRAM alone, as in Kafka, whose PLAIN has a list of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from ...protocol.sasl import MIN_ITERATIONS, SaltedCredential
+from ...wire.errors import AuthenticationError, ConfigurationError
+
+__all__ = ["SCRAM_MECHANISMS", "ScramMechanism", "Users", "check_users"]
+
+
+class ScramMechanism(NamedTuple):
+    """A mechanism by its number in AlterUserScramCredentials (KIP-554)."""
+
+    number: int
+    name: str
+    hash_name: str
+
+
+#: Every mechanism of SCRAM, by its number.
+SCRAM_MECHANISMS: Final[Mapping[int, ScramMechanism]] = {
+    each.number: each
+    for each in (
+        ScramMechanism(1, "SCRAM-SHA-256", "sha256"),
+        ScramMechanism(2, "SCRAM-SHA-512", "sha512"),
+    )
+}
+
+
+def check_users(users: Mapping[str, str]) -> None:
+    """Raise ConfigurationError for users that could not come in; it shows no password."""
+    for name, password in users.items():
+        if not isinstance(name, str) or not isinstance(password, str) or not name or not password:
+            raise ConfigurationError(
+                f"users: {name!r} has no name or no password; both are texts, and not empty"
+            )
+        for what, text in (("name", name), ("password", password)):
+            if "\0" in text or any("\ud800" <= each <= "\udfff" for each in text):
+                raise ConfigurationError(
+                    f"users: the {what} of {name!r} holds a NUL or half a character, which SASL"
+                    " cannot carry"
+                )
+
+
+class Users:
+    """The users of a cluster. Deriving their keys takes some ms each.
+
+    Passwords are taken as they are, without SASLprep, as Kafka's own classes do.
+    """
+
+    def __init__(self, passwords: Mapping[str, str], iterations: int = MIN_ITERATIONS) -> None:
+        self._scram: dict[int, dict[str, SaltedCredential]] = {
+            number: {
+                name: SaltedCredential.derive(
+                    password,
+                    hash_name=mechanism.hash_name,
+                    iterations=iterations,
+                    prepare_strings=False,
+                )
+                for name, password in passwords.items()
+            }
+            for number, mechanism in SCRAM_MECHANISMS.items()
+        }
+        self._plain = dict(self._scram[1])
+
+    def for_plain(self, name: str) -> SaltedCredential | None:
+        """What PLAIN is checked against; None for a user that does not exist."""
+        return self._plain.get(name)
+
+    def for_scram(self, number: int, name: str) -> SaltedCredential | None:
+        """A user's credential for the mechanism of SCRAM with this number."""
+        return self._scram[number].get(name)
+
+    @property
+    def names(self) -> list[str]:
+        """The users that have a credential of SCRAM, in order."""
+        return sorted(set().union(*self._scram.values()))
+
+    def credentials(self, name: str) -> dict[int, SaltedCredential]:
+        """A user's credentials by the number of the mechanism; empty for an unknown user."""
+        return {
+            number: credentials[name]
+            for number, credentials in self._scram.items()
+            if name in credentials
+        }
+
+    def set(self, number: int, name: str, credential: SaltedCredential) -> None:
+        """Let a user come in by this credential, in place of the one it had."""
+        if credential.hash_name != SCRAM_MECHANISMS[number].hash_name:
+            raise AuthenticationError(f"a credential for {credential.hash_name} is of another hash")
+        self._scram[number][name] = credential
+
+    def remove(self, number: int, name: str) -> None:
+        """Take a credential away; connections that are open stay."""
+        del self._scram[number][name]

@@ -1,0 +1,617 @@
+"""The same random ACLs and requests on a real broker and on the embedded one: alike in each answer.
+
+The real broker asks for rights with KRaft's StandardAuthorizer; alice comes to it by SASL PLAIN. To
+the embedded one she comes by her principal.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import pytest
+
+from kproto.broker import BrokerSettings
+from kproto.broker.authorizer import Acl, Operation, PatternType, Permission, ResourceType
+from kproto.broker.cluster import ClusterState, Endpoint
+from kproto.broker.context import Context, Principal
+from kproto.broker.handlers import KAFKA_APIS
+from kproto.broker.registry import by_key
+from kproto.messages.alter_client_quotas_request import (
+    AlterClientQuotasRequest,
+    EntityData,
+    EntryData,
+    OpData,
+)
+from kproto.messages.api_versions_request import ApiVersionsRequest
+from kproto.messages.base import Request
+from kproto.messages.create_acls_request import AclCreation, CreateAclsRequest
+from kproto.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kproto.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
+from kproto.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kproto.messages.describe_acls_request import DescribeAclsRequest
+from kproto.messages.describe_client_quotas_request import (
+    ComponentData,
+    DescribeClientQuotasRequest,
+)
+from kproto.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kproto.messages.init_producer_id_request import InitProducerIdRequest
+from kproto.messages.list_offsets_request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from kproto.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kproto.messages.produce_request import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from kproto.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from kproto.messages.sasl_handshake_request import SaslHandshakeRequest
+from kproto.protocol.error_codes import error_code
+from kproto.testing.clock import ManualClock
+from kproto.wire.uuid import ZERO_UUID, Uuid
+from tests.support.availability import not_available
+from tests.support.batches import batch_bytes
+from tests.support.embedded import threaded_broker
+from tests.support.raw_connection import RawConnection
+from tools.kafka.jars import KafkaJarsError
+from tools.kafka.node import KafkaStartError
+from tools.kafka.secured import SecuredKafka
+from tools.setup.java import JavaNotFoundError
+
+APIS: Final = by_key(KAFKA_APIS)
+ALICE: Final = "User:alice"
+ROOT: Final = Principal("User", "root")
+HERE: Final = "127.0.0.1"
+TOPICS: Final = ("t", "to", "u")
+UNKNOWN_ID: Final = Uuid(bytes(15) + b"\7")
+
+ROUNDS = 40
+SEED = 7
+
+
+class Theirs:
+    """The real broker: as the super user, and as alice."""
+
+    def __init__(self, kafka: SecuredKafka) -> None:
+        self.bootstrap = kafka.bootstrap["PLAINTEXT"]
+        self.root = RawConnection(self.bootstrap)
+        self.alice = RawConnection(kafka.bootstrap["SASL_PLAINTEXT"])
+        self.alice.exchange(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+        token = f"\0alice\0{kafka.passwords['alice']}".encode()
+        answer = self.alice.exchange(SaslAuthenticateRequest(auth_bytes=token), 2)
+        assert answer.error_code == 0, answer.error_message
+        offered = self.root.exchange(ApiVersionsRequest(), 0)
+        self.versions = {it.api_key: it.max_version for it in offered.api_keys}
+
+    def close(self) -> None:
+        for connection in (self.root, self.alice):
+            connection.__exit__(None, None, None)
+
+    def ask(self, request: Request[Any], version: int, *, as_root: bool = False) -> Any:
+        return (self.root if as_root else self.alice).exchange(request, version)
+
+
+class Ours:
+    """The embedded broker's decisions."""
+
+    def __init__(self) -> None:
+        settings = BrokerSettings(authorizer=True, super_users=(str(ROOT),))
+        cluster = ClusterState(settings)
+        endpoint = Endpoint(1, HERE, 9092)
+        cluster.join(endpoint)
+        clock = ManualClock()
+        kind, _, name = ALICE.partition(":")
+        self.root = Context(cluster, settings, endpoint, {}, clock, HERE, None, ROOT)
+        self.alice = Context(
+            cluster, settings, endpoint, {}, clock, HERE, None, Principal(kind, name)
+        )
+
+    def ask(self, request: Request[Any], version: int, *, as_root: bool = False) -> Any:
+        sent = type(request).decode(request.encode(version), version)
+        who = self.root if as_root else self.alice
+        answer: Any = APIS[request.API_KEY].handle(who, sent, version)
+        return type(answer).decode(answer.encode(version), version)
+
+
+Side = Theirs | Ours
+
+
+@pytest.fixture(
+    scope="module", params=["4.4.0", pytest.param("3.9.2", marks=pytest.mark.exhaustive)]
+)
+def sides(request: pytest.FixtureRequest) -> Iterator[tuple[Theirs, Ours]]:
+    """Both, with the same topics."""
+    try:
+        kafka = SecuredKafka(request.param)
+        kafka.start()
+    except (KafkaJarsError, KafkaStartError, JavaNotFoundError) as error:
+        not_available(f"Kafka {request.param}", error)
+    try:
+        theirs, ours = Theirs(kafka), Ours()
+        for side in (theirs, ours):
+            make_topics(side, *TOPICS)
+        yield theirs, ours
+        theirs.close()
+    finally:
+        kafka.close()
+
+
+def make_topics(side: Side, *names: str) -> None:
+    topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in names]
+    side.ask(CreateTopicsRequest(topics=topics, timeout_ms=20_000), 7, as_root=True)
+    until(lambda: set(names) <= set(ids(side)))
+
+
+def ids(side: Side) -> dict[str, Uuid]:
+    answer = side.ask(MetadataRequest(topics=None), 12, as_root=True)
+    return {topic.name: topic.topic_id for topic in answer.topics}
+
+
+def until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end, "what was waited for did not come"
+        time.sleep(0.005)
+
+
+def acls_of(side: Side) -> set[tuple[object, ...]]:
+    request = DescribeAclsRequest(
+        resource_type_filter=1,
+        resource_name_filter=None,
+        pattern_type_filter=1,
+        principal_filter=None,
+        host_filter=None,
+        operation=1,
+        permission_type=1,
+    )
+    answer = side.ask(request, 3, as_root=True)
+    return {
+        (
+            it.resource_type,
+            it.resource_name,
+            it.pattern_type,
+            acl.principal,
+            acl.host,
+            acl.operation,
+            acl.permission_type,
+        )
+        for it in answer.resources
+        for acl in it.acls
+    }
+
+
+def set_acls(side: Side, acls: list[Acl]) -> None:
+    everything = DeleteAclsFilter(
+        resource_type_filter=1,
+        resource_name_filter=None,
+        pattern_type_filter=1,
+        principal_filter=None,
+        host_filter=None,
+        operation=1,
+        permission_type=1,
+    )
+    side.ask(DeleteAclsRequest(filters=[everything]), 3, as_root=True)
+    until(lambda: not acls_of(side))
+    creations = [
+        AclCreation(
+            resource_type=acl.resource_type,
+            resource_name=acl.name,
+            resource_pattern_type=acl.pattern_type,
+            principal=acl.principal,
+            host=acl.host,
+            operation=acl.operation,
+            permission_type=acl.permission,
+        )
+        for acl in acls
+    ]
+    answer = side.ask(CreateAclsRequest(creations=creations), 3, as_root=True)
+    assert {result.error_code for result in answer.results} <= {0}
+    until(lambda: len(acls_of(side)) == len(set(acls)))
+
+
+def some_acls(chance: random.Random) -> list[Acl]:
+    found = []
+    for _ in range(chance.randrange(6)):
+        kind = chance.choice(
+            (ResourceType.TOPIC, ResourceType.TOPIC, ResourceType.CLUSTER, ResourceType.GROUP)
+        )
+        cluster = kind is ResourceType.CLUSTER
+        found.append(
+            Acl(
+                chance.choice((ALICE, "User:*", "User:bob")),
+                chance.choice(list(Operation)[Operation.ALL : Operation.CREATE_TOKENS]),
+                kind,
+                "kafka-cluster" if cluster else chance.choice(("t", "to", "u", "new", "*")),
+                PatternType.LITERAL
+                if cluster
+                else chance.choice((PatternType.LITERAL, PatternType.PREFIXED)),
+                chance.choice((Permission.ALLOW, Permission.ALLOW, Permission.DENY)),
+                chance.choice(("*", HERE, "10.9.8.7")),
+            )
+        )
+    return found
+
+
+def name(code: int) -> str:
+    return error_code(code).name
+
+
+# What is asked of both, and what of the answer must be alike
+
+
+def produce(side: Side, version: int) -> object:
+    known = ids(side)
+    topics = []
+    which: dict[str, Any]
+    for topic in (*TOPICS, "none"):
+        data = PartitionProduceData(records=batch_bytes())
+        if version >= 13:
+            which = {"topic_id": known.get(topic, UNKNOWN_ID)}
+        else:
+            which = {"name": topic}
+        topics.append(TopicProduceData(partition_data=[data], **which))
+    answer = side.ask(ProduceRequest(acks=-1, timeout_ms=9_000, topic_data=topics), version)
+    names = {topic_id: topic for topic, topic_id in known.items()}
+    return {
+        topic.name or names.get(topic.topic_id, "none"): [
+            name(part.error_code) for part in topic.partition_responses
+        ]
+        for topic in answer.responses
+    }
+
+
+def fetch(side: Side, version: int) -> object:
+    known = ids(side)
+    topics = []
+    which: dict[str, Any]
+    for topic in (*TOPICS, "none"):
+        if version >= 13:
+            which = {"topic_id": known.get(topic, UNKNOWN_ID)}
+        else:
+            which = {"topic": topic}
+        wanted = FetchPartition(partition_max_bytes=1 << 20)
+        topics.append(FetchTopic(partitions=[wanted], **which))
+    answer = side.ask(FetchRequest(max_wait_ms=0, session_epoch=-1, topics=topics), version)
+    names = {topic_id: topic for topic, topic_id in known.items()}
+    return {
+        topic.topic or names.get(topic.topic_id, "none"): [
+            (name(part.error_code), part.high_watermark >= 0, bool(part.records))
+            for part in topic.partitions
+        ]
+        for topic in answer.responses
+    }
+
+
+def list_offsets(side: Side, version: int) -> object:
+    topics = [
+        ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(timestamp=-1)])
+        for topic in (*TOPICS, "none")
+    ]
+    answer = side.ask(ListOffsetsRequest(topics=topics), version)
+    return {
+        topic.name: [(name(part.error_code), part.offset >= 0) for part in topic.partitions]
+        for topic in answer.topics
+    }
+
+
+def metadata(side: Side, version: int) -> object:
+    request = MetadataRequest(
+        topics=[MetadataRequestTopic(name=topic) for topic in (*TOPICS, "none", "b@d")],
+        allow_auto_topic_creation=version < 4,
+        include_cluster_authorized_operations=8 <= version <= 10,
+        include_topic_authorized_operations=version >= 8,
+    )
+    return told(side.ask(request, version))
+
+
+def all_metadata(side: Side, version: int) -> object:
+    request = MetadataRequest(
+        topics=[] if version == 0 else None,
+        include_topic_authorized_operations=version >= 8,
+    )
+    return told(side.ask(request, version))
+
+
+def metadata_by_id(side: Side, version: int) -> object:
+    known = ids(side)
+    wanted = [known[topic] for topic in TOPICS] + [UNKNOWN_ID]
+    request = MetadataRequest(
+        topics=[MetadataRequestTopic(name=None, topic_id=topic_id) for topic_id in wanted],
+        include_topic_authorized_operations=True,
+    )
+    names = {topic_id: topic for topic, topic_id in known.items()}
+    answer = side.ask(request, 12)
+    return {
+        names.get(topic.topic_id, "none"): (
+            name(topic.error_code),
+            topic.name,
+            topic.topic_authorized_operations,
+        )
+        for topic in answer.topics
+    }
+
+
+def told(answer: Any) -> object:
+    topics = {
+        topic.name: (
+            name(topic.error_code),
+            topic.topic_id == ZERO_UUID,
+            len(topic.partitions),
+            topic.topic_authorized_operations,
+        )
+        for topic in answer.topics
+        if not topic.is_internal
+    }
+    return topics, answer.cluster_authorized_operations
+
+
+def create_topics(side: Side, version: int) -> object:
+    topics = [
+        CreatableTopic(name=topic, num_partitions=2, replication_factor=1)
+        for topic in ("new", "newer", "t", "other", "__cluster_metadata")
+    ]
+    answer = side.ask(
+        CreateTopicsRequest(topics=topics, timeout_ms=9_000, validate_only=True), version
+    )
+    return {
+        topic.name: (
+            name(topic.error_code),
+            name(topic.topic_config_error_code),
+            topic.num_partitions,
+            topic.replication_factor,
+            topic.configs is None,
+            bool(topic.configs),
+        )
+        for topic in answer.topics
+    }
+
+
+def delete_topics(side: Side, version: int) -> object:
+    """What is deleted is made anew."""
+    make_topics(side, "to-be-gone", "until-then")
+    known = ids(side)
+    if version >= 6:
+        wanted = [
+            DeleteTopicState(name="to-be-gone"),
+            DeleteTopicState(name="none"),
+            DeleteTopicState(name=None, topic_id=known["until-then"]),
+            DeleteTopicState(name=None, topic_id=UNKNOWN_ID),
+        ]
+        request = DeleteTopicsRequest(topics=wanted, timeout_ms=9_000)
+    else:
+        request = DeleteTopicsRequest(
+            topic_names=["to-be-gone", "none", "until-then"], timeout_ms=9_000
+        )
+    answer = side.ask(request, version)
+    done = [topic for topic in answer.responses if topic.error_code == 0]
+    until(lambda: len(known) - len(done) == len(ids(side)))
+    return sorted(
+        (topic.name or "", name(topic.error_code), topic.topic_id in known.values())
+        for topic in answer.responses
+    )
+
+
+def init_producer_id(side: Side, version: int) -> object:
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1_000)
+    end = time.monotonic() + 20
+    while True:  # the first id is not there at once
+        found = name(side.ask(request, version).error_code)
+        if found != "COORDINATOR_LOAD_IN_PROGRESS":
+            return found
+        assert time.monotonic() < end
+
+
+def acls(side: Side, version: int) -> object:
+    creation = AclCreation(
+        resource_type=2,
+        resource_name="",  # so that nothing is created where it may be
+        principal="User:x",
+        host="*",
+        operation=3,
+        permission_type=3,
+    )
+    deletion = DeleteAclsFilter(
+        resource_type_filter=2,
+        resource_name_filter="none",
+        principal_filter="User:nobody",
+        host_filter=None,
+        operation=1,
+        permission_type=1,
+    )
+    description = DescribeAclsRequest(
+        resource_type_filter=1,
+        resource_name_filter=None,
+        pattern_type_filter=1 if version else 3,
+        principal_filter=None,
+        host_filter=None,
+        operation=1,
+        permission_type=1,
+    )
+    created = side.ask(CreateAclsRequest(creations=[creation]), version)
+    deleted = side.ask(DeleteAclsRequest(filters=[deletion]), version)
+    described = side.ask(description, version)
+    return (
+        name(created.results[0].error_code),
+        name(deleted.filter_results[0].error_code),
+        name(described.error_code),
+        sorted((it.resource_type, it.resource_name, len(it.acls)) for it in described.resources),
+    )
+
+
+QUESTIONS: Final[dict[Callable[[Side, int], object], tuple[int, ...]]] = {
+    produce: (3, 9, 12, 13),
+    fetch: (4, 11, 12, 13, 17),
+    list_offsets: (1, 5, 8),
+    metadata: (0, 1, 5, 8, 9, 12),
+    all_metadata: (0, 1, 8, 10, 12),
+    metadata_by_id: (12,),
+    create_topics: (4, 5, 7),
+    delete_topics: (3, 5, 6),
+    init_producer_id: (0, 4),
+    acls: (1, 2, 3),
+}
+
+
+@pytest.mark.slow
+def test_the_same_acls_the_same_answers(sides: tuple[Theirs, Ours]) -> None:
+    theirs, ours = sides
+    chance = random.Random(SEED)
+    answers: set[str] = set()
+    for number in range(ROUNDS):
+        wanted = list(dict.fromkeys(some_acls(chance)))
+        for side in sides:
+            set_acls(side, wanted)
+        for question, versions in QUESTIONS.items():
+            version = chance.choice(versions)
+            if question is produce:  # 3.9 knows no topic ids there
+                version = min(version, theirs.versions[ProduceRequest.API_KEY])
+            here, there = question(ours, version), question(theirs, version)
+            assert here == there, (number, question.__name__, version, wanted)
+            answers.update(error for error in ("NONE", "FAILED") if error in str(there))
+    assert answers == {"NONE", "FAILED"}
+
+
+# Quotas
+
+KEYS: Final = (
+    "producer_byte_rate",
+    "consumer_byte_rate",
+    "request_percentage",
+    "controller_mutation_rate",
+    "nope",
+)
+VALUES: Final = (1e9, 1e12, 5e8)
+#: A producer or consumer quota is a whole number; the rest no quota can be, since 4.0.
+FRACTION: Final = 1e9 + 0.5
+NONE_OF_THEM: Final = (0.0, -1.0, float("nan"))
+
+
+def some_quotas(chance: random.Random, odd: Sequence[float]) -> AlterClientQuotasRequest:
+    entries = []
+    for _ in range(chance.randrange(1, 4)):
+        kinds = chance.sample(("user", "client-id"), chance.randrange(3))
+        names = [chance.choice(("alice", "c", None, "")) for _ in kinds]
+        if chance.random() < 0.1:
+            kinds, names = ["blub"], ["x"]
+        entries.append(
+            EntryData(
+                entity=[
+                    EntityData(entity_type=kind, entity_name=name)
+                    for kind, name in zip(kinds, names, strict=True)
+                ],
+                ops=[
+                    OpData(
+                        key=chance.choice(KEYS if chance.random() < 0.1 else KEYS[:-1]),
+                        value=chance.choice(odd if chance.random() < 0.3 else VALUES),
+                        remove=chance.random() < 0.2,
+                    )
+                    for _ in range(chance.randrange(1, 4))
+                ],
+            )
+        )
+    return AlterClientQuotasRequest(entries=entries, validate_only=chance.random() < 0.1)
+
+
+def some_filter(chance: random.Random) -> DescribeClientQuotasRequest:
+    kinds = ["user", "client-id", "ip", "user", "", "blub"]
+    weights = [40, 40, 4, 10, 3, 3]
+    return DescribeClientQuotasRequest(
+        components=[
+            ComponentData(
+                entity_type=kind,
+                match_type=chance.choice((0, 1, 2, 2, 9) if chance.random() < 0.2 else (0, 1, 2)),
+                match=chance.choice(("alice", "c", None, None)),
+            )
+            for kind in chance.choices(kinds, weights, k=chance.randrange(3))
+        ],
+        strict=chance.random() < 0.4,
+    )
+
+
+def entity_of(entry: Any) -> frozenset[tuple[str, str | None]]:
+    return frozenset((it.entity_type, it.entity_name) for it in entry.entity)
+
+
+def altered(side: Side, request: AlterClientQuotasRequest, *, as_root: bool) -> object:
+    answer = side.ask(request, 1, as_root=as_root)
+    return {entity_of(entry): name(entry.error_code) for entry in answer.entries}
+
+
+def described(side: Side, request: DescribeClientQuotasRequest, *, as_root: bool) -> object:
+    answer = side.ask(request, 1, as_root=as_root)
+    if answer.entries is None:
+        return name(answer.error_code)
+    return {entity_of(entry): {it.key: it.value for it in entry.values} for entry in answer.entries}
+
+
+@pytest.mark.slow
+def test_quotas_are_altered_and_described_alike(sides: tuple[Theirs, Ours]) -> None:
+    theirs, ours = sides
+    chance = random.Random(SEED)
+    everything = DescribeClientQuotasRequest()
+    is_new = theirs.versions[ApiVersionsRequest.API_KEY] >= 5
+    odd = (FRACTION, *NONE_OF_THEM) if is_new else (FRACTION,)
+    for side in sides:
+        set_acls(side, [])
+    for number in range(150):
+        change, wanted = some_quotas(chance, odd), some_filter(chance)
+        as_root = chance.random() < 0.9
+        here, there = (
+            altered(ours, change, as_root=as_root),
+            altered(theirs, change, as_root=as_root),
+        )
+        assert here == there, (number, change)
+        # The broker hears of a change only after its controller has answered.
+        end = time.monotonic() + 5
+        while (there := described(theirs, everything, as_root=True)) != (
+            here := described(ours, everything, as_root=True)
+        ):
+            assert time.monotonic() < end, (number, change, here, there)
+            time.sleep(0.005)
+        assert described(ours, wanted, as_root=as_root) == described(
+            theirs, wanted, as_root=as_root
+        ), (number, wanted)
+
+
+@pytest.mark.slow
+def test_clients_over_their_quota_are_told_to_wait_as_long(sides: tuple[Theirs, Ours]) -> None:
+    theirs, _ = sides
+    set_acls(theirs, [])
+    with threaded_broker() as broker:
+        broker.call(lambda it: it.create_topic("t"))
+        told: list[list[int]] = []
+        for bootstrap in (broker.bootstrap, theirs.bootstrap):
+            told.append([])
+            for number, limit in enumerate((5, 6, 8)):
+                client = f"over-{number}"
+                with RawConnection(bootstrap, client) as connection:
+                    told[-1].append(throttled(connection, client, float(limit)))
+    for here, there in zip(*told, strict=True):
+        assert 1_000 < there < 20_000
+        assert here == pytest.approx(there, abs=5), "as long to a few ms, for its clock goes on"
+
+
+def throttled(connection: RawConnection, client: str, limit: float) -> int:
+    """How long a producer of some 120 bytes is told to wait."""
+    # The most exact entity there is, before which no quota of the other test goes.
+    names = {"user": "ANONYMOUS", "client-id": client}
+    of = [EntityData(entity_type=kind, entity_name=name) for kind, name in names.items()]
+    change = EntryData(entity=of, ops=[OpData(key="producer_byte_rate", value=limit)])
+    answer = connection.exchange(AlterClientQuotasRequest(entries=[change]), 1)
+    assert answer.entries[0].error_code == 0
+    wanted = DescribeClientQuotasRequest(
+        components=[ComponentData(entity_type="client-id", match_type=0, match=client)]
+    )
+    until(lambda: bool(connection.exchange(wanted, 1).entries))
+    data = PartitionProduceData(records=batch_bytes())
+    request = ProduceRequest(
+        acks=1,
+        timeout_ms=9_000,
+        topic_data=[TopicProduceData(name="t", partition_data=[data])],
+    )
+    return connection.exchange(request, 9).throttle_time_ms

@@ -1,0 +1,398 @@
+"""The same conversations with a real secured Kafka and the embedded broker: the same answers."""
+
+from __future__ import annotations
+
+import base64
+import ssl
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import unified_diff
+from typing import Any
+
+import pytest
+
+from kproto.broker import BrokerSettings, Listener
+from kproto.messages import (
+    AlterUserScramCredentialsRequest,
+    ApiVersionsRequest,
+    CreateDelegationTokenRequest,
+    DescribeDelegationTokenRequest,
+    DescribeUserScramCredentialsRequest,
+    ExpireDelegationTokenRequest,
+    MetadataRequest,
+    RenewDelegationTokenRequest,
+    SaslAuthenticateRequest,
+    SaslHandshakeRequest,
+)
+from kproto.messages.alter_user_scram_credentials_request import (
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
+from kproto.messages.base import Request
+from kproto.messages.create_delegation_token_request import CreatableRenewers
+from kproto.messages.describe_user_scram_credentials_request import UserName
+from kproto.protocol.sasl import ClientExchange, Credentials, client_exchange
+from kproto.wire.errors import AuthenticationError
+from tests.support.embedded import ThreadedBroker, threaded_broker
+from tests.support.raw_connection import ClosedByBrokerError, RawConnection
+from tests.support.secured import secured
+from tests.support.secured_broker import (
+    ALL_MECHANISMS,
+    bearer,
+    client_tls,
+    of_kind,
+    server_tls,
+    sign_in,
+    sign_in_bare,
+)
+from tools.kafka.secured import SESSION_MS, SecuredKafka
+
+__all__ = ["secured"]
+
+pytestmark = pytest.mark.kafka
+
+#: Of a delegation token, in ms: long enough for what is done with it.
+LIFETIME_MS = 6000
+
+
+@dataclass
+class Side:
+    """A secured broker: where each listener is, how it is trusted, who may come in."""
+
+    bootstrap: Mapping[str, str]
+    tls: ssl.SSLContext
+    passwords: Mapping[str, str]
+    #: Kafka's controller has a change sooner than its brokers.
+    settles_s: float = 0.0
+
+    def connect(self, listener: str) -> RawConnection:
+        tls = None if "PLAINTEXT" in listener else self.tls
+        return RawConnection(self.bootstrap[listener], tls=tls)
+
+    def exchange(
+        self, mechanism: str, name: str = "alice", secret: str | None = None
+    ) -> ClientExchange:
+        if mechanism == "OAUTHBEARER":
+            ended = 0 if secret is None else 7_200_000
+            return bearer(time.time_ns() // 1_000_000 - ended, name)
+        password = self.passwords[name] if secret is None else secret
+        return client_exchange(mechanism, Credentials(name, password, prepare_strings=False))
+
+    def signed_in(
+        self, listener: str, mechanism: str = "PLAIN", name: str = "alice"
+    ) -> RawConnection:
+        connection = self.connect(listener)
+        assert sign_in(connection, self.exchange(mechanism, name)).error_code == 0
+        return connection
+
+
+@pytest.fixture(scope="module")
+def real(secured: SecuredKafka) -> Side:
+    tls = ssl.create_default_context(cadata=secured.authority.pem)
+    return Side(secured.bootstrap, tls, secured.passwords, settles_s=0.3)
+
+
+@pytest.fixture(scope="module")
+def ours(real: Side) -> Iterator[Side]:
+    """The embedded broker, with the users of the real one."""
+    common: dict[str, Any] = {
+        "users": dict(real.passwords),
+        "delegation_token_secret_key": "the key",
+    }
+    kinds = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+    short = Listener("SHORT", tls=server_tls(), mechanisms=ALL_MECHANISMS)
+    with (
+        threaded_broker(
+            BrokerSettings(listeners=tuple(of_kind(kind) for kind in kinds), **common)
+        ) as broker,
+        threaded_broker(
+            BrokerSettings(listeners=(short,), sasl_session_lifetime_ms=SESSION_MS, **common)
+        ) as with_sessions,
+    ):
+        found = {kind: _address(broker, kind) for kind in kinds}
+        found["SHORT"] = _address(with_sessions, "SHORT")
+        yield Side(found, client_tls(), real.passwords)
+
+
+def _address(broker: ThreadedBroker, listener: str) -> str:
+    return broker.call(lambda it: it.bootstrap_of(listener))
+
+
+def told(connection: RawConnection, request: Request[Any], version: int) -> tuple[object, ...]:
+    """Error and message of the answer, or that there was none."""
+    try:
+        answer = connection.exchange(request, version)
+    except ClosedByBrokerError:
+        return ("closed",)
+    return (getattr(answer, "error_code", 0), getattr(answer, "error_message", None))
+
+
+def after(connection: RawConnection) -> str:
+    """What becomes of the connection."""
+    try:
+        connection.exchange(MetadataRequest(), 9)
+    except (ClosedByBrokerError, OSError):
+        return "closed"
+    return "open"
+
+
+def ways_in(side: Side) -> list[object]:
+    said: list[object] = []
+    for mechanism in ALL_MECHANISMS:
+        for version in range(3):
+            with side.connect("SASL_PLAINTEXT") as connection:
+                answer = sign_in(connection, side.exchange(mechanism), version)
+                ends = answer.session_lifetime_ms > 0
+                said.append((mechanism, version, answer.error_code, ends, after(connection)))
+        with side.connect("SASL_PLAINTEXT") as connection:
+            sign_in_bare(connection, side.exchange(mechanism))
+            said.append((mechanism, "bare", after(connection)))
+    return said
+
+
+def wrong_secrets(side: Side) -> list[object]:
+    said: list[object] = []
+    for mechanism in ALL_MECHANISMS:
+        for name in ("alice", "nobody"):
+            with side.connect("SASL_SSL") as connection:
+                answer = sign_in(connection, side.exchange(mechanism, name, "guessed"))
+                said.append((mechanism, name, answer.error_code, answer.error_message))
+                said.append(after(connection))
+        with side.connect("SASL_PLAINTEXT") as connection:
+            try:
+                sign_in_bare(connection, side.exchange(mechanism, "alice", "guessed"))
+            except (ClosedByBrokerError, AuthenticationError) as error:
+                said.append(str(error))
+    return said
+
+
+def broken_tokens(side: Side) -> list[object]:
+    said: list[object] = []
+    for mechanism in ALL_MECHANISMS:
+        for token in (b"", b"\xff\xff", b"\0\0", b"\0alice\0", b"n,,", b"n,,n=,r=", b"n,,n=a,r=b"):
+            with side.connect("SASL_PLAINTEXT") as connection:
+                connection.exchange(SaslHandshakeRequest(mechanism=mechanism), 1)
+                request = SaslAuthenticateRequest(auth_bytes=token)
+                said.append((mechanism, token, told(connection, request, 2), after(connection)))
+    return said
+
+
+def out_of_turn(side: Side) -> list[object]:
+    versions = ApiVersionsRequest(client_software_name="raw", client_software_version="1")
+    handshake = SaslHandshakeRequest(mechanism="PLAIN")
+    token = SaslAuthenticateRequest(auth_bytes=b"\0a\0b")
+    cases: list[list[tuple[Request[Any], int]]] = [
+        [(MetadataRequest(), 9)],
+        [(token, 2)],
+        [(versions, 3), (versions, 3)],
+        [(ApiVersionsRequest(), 3), (versions, 3), (handshake, 1)],
+        [(versions, 3), (MetadataRequest(), 9)],
+        [(SaslHandshakeRequest(mechanism="GSSAPI"), 0)],
+        [(SaslHandshakeRequest(mechanism="GSSAPI"), 1)],
+        [(SaslHandshakeRequest(mechanism=""), 1)],
+        [(handshake, 1), (handshake, 1)],
+        [(handshake, 1), (versions, 3)],
+    ]
+    said: list[object] = []
+    for listener in ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"):
+        for case in cases:
+            with side.connect(listener) as connection:
+                for request, version in case:
+                    said.append(
+                        (listener, type(request).__name__, told(connection, request, version))
+                    )
+                    if said[-1][2] == ("closed",):  # type: ignore[index]
+                        break
+                else:
+                    # Where a token is due Kafka has an answer with errors for every request.
+                    if listener.startswith("SASL") and case[-1] != (handshake, 1):
+                        said.append(after(connection))
+    for listener in ("SASL_PLAINTEXT", "SASL_SSL"):
+        with side.signed_in(listener) as connection:
+            said += [told(connection, handshake, 1), told(connection, token, 2), after(connection)]
+    with side.connect("SASL_SSL") as connection:
+        answer = connection.exchange(SaslHandshakeRequest(mechanism="x"), 1)
+        said.append(sorted(answer.mechanisms))
+    return said
+
+
+def sessions(side: Side) -> list[object]:
+    said: list[object] = []
+    for mechanism in ALL_MECHANISMS:
+        with side.connect("SHORT") as connection:
+            lifetimes = [
+                sign_in(connection, side.exchange(mechanism)).session_lifetime_ms for _ in range(2)
+            ]
+            handshake = SaslHandshakeRequest(mechanism=mechanism)
+            said.append((mechanism, lifetimes, told(connection, handshake, 1)))
+            said.append(after(connection))
+            time.sleep(1.1)
+            answer = sign_in(connection, side.exchange(mechanism, "bob"))
+            said += [(answer.error_code, answer.error_message), after(connection)]
+        with side.signed_in("SHORT", mechanism) as connection:
+            answer = sign_in(connection, side.exchange(mechanism, secret="guessed"))
+            said += [(answer.error_code, answer.error_message), after(connection)]
+    with side.signed_in("SHORT") as connection:
+        said.append(told(connection, SaslHandshakeRequest(mechanism="SCRAM-SHA-256"), 1))
+        said.append(told(connection, SaslAuthenticateRequest(auth_bytes=b"n,,n=alice,r=x"), 2))
+    with side.signed_in("SHORT") as connection:
+        said.append(told(connection, SaslHandshakeRequest(mechanism="GSSAPI"), 1))
+        said.append(after(connection))
+    with side.signed_in("SHORT") as late, side.signed_in("SHORT") as renewed:
+        time.sleep(SESSION_MS / 1000 + 0.3)
+        said.append(after(late))
+        said.append(sign_in(renewed, side.exchange("PLAIN")).session_lifetime_ms)
+        said.append(after(renewed))
+    return said
+
+
+def scram_users(side: Side) -> list[object]:
+    def deletion(name: str, mechanism: int = 1) -> ScramCredentialDeletion:
+        return ScramCredentialDeletion(name=name, mechanism=mechanism)
+
+    def upsertion(
+        name: str, mechanism: int = 1, iterations: int = 4096
+    ) -> ScramCredentialUpsertion:
+        return ScramCredentialUpsertion(
+            name=name,
+            mechanism=mechanism,
+            iterations=iterations,
+            salt=b"salt",
+            salted_password=bytes(32 * mechanism or 32),
+        )
+
+    cases: list[tuple[list[ScramCredentialDeletion], list[ScramCredentialUpsertion]]] = [
+        ([], []),
+        ([deletion("eve")], []),
+        ([deletion("")], [upsertion("")]),
+        ([deletion("eve", 0)], [upsertion("ann", 3)]),
+        ([], [upsertion("eve"), upsertion("ann", 2, 4095), upsertion("joe", 1, 16_385)]),
+        ([], [upsertion("ann"), upsertion("ann", 2)]),
+        ([deletion("eve")], [upsertion("eve")]),
+        ([deletion("eve"), deletion("eve", 2)], []),
+        ([deletion("eve", 2)], [upsertion("eve", 2, 8192)]),
+        ([], [upsertion("eve", 2, 8192)]),
+        ([deletion("eve"), deletion("ann")], []),
+    ]
+    said: list[object] = []
+    with side.connect("PLAINTEXT") as connection:
+        for deletions, upsertions in cases:
+            request = AlterUserScramCredentialsRequest(deletions=deletions, upsertions=upsertions)
+            answer = connection.exchange(request, 0)
+            said.append(sorted((it.user, it.error_code, it.error_message) for it in answer.results))
+            time.sleep(side.settles_s)
+            names = [UserName(name=name) for name in ("eve", "ann", "eve2", "joe", "joe")]
+            found = connection.exchange(DescribeUserScramCredentialsRequest(users=names), 0)
+            said.append(
+                sorted(
+                    (
+                        it.user,
+                        it.error_code,
+                        it.error_message,
+                        sorted((info.mechanism, info.iterations) for info in it.credential_infos),
+                    )
+                    for it in found.results
+                )
+            )
+        request = AlterUserScramCredentialsRequest(deletions=[deletion("eve", 2)])
+        connection.exchange(request, 0)
+    return said
+
+
+def delegation_tokens(side: Side) -> list[object]:
+    said: list[object] = []
+
+    def ask(connection: RawConnection, request: Request[Any], version: int) -> Any:
+        time.sleep(side.settles_s)
+        answer = connection.exchange(request, version)
+        said.append((type(request).__name__, version, answer.error_code))
+        return answer
+
+    def others(kind: str = "User") -> list[CreatableRenewers]:
+        return [CreatableRenewers(principal_type=kind, principal_name="bob")]
+
+    for listener in ("PLAINTEXT", "SSL"):
+        with side.connect(listener) as connection:
+            ask(connection, CreateDelegationTokenRequest(), 2)
+            ask(connection, RenewDelegationTokenRequest(), 2)
+            ask(connection, ExpireDelegationTokenRequest(), 2)
+            ask(connection, DescribeDelegationTokenRequest(owners=None), 2)
+    with side.signed_in("SASL_SSL") as alice, side.signed_in("SASL_SSL", name="bob") as bob:
+        ask(alice, CreateDelegationTokenRequest(renewers=others("Group")), 3)
+        ask(alice, RenewDelegationTokenRequest(hmac=b"guessed"), 2)
+        ask(alice, ExpireDelegationTokenRequest(hmac=b"guessed"), 2)
+        made = ask(
+            alice, CreateDelegationTokenRequest(renewers=others(), max_lifetime_ms=LIFETIME_MS), 3
+        )
+        said.append(
+            (
+                made.principal_type,
+                made.principal_name,
+                made.token_requester_principal_name,
+                made.expiry_timestamp_ms - made.issue_timestamp_ms,
+                made.max_timestamp_ms - made.issue_timestamp_ms,
+                len(made.hmac),
+            )
+        )
+        mine = ask(alice, CreateDelegationTokenRequest(), 1)
+        said.append((mine.expiry_timestamp_ms - mine.issue_timestamp_ms) // 1000)
+        ask(bob, RenewDelegationTokenRequest(hmac=mine.hmac), 1)
+        ask(bob, ExpireDelegationTokenRequest(hmac=mine.hmac), 1)
+        renewed = ask(bob, RenewDelegationTokenRequest(hmac=made.hmac, renew_period_ms=10**6), 2)
+        said.append(renewed.expiry_timestamp_ms - made.max_timestamp_ms)
+        for connection in (alice, bob):
+            found = ask(connection, DescribeDelegationTokenRequest(owners=None), 3)
+            said.append(
+                sorted(
+                    (it.principal_name, [each.principal_name for each in it.renewers])
+                    for it in found.tokens
+                )
+            )
+        found = ask(alice, DescribeDelegationTokenRequest(owners=[]), 3)
+        said.append(len(found.tokens))
+        by_token = _token_exchange(made)
+        with side.connect("SASL_SSL") as third:
+            answer = sign_in(third, by_token)
+            said.append((answer.error_code, 0 < answer.session_lifetime_ms <= LIFETIME_MS))
+            ask(third, CreateDelegationTokenRequest(), 2)
+            ask(third, DescribeDelegationTokenRequest(owners=None), 2)
+            time.sleep(max(0.0, made.max_timestamp_ms / 1000 - time.time()) + 0.2)
+            said.append(after(third))
+        ask(alice, RenewDelegationTokenRequest(hmac=made.hmac), 2)
+        ask(alice, ExpireDelegationTokenRequest(hmac=made.hmac), 2)
+        ended = ask(
+            alice, ExpireDelegationTokenRequest(hmac=mine.hmac, expiry_time_period_ms=-1), 2
+        )
+        said.append(ended.expiry_timestamp_ms < mine.expiry_timestamp_ms)
+        ask(alice, RenewDelegationTokenRequest(hmac=mine.hmac), 2)
+        with side.connect("SASL_SSL") as third:
+            answer = sign_in(third, _token_exchange(mine))
+            said.append((answer.error_code, answer.error_message))
+    return said
+
+
+def _token_exchange(made: Any) -> ClientExchange:
+    secret = base64.b64encode(made.hmac).decode()
+    credentials = Credentials(made.token_id, secret, delegation_token=True, prepare_strings=False)
+    return client_exchange("SCRAM-SHA-256", credentials)
+
+
+@pytest.mark.parametrize(
+    "conversation",
+    [
+        ways_in,
+        wrong_secrets,
+        out_of_turn,
+        scram_users,
+        *(
+            pytest.param(each, marks=pytest.mark.exhaustive)
+            for each in (broken_tokens, sessions, delegation_tokens)
+        ),
+    ],
+)
+def test_both_answer_alike(
+    real: Side, ours: Side, conversation: Callable[[Side], list[object]]
+) -> None:
+    wanted, found = (list(map(repr, conversation(side))) for side in (real, ours))
+    assert not list(unified_diff(wanted, found, "real", "ours", n=1, lineterm=""))

@@ -1,0 +1,58 @@
+"""Things taken at random times: our measures of quotas are those of Kafka's classes."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from kproto.broker.quotas import TokenBucket, WindowedRate
+from tools.reference import Reference
+from tools.reference.pairs import RELEASES
+from tools.reference.quotas import Measured, Taken, measure
+
+pytestmark = [pytest.mark.reference, pytest.mark.slow]
+
+T = 1_700_000_000_000
+SEED = 5
+
+
+def cases(count: int) -> list[Taken]:
+    chance = random.Random(SEED)
+    found = []
+    for _ in range(count):
+        now_ms = T
+        events = []
+        longest = chance.choice((20, 400, 1_500, 12_000, 40_000))
+        for _ in range(60):
+            now_ms += chance.randrange(longest)
+            events.append((now_ms, chance.randrange(-5, 500)))
+        samples, window_s = chance.choice(((11, 1), (2, 1), (5, 3)))
+        found.append(Taken(samples, window_s, chance.choice((0.5, 10.0, 1000.0)), events))
+    return found
+
+
+def measured_here(taken: Taken) -> list[Measured]:
+    rate = WindowedRate(taken.samples, taken.window_s * 1000)
+    bucket = TokenBucket(taken.samples, taken.window_s * 1000)
+    found = []
+    for now_ms, value in taken.events:
+        rate.record(value, now_ms)
+        bucket.take(value, taken.limit, now_ms)
+        found.append(
+            Measured(rate.rate(now_ms), rate.span_ms(now_ms), bucket.tokens(taken.limit, now_ms))
+        )
+    return found
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_what_was_taken_is_measured_as_kafka_measures_it(
+    judges: dict[str, Reference], release: str
+) -> None:
+    wanted = cases(300)
+    for taken, theirs in zip(wanted, measure(judges[release], wanted), strict=True):
+        ours = measured_here(taken)
+        assert [it.span_ms for it in ours] == [it.span_ms for it in theirs], taken
+        for here, there in zip(ours, theirs, strict=True):
+            assert here.rate == pytest.approx(there.rate), taken
+            assert here.tokens == pytest.approx(there.tokens), taken

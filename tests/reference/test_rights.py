@@ -1,0 +1,27 @@
+"""Random ACLs and questions: our authorizer decides what KRaft's StandardAuthorizer decides."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tools.reference import Reference
+from tools.reference.pairs import RELEASES
+from tools.reference.rights import cases, decide, decided_here
+
+pytestmark = [pytest.mark.reference, pytest.mark.slow]
+
+SEED = 11
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_rights_are_decided_as_kafka_decides_them(
+    judges: dict[str, Reference], release: str
+) -> None:
+    wanted = list(cases(3_000, SEED))
+    letters: Counter[str] = Counter()
+    for case, theirs in zip(wanted, decide(judges[release], wanted), strict=True):
+        assert decided_here(case) == theirs, case
+        letters.update(theirs)
+    assert min(letters["Y"], letters["N"]) > 8_000, "both answers were asked for"

@@ -1,0 +1,109 @@
+"""Every right of the table, in every version of its API: denied without it, and done with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kproto.broker import Acl, BrokerSettings
+from kproto.broker.authorizer import CLUSTER_NAME, DENIED, NEEDS, Need, ResourceType
+from kproto.broker.cluster import ClusterState, Endpoint
+from kproto.broker.context import Context, Principal
+from kproto.messages import API_KEYS
+from kproto.protocol.error_codes import code_of
+from kproto.testing.clock import ManualClock
+from tests.support.batches import TIMESTAMP
+
+from .scenes import APIS, SCENES, Scene
+
+ALICE = Principal("User", "alice")
+HERE = "10.0.0.1"
+
+
+def context(acls: list[Acl], *, auto_create: bool = False, **settings: Any) -> Context:
+    """That of a request of alice; topic t is there."""
+    given = BrokerSettings(
+        authorizer=True,
+        delegation_token_secret_key="k",
+        acls=tuple(acls),
+        auto_create_topics=auto_create,
+        **settings,
+    )
+    cluster = ClusterState(given)
+    endpoint = Endpoint(1, "localhost", 9091)
+    cluster.join(endpoint)
+    cluster.topics.add(cluster.plan_topic("t"))
+    return Context(
+        cluster,
+        given,
+        endpoint,
+        {},
+        ManualClock(TIMESTAMP),
+        host=HERE,
+        principal=ALICE,
+        security_protocol="SASL_SSL",
+    )
+
+
+def right(need: Need) -> Acl:
+    name = CLUSTER_NAME if need.resource_type is ResourceType.CLUSTER else "*"
+    return Acl("User:alice", need.operation, need.resource_type, name)
+
+
+def shown(scene: Scene, version: int, acls: list[Acl]) -> str:
+    where = context(acls, auto_create=scene.auto_create)
+    request = scene.build(where, version)
+    # As it comes over the wire, so that no version is asked what it cannot say.
+    sent = type(request).decode(request.encode(version), version)
+    return scene.shown(APIS[scene.api_key].handle(where, sent, version))
+
+
+CASES = [
+    pytest.param(scene, version, id=f"{key}-v{version}-{scene.operation.name}-{number}")
+    for key, scenes in SCENES.items()
+    for number, scene in enumerate(scenes)
+    for version in (APIS[key].versions if scene.versions is None else scene.versions)
+]
+
+
+@pytest.mark.parametrize(("scene", "version"), CASES)
+def test_a_right_is_asked_for(scene: Scene, version: int) -> None:
+    need = scene.need
+    others = [
+        right(other)
+        for other in NEEDS[scene.api_key]
+        if other != need
+        and not (need.either and other.either == need.either)
+        # What implies it would be it.
+        and other.resource_type is not need.resource_type
+    ]
+    same_resource = [
+        right(other)
+        for other in NEEDS[scene.api_key]
+        if other.resource_type is need.resource_type
+        and other.operation is not need.operation
+        and not (need.either and other.either == need.either)
+    ]
+    fine = shown(scene, version, [right(need), *others, *same_resource])
+    assert fine == scene.fine
+    denied = shown(scene, version, [*others, *same_resource])
+    assert denied == scene.denied != fine
+    without_settings = shown(scene, version, [])
+    assert without_settings not in ("NONE", "SEEN"), "nobody may do anything to begin with"
+
+
+def test_every_api_of_the_broker_has_a_row_and_every_row_its_scene() -> None:
+    for key, api in APIS.items():
+        assert key in NEEDS, f"{api.request.__name__} has no row in authorizer.needs"
+        played = {scene.need for scene in SCENES.get(key, ())}
+        assert played == set(NEEDS[key]), f"{api.request.__name__}: rows and scenes differ"
+    assert set(SCENES) <= set(APIS)
+
+
+def test_the_table_is_of_apis_that_there_are_and_errors_that_there_are() -> None:
+    assert set(NEEDS) <= set(API_KEYS)
+    errors = {need.error for needs in NEEDS.values() for need in needs} - {""}
+    assert errors <= set(DENIED.values())
+    for error in DENIED.values():
+        assert code_of(error) > 0

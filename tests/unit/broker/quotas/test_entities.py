@@ -1,0 +1,138 @@
+"""Which quota counts for whom, what may be set, and what finds it."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kproto.broker.quotas import (
+    Entity,
+    EntityFilter,
+    QuotaTable,
+    fault_of_entity,
+    fault_of_value,
+)
+
+KEY = "producer_byte_rate"
+
+
+def entity(**parts: str | None) -> Entity:
+    """`user` and `client`; None is the default."""
+    names = {"user": "user", "client": "client-id", "ip": "ip"}
+    return tuple(sorted((names[kind], name) for kind, name in parts.items()))
+
+
+#: As Kafka's documentation tells it, the first before the others; for user u and client c.
+ORDER = [
+    entity(user="u", client="c"),
+    entity(user="u", client=None),
+    entity(user="u"),
+    entity(user=None, client="c"),
+    entity(user=None, client=None),
+    entity(user=None),
+    entity(client="c"),
+    entity(client=None),
+]
+
+
+@given(st.sets(st.sampled_from(range(len(ORDER)))))
+def test_the_first_of_the_order_counts(places: set[int]) -> None:
+    table = QuotaTable()
+    for place in places:
+        table.set(ORDER[place], KEY, float(place + 1))
+        table.set(ORDER[place], "consumer_byte_rate", 99.0)
+    limit = table.limit(KEY, "u", "c")
+    if not places:
+        assert limit is None
+        return
+    assert limit is not None
+    first = min(places)
+    assert limit.value == first + 1
+    kinds = dict(ORDER[first])
+    assert limit.user == ("u" if "user" in kinds else "")
+    assert limit.client_id == ("c" if "client-id" in kinds else "")
+
+
+def test_quotas_of_others_do_not_count() -> None:
+    table = QuotaTable()
+    table.set(entity(user="v"), KEY, 1.0)
+    table.set(entity(client="d"), KEY, 1.0)
+    table.set(entity(user="u"), "request_percentage", 1.0)
+    assert table.limit(KEY, "u", "c") is None
+
+
+def test_a_quota_is_taken_away() -> None:
+    table = QuotaTable()
+    table.set(entity(user="u"), KEY, 1.0)
+    table.set(entity(user="u"), KEY, None)
+    table.set(entity(user="u"), KEY, None)
+    assert len(table) == 0
+
+
+@pytest.mark.parametrize(
+    ("parts", "why"),
+    [
+        ((), "empty"),
+        ((("user", ""),), "the user is empty"),
+        ((("ip", "10.0.0.1"),), "no quotas of an ip"),
+        ((("blub", "x"),), "unknown entity type 'blub'"),
+    ],
+)
+def test_entities_that_are_refused(parts: Entity, why: str) -> None:
+    assert why in (fault_of_entity(parts) or "")
+    assert all(fault_of_entity(of) is None for of in ORDER)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "why"),
+    [
+        (KEY, 1.0, None),
+        (KEY, 1e15, None),
+        ("request_percentage", 0.5, None),
+        ("controller_mutation_rate", 0.5, None),
+        (KEY, 1.5, "whole"),
+        (KEY, 0.0, "greater than 0"),
+        (KEY, -1.0, "greater than 0"),
+        (KEY, float("nan"), "finite"),
+        ("request_percentage", float("inf"), "finite"),
+        ("nope", 1.0, "unknown quota"),
+        ("connection_creation_rate", 1.0, "unknown quota"),
+    ],
+)
+def test_values(key: str, value: float, why: str | None) -> None:
+    fault = fault_of_value(key, value)
+    assert fault is None if why is None else why in (fault or "")
+
+
+@pytest.mark.parametrize(
+    ("named", "typed", "expected"),
+    [
+        ({}, (), ORDER),
+        ({"user": "u"}, (), ORDER[:3]),
+        ({"user": None}, (), ORDER[3:6]),
+        ({}, ("user",), ORDER[:6]),
+        ({"client-id": "c"}, ("user",), [ORDER[0], ORDER[3]]),
+        ({"client-id": "x"}, (), []),
+        ({}, ("ip",), []),
+    ],
+)
+def test_filters(named: Any, typed: tuple[str, ...], expected: list[Entity]) -> None:
+    table = QuotaTable()
+    for one in ORDER:
+        table.set(one, KEY, 1.0)
+    for strict in (False, True):
+        found = [of for of, _ in table.found_by(EntityFilter(named, frozenset(typed), strict))]
+        parts = len(named) + len(typed)
+        assert found == [of for of in expected if not strict or (parts and len(of) == parts)]
+
+
+def test_every_pair_of_names_is_an_entity_of_its_own() -> None:
+    table = QuotaTable()
+    for number, (user, client) in enumerate(itertools.product("ab", repeat=2)):
+        table.set(entity(user=user, client=client), KEY, float(number + 1))
+    values = [table.limit(KEY, *pair) for pair in ("aa", "ab", "ba", "bb")]
+    assert [limit.value for limit in values if limit] == [1, 2, 3, 4]

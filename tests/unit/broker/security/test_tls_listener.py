@@ -1,0 +1,249 @@
+"""TLS over sockets: who comes in, and what becomes of those who do not."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+import trustme
+
+from kproto.broker import Broker, BrokerSettings, Listener
+from kproto.broker.context import Context
+from kproto.broker.handlers import KAFKA_APIS
+from kproto.broker.registry import handles
+from kproto.messages.api_versions_request import ApiVersionsRequest
+from kproto.messages.describe_cluster_request import DescribeClusterRequest
+from kproto.messages.describe_cluster_response import DescribeClusterResponse
+from kproto.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kproto.messages.produce_request import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from kproto.protocol.framing import frame
+from tests.support.batches import batch_bytes
+from tests.support.embedded import ThreadedBroker, threaded_broker
+from tests.support.raw_connection import ClosedByBrokerError, RawConnection
+from tests.support.secured_broker import (
+    ALL_MECHANISMS,
+    PASSWORDS,
+    client_tls,
+    password,
+    server_tls,
+    sign_in,
+)
+
+LISTENERS = (
+    Listener("SSL", tls=server_tls()),
+    Listener("REQUESTED", tls=server_tls("requested")),
+    Listener("REQUIRED", tls=server_tls("required")),
+    Listener("SASL_SSL", tls=server_tls("requested"), mechanisms=ALL_MECHANISMS),
+)
+
+
+@handles(DescribeClusterRequest, versions=range(1))
+def who_am_i(
+    context: Context, request: DescribeClusterRequest, version: int
+) -> DescribeClusterResponse:
+    """Tells its caller whom it takes it for."""
+    return DescribeClusterResponse(cluster_id=str(context.principal))
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[ThreadedBroker]:
+    settings = BrokerSettings(listeners=LISTENERS, users=PASSWORDS, tls_handshake_timeout_ms=300)
+    with threaded_broker(settings, apis=[*KAFKA_APIS, who_am_i]) as running:
+        yield running
+
+
+def address(broker: ThreadedBroker, listener: str) -> tuple[str, int]:
+    host, _, port = broker.call(lambda it: it.bootstrap_of(listener)).rpartition(":")
+    return host, int(port)
+
+
+def connect(broker: ThreadedBroker, listener: str, name: str | None = None) -> RawConnection:
+    return RawConnection(broker.call(lambda it: it.bootstrap_of(listener)), tls=client_tls(name))
+
+
+def principal(connection: RawConnection) -> str:
+    return connection.exchange(DescribeClusterRequest(), 0).cluster_id
+
+
+def serves(broker: ThreadedBroker) -> bool:
+    with connect(broker, "SSL") as connection:
+        return connection.exchange(ApiVersionsRequest(), 0).error_code == 0
+
+
+@pytest.mark.parametrize("listener", ["REQUESTED", "REQUIRED"])
+@pytest.mark.parametrize("name", ["alice", "al,ice"])
+def test_a_certificate_is_whom_it_is_for(broker: ThreadedBroker, listener: str, name: str) -> None:
+    with connect(broker, listener, name) as connection:
+        shown = name.replace(",", "\\,")
+        assert principal(connection) == f"User:CN={shown},OU=Oven,O=Bread"
+
+
+@pytest.mark.parametrize(
+    ("listener", "name"), [("SSL", None), ("SSL", "alice"), ("REQUESTED", None)]
+)
+def test_who_shows_none_is_anonymous(
+    broker: ThreadedBroker, listener: str, name: str | None
+) -> None:
+    with connect(broker, listener, name) as connection:
+        assert principal(connection) == "User:ANONYMOUS"
+
+
+def test_where_sasl_asks_it_counts_and_not_the_certificate(broker: ThreadedBroker) -> None:
+    with connect(broker, "SASL_SSL", "alice") as connection:
+        sign_in(connection, password("PLAIN", "bob"))
+        assert principal(connection) == "User:bob"
+
+
+def refusal(broker: ThreadedBroker, caplog: pytest.LogCaptureFixture) -> str:
+    """What the broker says of a handshake that failed: one line, and no traceback."""
+    broker.until(lambda _: any(it.levelno == logging.WARNING for it in caplog.records))
+    (line,) = (it for it in caplog.records if it.levelno == logging.WARNING)
+    assert line.name == "kproto.broker"
+    assert line.exc_info is None
+    return line.getMessage()
+
+
+def test_who_must_show_one_and_does_not_stays_outside(
+    broker: ThreadedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises((ClosedByBrokerError, ssl.SSLError)), connect(broker, "REQUIRED") as them:
+        principal(them)
+    assert "no TLS: the client shows no certificate" in refusal(broker, caplog)
+    assert serves(broker)
+
+
+def test_so_does_who_shows_one_of_another_authority(
+    broker: ThreadedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    stranger = client_tls()
+    trustme.CA().issue_cert("eve@example.org", common_name="eve").configure_cert(stranger)
+    where = broker.call(lambda it: it.bootstrap_of("REQUESTED"))
+    with (
+        pytest.raises((ClosedByBrokerError, ssl.SSLError)),
+        RawConnection(where, tls=stranger) as it,
+    ):
+        principal(it)
+    assert "no TLS: the client's certificate is not trusted: " in refusal(broker, caplog)
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (frame(b"\0\x12\0\0\0\0\0\1\xff\xff"), "the client does not speak TLS"),
+        (b"GET / HTTP/1.1\r\n\r\n", "the client speaks HTTP without TLS"),
+        (b"\x16\x03\x01\0\x05hello", ""),
+    ],
+)
+def test_other_bytes_end_their_connection_alone(
+    broker: ThreadedBroker, caplog: pytest.LogCaptureFixture, data: bytes, told: str
+) -> None:
+    with socket.create_connection(address(broker, "SSL"), 20) as other:
+        other.sendall(data)
+        while other.recv(1000):
+            pass
+    assert told in refusal(broker, caplog)
+    assert serves(broker)
+
+
+def handshakes(broker: Broker) -> int:
+    """How many are under way."""
+    acceptor = broker._node._first.acceptor
+    return 0 if acceptor is None else len(acceptor._arriving)
+
+
+def test_a_handshake_that_never_ends_is_ended(
+    broker: ThreadedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ExitStack() as several:
+        silent = [
+            several.enter_context(socket.create_connection(address(broker, "SSL"), 20))
+            for _ in range(3)
+        ]
+        assert serves(broker), "nobody waits for them"
+        for other in silent:
+            assert other.recv(1) == b""
+        broker.until(lambda it: not handshakes(it))
+    assert caplog.text.count("no TLS: it took too long (tls_handshake_timeout_ms)") == 3
+
+
+def test_a_client_that_does_not_trust_us_is_told_of(
+    broker: ThreadedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    where = broker.call(lambda it: it.bootstrap_of("SSL"))
+    with pytest.raises(ssl.SSLCertVerificationError):
+        RawConnection(where, tls=ssl.create_default_context())
+    assert "no TLS: the client " in refusal(broker, caplog)
+
+
+def test_much_goes_both_ways(broker: ThreadedBroker) -> None:
+    broker.call(lambda it: it.create_topic("much", configs={"max.message.bytes": "9000000"}))
+    records = batch_bytes(value=bytes(8_000_000))
+    with connect(broker, "SSL") as connection:
+        data = PartitionProduceData(records=records)
+        topic = TopicProduceData(name="much", partition_data=[data])
+        for _ in range(3):
+            answer = connection.exchange(ProduceRequest(acks=-1, topic_data=[topic]), 9)
+            assert answer.responses[0].partition_responses[0].error_code == 0
+        wanted = FetchPartition(partition_max_bytes=30_000_000)
+        fetch = FetchRequest(
+            max_bytes=30_000_000, topics=[FetchTopic(topic="much", partitions=[wanted])]
+        )
+        found = connection.exchange(fetch, 12).responses[0].partitions[0].records
+        assert found is not None
+        assert len(found) == 3 * len(records)
+
+
+async def test_a_broker_that_closes_leaves_no_handshake_and_no_connection() -> None:
+    broker = Broker(BrokerSettings(listeners=(Listener("SSL", tls=server_tls()),)))
+    await broker.start()
+    host, _, port = broker.bootstrap.rpartition(":")
+    silent_reader, silent = await asyncio.open_connection(host, int(port))
+    reader, writer = await asyncio.open_connection(
+        host, int(port), ssl=client_tls(), server_hostname=host
+    )
+    while not broker.connections:  # noqa: ASYNC110 - what is waited for is the broker's own affair
+        await asyncio.sleep(0.001)
+    async with asyncio.timeout(5):
+        await broker.close()
+        assert broker.connections == 0
+        assert await silent_reader.read() == b""
+        assert await reader.read() == b""
+    for each in (silent, writer):
+        each.transport.abort()
+    await asyncio.sleep(0)
+    assert len(asyncio.all_tasks()) == 1
+
+
+async def test_a_client_that_never_says_goodbye_is_not_waited_for() -> None:
+    listener = Listener("SASL_SSL", tls=server_tls(), mechanisms=("PLAIN",))
+    async with Broker(BrokerSettings(listeners=(listener,))) as broker:
+        host, _, port = broker.bootstrap.rpartition(":")
+        plain = socket.create_connection((host, int(port)), 20)
+        plain.setblocking(False)  # a client that stops in the middle of it all
+        into, out = ssl.MemoryBIO(), ssl.MemoryBIO()
+        side = client_tls().wrap_bio(into, out, server_hostname=host)
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                side.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                await loop.sock_sendall(plain, out.read())
+                into.write(await loop.sock_recv(plain, 10_000))
+        side.write(frame(b"\0\3\0\0\0\0\0\1\xff\xff"))  # Metadata, which is refused
+        await loop.sock_sendall(plain, out.read())
+        async with asyncio.timeout(5):
+            while not broker.connections:  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+            while broker.connections:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        plain.close()
