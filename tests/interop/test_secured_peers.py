@@ -131,7 +131,7 @@ def test_a_peer_with_a_wrong_secret_is_refused(
     wrong = {
         "password": GUESSED,
         "token": unsecured_token("alice", now_ms=1000),
-        "patience_ms": 1000,  # kafka-python tries again for so long
+        "patience_ms": 3000,  # kafka-python tries again for so long
     }
     with caplog.at_level(logging.INFO, "kproto.broker"):
         answer = run(peers_python, peer, {**wanted_of(broker, case), **files, **wrong})

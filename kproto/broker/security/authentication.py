@@ -120,7 +120,12 @@ def _plain(known: Directory, now_ms: int) -> ServerExchange:
     return PlainServer(known.users.for_plain, prepare_strings=False)
 
 
-def _scram(server: type[ScramServer], number: int, known: Directory, now_ms: int) -> ServerExchange:
+def _scram(
+    server: type[ScramSha256Server | ScramSha512Server],
+    number: int,
+    known: Directory,
+    now_ms: int,
+) -> ServerExchange:
     return server(
         partial(known.users.for_scram, number),
         token_lookup=lambda token_id: known.tokens.credential(number, token_id, now_ms),
