@@ -121,7 +121,14 @@ class Walk:
                     yield event
 
 
-@pytest.fixture(scope="module", params=CLIENTS)
+@pytest.fixture(
+    scope="module",
+    # librdkafka alone in the tests for everybody: its talk has the most of odd things in it.
+    params=[
+        CLIENTS[0],
+        *(pytest.param(name, marks=pytest.mark.exhaustive) for name in CLIENTS[1:]),
+    ],
+)
 def walk(
     request: pytest.FixtureRequest,
     kafka: RunningKafka,
@@ -245,13 +252,26 @@ def test_packets_of_the_same_talk_tell_the_same(walk: Walk) -> None:
     assert walk.packets.dropped == 0
     recorded = talks(capture(str(walk.recording), "--json"))
     seen = talks(capture(str(walk.packets.file), "--json"))
-    rest = Counter(map(str, seen))
-    rest.subtract(map(str, recorded))
-    assert min(rest.values()) == 0, [each for each, count in rest.items() if count < 0]
+    for talk in recorded:
+        same = [other for other in seen if is_same(talk, other)]
+        assert same, talk
+        seen.remove(same[0])
     # What the broker says to itself is in the capture alone, as is its end.
-    others = {each[0]["client_id"] for each in seen if rest[str(each)]}
+    others = {each[0]["client_id"] for each in seen}
     assert walk.packets.last in others
     assert others <= {walk.packets.last, *THE_BROKERS_OWN}
+
+
+def is_same(recorded: list[dict[str, Any]], seen: list[dict[str, Any]]) -> bool:
+    """Whether both tell the same; packets may hold an answer that came when the client had left."""
+    if len(recorded) != len(seen):
+        return False
+    asked = ("api", "version", "correlation_id", "client_id", "request_size")
+    return all(
+        mine == other
+        or (mine["kind"] == "unanswered" and all(mine[key] == other[key] for key in asked))
+        for mine, other in zip(recorded, seen, strict=True)
+    )
 
 
 def skip_without_packets(walk: Walk) -> None:
