@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
 import logging
 import time
 import uuid
@@ -13,10 +15,11 @@ import pytest
 import pytest_asyncio
 
 import kproto
+from kproto.messages import CreateDelegationTokenRequest, DescribeDelegationTokenRequest
 from kproto.wire.errors import KprotoError
 from tests.support.secured import Operation, allow, sasl_of, secured, take_away
 from tools.kafka.certificates import Authority
-from tools.kafka.secured import MECHANISMS, SESSION_MS, SecuredKafka
+from tools.kafka.secured import MECHANISMS, SESSION_MS, SecuredKafka, unsecured_token
 
 __all__ = ["secured"]
 
@@ -80,6 +83,60 @@ async def test_a_client_certificate(secured: SecuredKafka) -> None:
         shown = tls(secured, certificate=mine.chain, key=key, key_password=password)
         async with kproto.Client(secured.bootstrap["MTLS"], tls=shown) as client:
             assert client.cluster.brokers
+
+
+async def test_a_delegation_token(secured: SecuredKafka) -> None:
+    async with kproto.Client(
+        secured.bootstrap["SASL_SSL"], tls=tls(secured), sasl=sasl_of(secured, "SCRAM-SHA-512")
+    ) as client:
+        made = await client.request(CreateDelegationTokenRequest(max_lifetime_ms=600_000))
+        assert made.error_code == 0
+        hmac = base64.b64encode(made.hmac).decode()
+        await told_of(client, made.token_id)
+    for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
+        token = kproto.DelegationToken(made.token_id, hmac, mechanism)
+        async with kproto.Client(
+            secured.bootstrap["SASL_SSL"], tls=tls(secured), sasl=token
+        ) as client:
+            assert client.cluster.brokers
+    wrong = kproto.DelegationToken(made.token_id, base64.b64encode(b"guessed").decode())
+    with pytest.raises(kproto.AuthenticationError, match="SCRAM-SHA-256"):
+        async with kproto.Client(secured.bootstrap["SASL_SSL"], tls=tls(secured), sasl=wrong):
+            pass
+
+
+async def told_of(client: kproto.Client, token_id: str) -> None:
+    """Wait until the broker has heard of a token that its controller has made."""
+    async with asyncio.timeout(10):
+        while True:
+            answer = await client.request(DescribeDelegationTokenRequest(owners=None))
+            if token_id in {each.token_id for each in answer.tokens}:
+                return
+            await asyncio.sleep(0.05)
+
+
+async def test_the_client_credentials_grant(secured: SecuredKafka) -> None:
+    """An issuer of this test gives the tokens; the broker is a real one."""
+    asked: list[bytes] = []
+
+    async def issue(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readuntil(b"\r\n\r\n"))
+        body = json.dumps({"access_token": unsecured_token("alice"), "expires_in": 60}).encode()
+        head = f"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
+        writer.write(head.encode() + body)
+        await writer.drain()
+        writer.close()
+
+    issuer = await asyncio.start_server(issue, "127.0.0.1", 0)
+    async with issuer:
+        port = issuer.sockets[0].getsockname()[1]
+        grant = kproto.ClientCredentials(f"http://127.0.0.1:{port}/token", "me", "hush-5")
+        async with kproto.Client(
+            secured.bootstrap["SASL_SSL"], tls=tls(secured), sasl=grant
+        ) as client:
+            assert client.cluster.brokers
+    assert len(asked) == 1
+    assert b"Authorization: Basic " in asked[0]
 
 
 class Wrong(NamedTuple):
