@@ -5,17 +5,11 @@ Runs the program in `java/`. Knows nothing of librdkafka and of what the names m
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from tools.releases.jars import CACHE, clients_jar
-from tools.setup import java
-from tools.setup.javac import compile_java
-from tools.setup.maven import fetch_jar
-from tools.setup.once import locked
-from tools.setup.programs import run_program
+from tools.setup.java_program import run_java_program
 
 __all__ = ["names_of_java"]
 
@@ -32,20 +26,13 @@ def names_of_java(releases: Sequence[str]) -> set[str]:
 
     Raises JavaNotFoundError, CompilerError, MavenError and ProgramError.
     """
-    jars = [clients_jar(release) for release in releases]
-    home = java.java_home()
-    sources = sorted(SOURCES.glob("*.java"))
-    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
-    classes = CACHE / f"classes-{digest}"
-    with locked(CACHE / "lock"):
-        libraries = [
-            fetch_jar(CACHE, library, otherwise=f"put its jar into {CACHE}")
-            for library in LIBRARIES
-        ]
-        if not classes.is_dir():
-            compile_java(home, sources, classes, cache=CACHE)
-    path = os.pathsep.join(map(str, libraries))
-    command = [str(home / "bin" / "java"), "-classpath", str(classes), "ConfigNames", path]
-    said = run_program([*command, *map(str, jars)], timeout_s=RUN_TIMEOUT_S)
+    said = run_java_program(
+        "ConfigNames",
+        [str(clients_jar(release)) for release in releases],
+        sources=SOURCES,
+        libraries=LIBRARIES,
+        cache=CACHE,
+        timeout_s=RUN_TIMEOUT_S,
+    )
     # What logging says of itself has no tab.
     return {line.partition("\t")[2] for line in said.splitlines() if "\t" in line}

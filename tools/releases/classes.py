@@ -5,17 +5,11 @@ Runs the program in `java/`. Knows nothing of definitions.
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from kproto.schema.versions import NO_VERSIONS, Versions
-from tools.setup import java
-from tools.setup.javac import compile_java
-from tools.setup.maven import fetch_jar
-from tools.setup.once import locked
-from tools.setup.programs import run_program
+from tools.setup.java_program import run_java_program
 
 from .facts import Facts
 from .jars import CACHE
@@ -43,20 +37,14 @@ def facts_of_classes(jars: Sequence[Path]) -> dict[str, dict[int, Facts]]:
 
     Raises JavaNotFoundError, CompilerError, MavenError and ProgramError.
     """
-    home = java.java_home()
-    sources = sorted(SOURCES.glob("*.java"))
-    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
-    classes = CACHE / f"classes-{digest}"
-    with locked(CACHE / "lock"):
-        libraries = [
-            fetch_jar(CACHE, library, otherwise=f"put its jar into {CACHE}")
-            for library in LIBRARIES
-        ]
-        if not classes.is_dir():
-            compile_java(home, sources, classes, cache=CACHE)
-    path = os.pathsep.join(map(str, libraries))
-    command = [str(home / "bin" / "java"), "-classpath", str(classes), "Ranges", path]
-    said = run_program([*command, *map(str, jars)], timeout_s=RUN_TIMEOUT_S)
+    said = run_java_program(
+        "Ranges",
+        [str(jar) for jar in jars],
+        sources=SOURCES,
+        libraries=LIBRARIES,
+        cache=CACHE,
+        timeout_s=RUN_TIMEOUT_S,
+    )
     found: dict[str, dict[int, Facts]] = {jar.name: {} for jar in jars}
     for line in said.splitlines():
         if line.count("\t") != 4:  # what logging says of itself

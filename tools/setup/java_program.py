@@ -1,0 +1,44 @@
+"""Compiles a small Java program once, and runs it beside libraries from Maven."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from . import java
+from .javac import compile_java
+from .maven import fetch_jar
+from .once import locked
+from .programs import run_program
+
+__all__ = ["run_java_program"]
+
+
+def run_java_program(
+    name: str,
+    arguments: Sequence[str],
+    *,
+    sources: Path,
+    libraries: Sequence[str],
+    cache: Path,
+    timeout_s: float,
+) -> str:
+    """What the class `name` of the folder `sources` prints.
+
+    It is compiled into `cache` unless it stands there, and is given the paths of `libraries`,
+    joined as a class path, before `arguments`. Raises JavaNotFoundError, CompilerError, MavenError
+    and ProgramError.
+    """
+    home = java.java_home()
+    files = sorted(sources.glob("*.java"))
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
+    classes = cache / f"classes-{digest}"
+    with locked(cache / "lock"):
+        jars = [fetch_jar(cache, each, otherwise=f"put its jar into {cache}") for each in libraries]
+        if not classes.is_dir():
+            compile_java(home, files, classes, cache=cache)
+    path = os.pathsep.join(map(str, jars))
+    command = [str(home / "bin" / "java"), "-classpath", str(classes), name, path]
+    return run_program([*command, *arguments], timeout_s=timeout_s)
