@@ -783,6 +783,38 @@ async def test_several_addresses_that_all_refuse() -> None:
         await client.close()
 
 
+@pytest.mark.parametrize("way", ["enter", "produce", "consume", "topic", "offsets"])
+async def test_an_address_that_is_away_beside_one_that_refuses(way: str) -> None:
+    async with SecuredBroker(mechanisms=("PLAIN",)) as gone:
+        pass
+    async with SecuredBroker({"t": 1}, mechanisms=("PLAIN",)) as broker:
+        servers = f"{gone.bootstrap},{broker.bootstrap}"
+        settings = quick(topic_timeout_ms=60_000, delivery_timeout_ms=60_000)
+        client = Client(servers, settings, sasl=Plain(USER, "wrong"))
+        async with asyncio.timeout(2):
+            with pytest.raises(AuthenticationError) as told:
+                await WAYS[way](client)
+        assert f"{gone.bootstrap}: cannot connect" in str(told.value)
+        assert f"{broker.bootstrap}: the broker refused the PLAIN" in str(told.value)
+        assert broker.connections == 1
+        await client.close()
+
+
+async def test_a_client_in_use_waits_for_its_broker_though_another_address_refuses() -> None:
+    async with (
+        SecuredBroker(mechanisms=("SCRAM-SHA-256",)) as other,
+        SecuredBroker({"t": 1}, mechanisms=("PLAIN",)) as broker,
+    ):
+        servers = f"{broker.bootstrap},{other.bootstrap}"
+        async with Client(servers, sasl=Plain(USER, SECRET)) as client:
+            await client.refresh(["t"])
+            await broker.stop()
+            with pytest.raises(BrokerConnectionError, match="closed the connection"):
+                await client.refresh([])
+            with pytest.raises(BrokerConnectionError, match="PLAIN is not enabled"):
+                await client.refresh([])
+
+
 async def test_an_address_that_is_away_beside_one_that_works() -> None:
     async with SecuredBroker(mechanisms=("PLAIN",)) as broker:
         async with SecuredBroker() as gone:
