@@ -523,6 +523,32 @@ async def test_a_token_that_never_comes() -> None:
     assert "OAUTHBEARER had no token within 200 ms (connect_timeout_ms)" in str(error)
 
 
+async def test_a_token_function_that_is_cancelled_by_itself() -> None:
+    async def token() -> str:
+        raise asyncio.CancelledError
+
+    async with SecuredBroker(mechanisms=("OAUTHBEARER",)) as broker:
+        client = Client(broker.bootstrap, sasl=OAuthBearer(token))
+        with pytest.raises(AuthenticationError, match="OAUTHBEARER was cancelled from within"):
+            await client.refresh([])
+        await client.close()
+
+
+async def test_a_token_that_is_waited_for_can_be_cancelled() -> None:
+    async def token() -> str:
+        await asyncio.sleep(3_600)
+        return SECRET
+
+    async with SecuredBroker(mechanisms=("OAUTHBEARER",)) as broker:
+        client = Client(broker.bootstrap, sasl=OAuthBearer(token))
+        asking = asyncio.create_task(client.refresh([]))
+        await asyncio.sleep(0.05)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await client.close()
+
+
 async def test_keys_are_derived_once(monkeypatch: pytest.MonkeyPatch) -> None:
     from kproto.protocol.sasl import credentials
 
