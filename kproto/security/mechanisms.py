@@ -17,7 +17,12 @@ from ..protocol.sasl import (
     ScramSha256Client,
     ScramSha512Client,
 )
-from ..wire.errors import AuthenticationError, ConfigurationError, KprotoError
+from ..wire.errors import (
+    AuthenticationError,
+    BrokerConnectionError,
+    ConfigurationError,
+    KprotoError,
+)
 
 __all__ = [
     "DelegationToken",
@@ -166,13 +171,21 @@ class OAuthBearer:
     readable = True
 
     async def exchange(self, host: str) -> ClientExchange:
-        """A new exchange, with a token asked for now. Raises AuthenticationError."""
+        """A new exchange, with a token asked for now.
+
+        Raises AuthenticationError, and BrokerConnectionError where the function raised
+        TimeoutError or ConnectionError: who issues tokens is away.
+        """
         try:
             given = self.token()
             if inspect.isawaitable(given):
                 given = await given
         except KprotoError:
             raise
+        except (ConnectionError, TimeoutError) as error:
+            raise BrokerConnectionError(
+                f"OAUTHBEARER: the token function raised {type(error).__name__}"
+            ) from None
         except Exception as error:  # noqa: BLE001 - a function of the user's may raise anything
             # What it says may hold the secret that it was about, so only its kind is told.
             raise AuthenticationError(

@@ -17,7 +17,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import IO, Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 from ..clock import SYSTEM_CLOCK, Clock
 from ..protocol.sasl import BearerToken, ClientExchange, OAuthBearerClient
@@ -180,14 +180,17 @@ class ClientCredentials:
         context = self._contexts.at_hand() or self._contexts.renew()
         handlers = [urllib.request.HTTPSHandler(context=context), _NoRedirects()]
         opener = urllib.request.build_opener(*handlers)
+        ends_at = self._clock.monotonic() + self.timeout_ms / 1000
         # The scheme was checked: http or https.
         request = urllib.request.Request(self.token_url, self._body, self._headers)  # noqa: S310
         try:
             with opener.open(request, timeout=self.timeout_ms / 1000) as answer:
-                return read_token(answer.status, self._read(answer), self._where, self._hidden)
+                return read_token(
+                    answer.status, self._read(answer, ends_at), self._where, self._hidden
+                )
         except urllib.error.HTTPError as error:
             with error:
-                status, body = error.code, self._read(error)
+                status, body = error.code, self._read(error, ends_at)
             if status in _RETRIABLE_STATUS:
                 raise _WorthRetryingError(f"the issuer answered with status {status}") from None
             return read_token(status, body, self._where, self._hidden)
@@ -201,14 +204,30 @@ class ClientCredentials:
             told = getattr(cause, "strerror", None) or type(cause).__name__
             raise _WorthRetryingError(f"the issuer cannot be asked: {told}") from None
 
-    def _read(self, answer: IO[bytes] | http.client.HTTPResponse) -> bytes:
-        body = answer.read(MAX_ANSWER_BYTES + 1)
-        if len(body) > MAX_ANSWER_BYTES:
-            raise AuthenticationError(
-                f"{self._where}: the issuer's answer is larger than {MAX_ANSWER_BYTES} bytes;"
-                " is that the token URL?"
-            )
-        return body
+    def _read(
+        self, answer: urllib.error.HTTPError | http.client.HTTPResponse, ends_at: float
+    ) -> bytes:
+        """The body; in pieces, as an issuer may send a byte now and then, and hold the thread."""
+        body = bytearray()
+        while True:
+            try:
+                piece = answer.read1(MAX_ANSWER_BYTES)
+            except (OSError, http.client.HTTPException) as error:
+                raise _WorthRetryingError(
+                    f"the issuer's answer broke off: {type(error).__name__}"
+                ) from None
+            if not piece:
+                return bytes(body)
+            body += piece
+            if len(body) > MAX_ANSWER_BYTES:
+                raise AuthenticationError(
+                    f"{self._where}: the issuer's answer is larger than {MAX_ANSWER_BYTES} bytes;"
+                    " is that the token URL?"
+                )
+            if self._clock.monotonic() >= ends_at:
+                raise _WorthRetryingError(
+                    f"the issuer's answer is not whole after {self.timeout_ms} ms (timeout_ms)"
+                )
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what is of this process: the token, TLS contexts, a question under way."""

@@ -181,6 +181,17 @@ def values_of_file(path: str | os.PathLike[str]) -> dict[str, str]:
     for name, entry in entries.items():
         if not _is_known(name):
             raise _unknown(name, f"{os.fspath(path)}, line {entry.line}: ")
+    twice = [
+        f"{name} (lines {entry.other_line} and {entry.line})"
+        for name, entry in entries.items()
+        if entry.other_line is not None
+    ]
+    if twice:
+        logger.warning(
+            "%s: more than one value, of which the last counts: %s",
+            os.fspath(path),
+            ", ".join(twice),
+        )
     return {name: entry.value.strip() for name, entry in entries.items()}
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -30,10 +30,14 @@ _SURROGATES: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The value of a name, and the line on which its last definition begins, from 1."""
+    """The value of a name, and the line on which its last definition begins, from 1.
+
+    `other_line` is where the same name has another value before that; None where it has none.
+    """
 
     value: str
     line: int
+    other_line: int | None = None
 
     def __repr__(self) -> str:
         return f"Entry(line={self.line})"  # the value may be a secret
@@ -76,7 +80,12 @@ def parse_properties(text: str) -> dict[str, Entry]:
         key = _KEY.match(logical)
         assert key is not None  # it may be empty
         value = _SEPARATOR.sub("", logical[key.end() :], count=1)
-        found[_unescaped(key[0], line)] = Entry(_unescaped(value, line), line)
+        name, entry = _unescaped(key[0], line), Entry(_unescaped(value, line), line)
+        before = found.get(name)
+        if before is not None:
+            differs = before.value.strip() != entry.value.strip()
+            entry = replace(entry, other_line=before.line if differs else before.other_line)
+        found[name] = entry
     return found
 
 

@@ -78,6 +78,15 @@ class Authenticator:
                 return await self._sasl.exchange(self._address.host)
         except KprotoError:
             raise
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # Left as it is, it would end the caller's task in silence.
+            raise AuthenticationError(
+                f"{self._address}: getting a token for {self._sasl.mechanism} was cancelled from"
+                " within: by the token function, or by what it waits for"
+            ) from None
         except TimeoutError:
             raise RequestTimeoutError(
                 f"{self._address}: {self._sasl.mechanism} had no token within {self._limit_ms} ms"

@@ -102,15 +102,17 @@ class ConnectionPool:
         """A shared connection to any broker: an open one, else one that is known, else bootstrap.
 
         Raises, where none can be had, an error that tells what each address answered:
-        AuthenticationError when each refused, else BrokerConnectionError. Raises
-        ConfigurationError for TLS files that cannot be used, and once the pool is closed.
+        AuthenticationError when each refused, and when one did while no broker is known, else
+        BrokerConnectionError. Raises ConfigurationError for TLS files that cannot be used, and
+        once the pool is closed.
         """
         self._raise_if_closed()
         for (_, owner), connection in self._open.items():
             if owner is None and connection.usable:
                 return connection
         failures: list[KprotoError] = []
-        for address in dict.fromkeys([*known, *self.bootstrap]):
+        brokers = list(known)
+        for address in dict.fromkeys([*brokers, *self.bootstrap]):
             try:
                 return await self.to(address)
             except ConfigurationError:
@@ -119,7 +121,10 @@ class ConnectionPool:
                 self._raise_if_closed()
                 failures.append(error)
         told = "; ".join(dict.fromkeys(map(str, failures)))
-        if failures and all(isinstance(each, AuthenticationError) for each in failures):
+        refused = [isinstance(each, AuthenticationError) for each in failures]
+        # Who never got through has a wrong setting, and trying again may lock an account. In use
+        # the broker that worked is waited for, though another address refuses.
+        if refused and (all(refused) or (any(refused) and not brokers)):
             raise AuthenticationError(told)
         raise BrokerConnectionError(f"no broker can be reached: {told}")
 

@@ -104,6 +104,9 @@ def raising(error: BaseException) -> Callable[[], str]:
     ("function", "error", "told"),
     [
         (raising(ValueError(SECRET)), AuthenticationError, "the token function raised ValueError"),
+        (raising(ConnectionResetError(SECRET)), BrokerConnectionError, "raised ConnectionResetErr"),
+        (raising(TimeoutError(SECRET)), BrokerConnectionError, "function raised TimeoutError"),
+        (raising(PermissionError(SECRET)), AuthenticationError, "function raised PermissionError"),
         (raising(AuthenticationError("mine")), AuthenticationError, "^mine$"),
         (raising(BrokerConnectionError("away")), BrokerConnectionError, "^away$"),
         (lambda: None, ConfigurationError, "gave a NoneType: give a str or a BearerToken"),

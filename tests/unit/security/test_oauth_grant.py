@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import json
 import logging
 import pickle
@@ -164,6 +165,36 @@ async def test_an_issuer_that_is_nowhere() -> None:
     async with issuing(GOOD) as issuer:
         pass
     assert isinstance(await refused(issuer), BrokerConnectionError)
+
+
+@pytest.mark.parametrize("status", [200, 400])
+@pytest.mark.parametrize(
+    ("pause_s", "told"),
+    [(0.05, r"not whole after 200 ms \(timeout_ms"), (0.4, "broke off: TimeoutError")],
+)
+async def test_an_issuer_that_says_a_byte_now_and_then(
+    status: int, pause_s: float, told: str
+) -> None:
+    gone = asyncio.Event()
+
+    async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(f"HTTP/1.1 {status} No\r\nContent-Length: 40\r\n\r\n".encode())
+            for _ in range(40):
+                writer.write(b" ")
+                await writer.drain()
+                await asyncio.sleep(pause_s)
+        writer.close()
+        gone.set()
+
+    async with await asyncio.start_server(drip, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/token"
+        sasl = ClientCredentials(url, "me", SECRET, timeout_ms=200, attempts=1)
+        async with asyncio.timeout(1):
+            with pytest.raises(BrokerConnectionError, match=told):
+                await sasl.token()
+        await gone.wait()
 
 
 async def test_an_issuer_that_says_nothing() -> None:

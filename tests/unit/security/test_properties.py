@@ -136,6 +136,20 @@ def test_what_has_no_use_is_logged_in_one_line(caplog: pytest.LogCaptureFixture)
     ]
 
 
+def test_a_name_that_stands_twice_in_a_file_is_told_where_its_values_differ(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text(
+        "security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.username=al\n"
+        "sasl.mechanism=PLAIN \nsasl.password=hunter1\nsasl.password=hunter2\n"
+        "sasl.password=hunter2\nlinger.ms=1\nlinger.ms=2\n"
+    )
+    assert from_properties(path).settings["sasl"] == Plain("al", "hunter2")
+    told = "sasl.password (lines 5 and 7), linger.ms (lines 8 and 9)"
+    assert caplog.messages == [f"{path}: more than one value, of which the last counts: {told}"]
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [

@@ -523,6 +523,32 @@ async def test_a_token_that_never_comes() -> None:
     assert "OAUTHBEARER had no token within 200 ms (connect_timeout_ms)" in str(error)
 
 
+async def test_a_token_function_that_is_cancelled_by_itself() -> None:
+    async def token() -> str:
+        raise asyncio.CancelledError
+
+    async with SecuredBroker(mechanisms=("OAUTHBEARER",)) as broker:
+        client = Client(broker.bootstrap, sasl=OAuthBearer(token))
+        with pytest.raises(AuthenticationError, match="OAUTHBEARER was cancelled from within"):
+            await client.refresh([])
+        await client.close()
+
+
+async def test_a_token_that_is_waited_for_can_be_cancelled() -> None:
+    async def token() -> str:
+        await asyncio.sleep(3_600)
+        return SECRET
+
+    async with SecuredBroker(mechanisms=("OAUTHBEARER",)) as broker:
+        client = Client(broker.bootstrap, sasl=OAuthBearer(token))
+        asking = asyncio.create_task(client.refresh([]))
+        await asyncio.sleep(0.05)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await client.close()
+
+
 async def test_keys_are_derived_once(monkeypatch: pytest.MonkeyPatch) -> None:
     from kproto.protocol.sasl import credentials
 
@@ -781,6 +807,38 @@ async def test_several_addresses_that_all_refuse() -> None:
         with pytest.raises(AuthenticationError, match=f"{one.bootstrap}: .*; {two.bootstrap}: "):
             await client.refresh([])
         await client.close()
+
+
+@pytest.mark.parametrize("way", ["enter", "produce", "consume", "topic", "offsets"])
+async def test_an_address_that_is_away_beside_one_that_refuses(way: str) -> None:
+    async with SecuredBroker(mechanisms=("PLAIN",)) as gone:
+        pass
+    async with SecuredBroker({"t": 1}, mechanisms=("PLAIN",)) as broker:
+        servers = f"{gone.bootstrap},{broker.bootstrap}"
+        settings = quick(topic_timeout_ms=60_000, delivery_timeout_ms=60_000)
+        client = Client(servers, settings, sasl=Plain(USER, "wrong"))
+        async with asyncio.timeout(2):
+            with pytest.raises(AuthenticationError) as told:
+                await WAYS[way](client)
+        assert f"{gone.bootstrap}: cannot connect" in str(told.value)
+        assert f"{broker.bootstrap}: the broker refused the PLAIN" in str(told.value)
+        assert broker.connections == 1
+        await client.close()
+
+
+async def test_a_client_in_use_waits_for_its_broker_though_another_address_refuses() -> None:
+    async with (
+        SecuredBroker(mechanisms=("SCRAM-SHA-256",)) as other,
+        SecuredBroker({"t": 1}, mechanisms=("PLAIN",)) as broker,
+    ):
+        servers = f"{broker.bootstrap},{other.bootstrap}"
+        async with Client(servers, sasl=Plain(USER, SECRET)) as client:
+            await client.refresh(["t"])
+            await broker.stop()
+            with pytest.raises(BrokerConnectionError, match="closed the connection"):
+                await client.refresh([])
+            with pytest.raises(BrokerConnectionError, match="PLAIN is not enabled"):
+                await client.refresh([])
 
 
 async def test_an_address_that_is_away_beside_one_that_works() -> None:
