@@ -17,7 +17,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import IO, Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
 
 from ..clock import SYSTEM_CLOCK, Clock
 from ..protocol.sasl import BearerToken, ClientExchange, OAuthBearerClient
@@ -68,6 +68,10 @@ class TokenAnswer(NamedTuple):
     def __repr__(self) -> str:
         """Without the token."""
         return f"TokenAnswer(lives_s={self.lives_s!r})"
+
+
+#: What urllib gives for an answer; an error, too, has a status and a body.
+_HttpAnswer: TypeAlias = http.client.HTTPResponse | urllib.error.HTTPError
 
 
 class _WorthRetryingError(Exception):
@@ -183,14 +187,12 @@ class ClientCredentials:
         # The scheme was checked: http or https.
         request = urllib.request.Request(self.token_url, self._body, self._headers)  # noqa: S310
         try:
-            with opener.open(request, timeout=self.timeout_ms / 1000) as answer:
-                return read_token(answer.status, self._read(answer), self._where, self._hidden)
-        except urllib.error.HTTPError as error:
-            with error:
-                status, body = error.code, self._read(error)
-            if status in _RETRIABLE_STATUS:
-                raise _WorthRetryingError(f"the issuer answered with status {status}") from None
-            return read_token(status, body, self._where, self._hidden)
+            with _opened(opener, request, self.timeout_ms / 1000) as answer:
+                status = answer.status
+                assert status is not None, "answers have one"
+                if status in _RETRIABLE_STATUS:
+                    raise _WorthRetryingError(f"the issuer answered with status {status}")
+                return read_token(status, self._read(answer), self._where, self._hidden)
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", error)
             cause = reason if isinstance(reason, BaseException) else error
@@ -201,13 +203,15 @@ class ClientCredentials:
             told = getattr(cause, "strerror", None) or type(cause).__name__
             raise _WorthRetryingError(f"the issuer cannot be asked: {told}") from None
 
-    def _read(self, answer: IO[bytes] | http.client.HTTPResponse) -> bytes:
+    def _read(self, answer: _HttpAnswer) -> bytes:
         body = answer.read(MAX_ANSWER_BYTES + 1)
         if len(body) > MAX_ANSWER_BYTES:
             raise AuthenticationError(
                 f"{self._where}: the issuer's answer is larger than {MAX_ANSWER_BYTES} bytes;"
                 " is that the token URL?"
             )
+        if getattr(answer, "length", None):  # what is still to come, and does not
+            raise http.client.IncompleteRead(body)
         return body
 
     def __getstate__(self) -> dict[str, Any]:
@@ -251,6 +255,17 @@ def read_token(status: int, body: bytes, where: str, hidden: tuple[str, ...] = (
     if isinstance(lives, bool) or not isinstance(lives, int | float):
         return TokenAnswer(token, None)
     return TokenAnswer(token, float(lives) if 0 < lives < 1e12 else 0.0)
+
+
+def _opened(
+    opener: urllib.request.OpenerDirector, request: urllib.request.Request, timeout_s: float
+) -> _HttpAnswer:
+    """The answer, whatever its status; its body is still to be read."""
+    try:
+        answer: http.client.HTTPResponse = opener.open(request, timeout=timeout_s)
+    except urllib.error.HTTPError as error:
+        return error
+    return answer
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):

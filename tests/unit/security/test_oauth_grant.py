@@ -160,6 +160,23 @@ async def test_an_issuer_that_stays_away(status: int, told: str) -> None:
         assert len(issuer.asked) == 2
 
 
+@pytest.mark.parametrize("status", [200, 400, 503])
+async def test_an_answer_that_is_cut_off_may_be_asked_for_again(status: int) -> None:
+    class Cut(Issuer):
+        async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            self.asked.append(("", {}, {}))
+            writer.write(f"HTTP/1.1 {status} No\r\nContent-Length: 99\r\n\r\n{{".encode())
+            writer.close()
+
+    issuer = Cut()
+    async with await asyncio.start_server(issuer.serve, "127.0.0.1", 0) as server:
+        issuer.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/token"
+        error = await refused(issuer, attempts=2)
+    assert isinstance(error, BrokerConnectionError)
+    assert len(issuer.asked) == 2
+
+
 async def test_an_issuer_that_is_nowhere() -> None:
     async with issuing(GOOD) as issuer:
         pass
