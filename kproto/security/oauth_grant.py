@@ -56,6 +56,10 @@ BACKOFF_S: Final = 0.1
 BACKOFF_MAX_S: Final = 10.0
 _JITTER: Final = 0.2
 
+#: How much longer a whole answer may take than a silence in it, in s: the time-out of the socket,
+#: which closes it, comes first.
+_GRACE_S: Final = 0.5
+
 _LEAST: Final = {"timeout_ms": 1, "attempts": 1}
 
 
@@ -164,7 +168,7 @@ class ClientCredentials:
         while True:
             asked_at = self._clock.monotonic()
             try:
-                answer = await asyncio.to_thread(self._fetch)
+                answer = await self._fetched()
             except _WorthRetryingError as error:
                 if attempt == self.attempts:
                     raise BrokerConnectionError(f"no token: {error}", address=self._where) from None
@@ -178,6 +182,16 @@ class ClientCredentials:
             chance = random.random()  # noqa: S311 - jitter, no secret
             await self._clock.sleep(wait * (1 + _JITTER * (2 * chance - 1)))
             attempt += 1
+
+    async def _fetched(self) -> TokenAnswer:
+        """Ask the issuer once, and wait no longer than `timeout_ms`, however slowly it answers."""
+        try:
+            async with self._clock.timeout(self.timeout_ms / 1000 + _GRACE_S):
+                return await asyncio.to_thread(self._fetch)
+        except TimeoutError:
+            raise _WorthRetryingError(
+                f"the issuer gave no whole answer within {self.timeout_ms} ms"
+            ) from None
 
     def _fetch(self) -> TokenAnswer:
         """Ask the issuer once; in a thread."""

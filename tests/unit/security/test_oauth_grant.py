@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import json
 import logging
 import pickle
@@ -175,6 +176,31 @@ async def test_an_answer_that_is_cut_off_may_be_asked_for_again(status: int) -> 
         error = await refused(issuer, attempts=2)
     assert isinstance(error, BrokerConnectionError)
     assert len(issuer.asked) == 2
+
+
+async def test_an_issuer_that_never_comes_to_an_end() -> None:
+    is_over, has_ended = asyncio.Event(), asyncio.Event()
+
+    async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 Yes\r\nContent-Length: 999\r\n\r\n")
+        for _ in range(100):
+            writer.write(b" ")
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(is_over.wait(), 0.02)
+                break
+        writer.close()
+        has_ended.set()
+
+    async with await asyncio.start_server(drip, "127.0.0.1", 0) as server:
+        issuer = Issuer()
+        issuer.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/token"
+        error = await refused(issuer, attempts=1, timeout_ms=200)
+        assert not has_ended.is_set()
+        is_over.set()
+        await has_ended.wait()
+    assert isinstance(error, BrokerConnectionError)
+    assert "within 200 ms" in str(error)
 
 
 async def test_an_issuer_that_is_nowhere() -> None:
