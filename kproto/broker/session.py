@@ -288,6 +288,7 @@ class Session(asyncio.BufferedProtocol):
 
     async def _answer(self, request: ReceivedRequest) -> Response | None:
         """Let the handler answer. Raises CloseConnection, as Kafka closes on what it cannot."""
+        self._handled_s = 0.0  # also of what no handler answers
         api = self._apis.get(request.api_key)
         message = request.message
         context = self._context_of(request)

@@ -46,7 +46,9 @@ def throttled(
         rest_ms = max(rest_ms, getattr(answer, "throttle_time_ms", 0))
         if rest_ms:
             if isinstance(response, FetchResponse):
-                answer = FetchResponse(session_id=response.session_id)
+                answer = FetchResponse(
+                    error_code=response.error_code, session_id=response.session_id
+                )
             if hasattr(answer, "throttle_time_ms"):
                 answer.throttle_time_ms = rest_ms
         response = answer

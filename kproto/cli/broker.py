@@ -105,8 +105,8 @@ def _add_security(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=parse_user,
         metavar="NAME:PASSWORD",
-        help="who may come in by SASL; may be given several times. Whoever sees the processes of "
-        "this machine sees it",
+        help="who may come in by SASL; may be given several times; without it whoever shows an "
+        "unsigned token of OAUTHBEARER. Whoever sees the processes of this machine sees it",
     )
     parser.add_argument(
         "--tls-certificate", metavar="FILE", help="the broker's certificate, PEM, for SSL"

@@ -17,7 +17,10 @@ __all__ = ["run"]
 
 _HOST = "127.0.0.1"
 _PORT = 9092
-_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+_BY_PASSWORD = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+#: Without a function that checks them its tokens are unsigned: with it whoever likes comes in as
+#: whom he likes, which nobody means who gives passwords.
+_UNCHECKED = "OAUTHBEARER"
 
 
 def run(options: argparse.Namespace) -> int:
@@ -70,8 +73,12 @@ def _listener(wanted: ListenerToOpen, options: argparse.Namespace) -> Listener:
         wanted.host,
         wanted.port,
         tls=tls,
-        mechanisms=_MECHANISMS if wanted.protocol.startswith("SASL") else (),
+        mechanisms=_mechanisms(options) if wanted.protocol.startswith("SASL") else (),
     )
+
+
+def _mechanisms(options: argparse.Namespace) -> tuple[str, ...]:
+    return _BY_PASSWORD if options.users else (*_BY_PASSWORD, _UNCHECKED)
 
 
 async def _serve(settings: BrokerSettings, topics: list[TopicToCreate]) -> None:

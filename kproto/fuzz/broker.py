@@ -378,7 +378,7 @@ class _Target:
     def _refuse_elsewhere(self) -> None:
         try:
             found = {str(each[4][0]) for each in socket.getaddrinfo(*self.where)}
-        except OSError as error:
+        except (OSError, UnicodeError) as error:  # a name that no host can have, such as `a..b`
             raise BrokerConnectionError(f"cannot be found: {error}", address=self.address) from None
         if not all(ipaddress.ip_address(each.partition("%")[0]).is_loopback for each in found):
             raise ConfigurationError(
@@ -392,7 +392,7 @@ class _Target:
             answer = self._api_versions()
         except BrokerConnectionError:
             raise
-        except (OSError, DecodeError) as error:
+        except (OSError, UnicodeError, DecodeError) as error:
             raise BrokerConnectionError(
                 f"does not answer ApiVersions: {error}", address=self.address
             ) from error

@@ -62,6 +62,9 @@ async def _connected(target: Address, settings: ProxySettings, contexts: TlsCont
             raise handshake_fault(error, str(target), name, shows_certificate=shows) from None
         reason = error.strerror or str(error) or type(error).__name__
         raise BrokerConnectionError(f"cannot be reached: {reason}", address=str(target)) from None
+    except ValueError as error:  # a host name that cannot be one, such as an empty label
+        reason = f"cannot be reached: {error}; is the host name right?"
+        raise BrokerConnectionError(reason, address=str(target)) from None
     if settings.sasl is not None:
         try:
             await _authenticate(stream, settings.sasl, target, settings.max_frame_bytes)

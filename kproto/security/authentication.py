@@ -167,10 +167,12 @@ class Authentication:
 
     def _told(self, text: str) -> str:
         """A broker's text, without what the client has said: it may repeat a password."""
-        for token in self._said:
-            for said in _PIECES.split(token.decode("utf-8", "replace")):
-                if len(said) >= _LEAST_HIDDEN:
-                    text = text.replace(said, "<hidden>")
+        pieces = {
+            said for token in self._said for said in _PIECES.split(token.decode("utf-8", "replace"))
+        }
+        for said in sorted(pieces, key=len, reverse=True):  # a password may begin with the name
+            if len(said) >= _LEAST_HIDDEN:
+                text = text.replace(said, "<hidden>")
         return _printable(text)
 
     def _check_code(self, code: int, text: str) -> None:

@@ -95,6 +95,9 @@ _DISAGREED: Final[dict[str, str]] = {
     "EE_KEY_TOO_SMALL": "the key of its certificate is too small for this machine's OpenSSL",
 }
 
+#: The broker ended the connection, with TLS's goodbye or without: it may only be going down.
+_ENDED: Final = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
+
 _IN_THE_CLEAR: Final = "the listener does not speak TLS; connect with tls=False, or to the TLS port"
 _SPEAKS_TLS: Final = "the listener speaks TLS; connect with tls=True, or to the plaintext port"
 
@@ -121,7 +124,7 @@ def handshake_fault(
 
     `shows_certificate` says whether the client has one to show; None where that is not known.
     """
-    if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
+    if isinstance(error, ssl.SSLError) and not isinstance(error, _ENDED):
         known = tls_fault(error, address, name, shows_certificate=shows_certificate)
         if known is not None:
             return known

@@ -17,7 +17,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
 
 from ..clock import SYSTEM_CLOCK, Clock
 from ..protocol.sasl import BearerToken, ClientExchange, OAuthBearerClient
@@ -56,6 +56,10 @@ BACKOFF_S: Final = 0.1
 BACKOFF_MAX_S: Final = 10.0
 _JITTER: Final = 0.2
 
+#: How much longer a whole answer may take than a silence in it, in s: the time-out of the socket,
+#: which closes it, comes first.
+_GRACE_S: Final = 0.5
+
 _LEAST: Final = {"timeout_ms": 1, "attempts": 1}
 
 
@@ -68,6 +72,10 @@ class TokenAnswer(NamedTuple):
     def __repr__(self) -> str:
         """Without the token."""
         return f"TokenAnswer(lives_s={self.lives_s!r})"
+
+
+#: What urllib gives for an answer; an error, too, has a status and a body.
+_HttpAnswer: TypeAlias = http.client.HTTPResponse | urllib.error.HTTPError
 
 
 class _WorthRetryingError(Exception):
@@ -160,7 +168,7 @@ class ClientCredentials:
         while True:
             asked_at = self._clock.monotonic()
             try:
-                answer = await asyncio.to_thread(self._fetch)
+                answer = await self._fetched()
             except _WorthRetryingError as error:
                 if attempt == self.attempts:
                     raise BrokerConnectionError(f"no token: {error}", address=self._where) from None
@@ -175,6 +183,16 @@ class ClientCredentials:
             await self._clock.sleep(wait * (1 + _JITTER * (2 * chance - 1)))
             attempt += 1
 
+    async def _fetched(self) -> TokenAnswer:
+        """Ask the issuer once, and wait no longer than `timeout_ms`, however slowly it answers."""
+        try:
+            async with self._clock.timeout(self.timeout_ms / 1000 + _GRACE_S):
+                return await asyncio.to_thread(self._fetch)
+        except TimeoutError:
+            raise _WorthRetryingError(
+                f"the issuer gave no whole answer within {self.timeout_ms} ms"
+            ) from None
+
     def _fetch(self) -> TokenAnswer:
         """Ask the issuer once; in a thread."""
         context = self._contexts.at_hand() or self._contexts.renew()
@@ -184,16 +202,12 @@ class ClientCredentials:
         # The scheme was checked: http or https.
         request = urllib.request.Request(self.token_url, self._body, self._headers)  # noqa: S310
         try:
-            with opener.open(request, timeout=self.timeout_ms / 1000) as answer:
-                return read_token(
-                    answer.status, self._read(answer, ends_at), self._where, self._hidden
-                )
-        except urllib.error.HTTPError as error:
-            with error:
-                status, body = error.code, self._read(error, ends_at)
-            if status in _RETRIABLE_STATUS:
-                raise _WorthRetryingError(f"the issuer answered with status {status}") from None
-            return read_token(status, body, self._where, self._hidden)
+            with _opened(opener, request, self.timeout_ms / 1000) as answer:
+                status = answer.status
+                assert status is not None, "answers have one"
+                if status in _RETRIABLE_STATUS:
+                    raise _WorthRetryingError(f"the issuer answered with status {status}")
+                return read_token(status, self._read(answer, ends_at), self._where, self._hidden)
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", error)
             cause = reason if isinstance(reason, BaseException) else error
@@ -204,20 +218,10 @@ class ClientCredentials:
             told = getattr(cause, "strerror", None) or type(cause).__name__
             raise _WorthRetryingError(f"the issuer cannot be asked: {told}") from None
 
-    def _read(
-        self, answer: urllib.error.HTTPError | http.client.HTTPResponse, ends_at: float
-    ) -> bytes:
+    def _read(self, answer: _HttpAnswer, ends_at: float) -> bytes:
         """The body; in pieces, as an issuer may send a byte now and then, and hold the thread."""
         body = bytearray()
-        while True:
-            try:
-                piece = answer.read1(MAX_ANSWER_BYTES)
-            except (OSError, http.client.HTTPException) as error:
-                raise _WorthRetryingError(
-                    f"the issuer's answer broke off: {type(error).__name__}"
-                ) from None
-            if not piece:
-                return bytes(body)
+        while piece := answer.read1(MAX_ANSWER_BYTES):
             body += piece
             if len(body) > MAX_ANSWER_BYTES:
                 raise AuthenticationError(
@@ -228,6 +232,9 @@ class ClientCredentials:
                 raise _WorthRetryingError(
                     f"the issuer's answer is not whole after {self.timeout_ms} ms (timeout_ms)"
                 )
+        if getattr(answer, "length", None):  # what is still to come, and does not
+            raise http.client.IncompleteRead(bytes(body))
+        return bytes(body)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what is of this process: the token, TLS contexts, a question under way."""
@@ -270,6 +277,17 @@ def read_token(status: int, body: bytes, where: str, hidden: tuple[str, ...] = (
     if isinstance(lives, bool) or not isinstance(lives, int | float):
         return TokenAnswer(token, None)
     return TokenAnswer(token, float(lives) if 0 < lives < 1e12 else 0.0)
+
+
+def _opened(
+    opener: urllib.request.OpenerDirector, request: urllib.request.Request, timeout_s: float
+) -> _HttpAnswer:
+    """The answer, whatever its status; its body is still to be read."""
+    try:
+        answer: http.client.HTTPResponse = opener.open(request, timeout=timeout_s)
+    except urllib.error.HTTPError as error:
+        return error
+    return answer
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):

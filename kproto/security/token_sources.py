@@ -5,6 +5,7 @@ Each is a function without arguments that gives a token, as `OAuthBearer` wants 
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import time
@@ -50,8 +51,12 @@ class TokenFile:
             raise ConfigurationError(f"{name} must be https://… or file:///path/of/the/token")
         return cls(Path(path))
 
-    def __call__(self) -> str:
-        """The token. Raises AuthenticationError."""
+    async def __call__(self) -> str:
+        """The token, read in a thread. Raises AuthenticationError."""
+        return await asyncio.to_thread(self.read)
+
+    def read(self) -> str:
+        """The token; waits for the file, which may be a pipe. Raises AuthenticationError."""
         try:
             with self.path.open("rb") as file:
                 text = file.read(MAX_TOKEN_BYTES + 1).decode("ascii")

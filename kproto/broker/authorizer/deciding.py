@@ -127,21 +127,6 @@ class Authorizer:
             for name in (literal - denied_literal) | prefixed
         )
 
-    def operations(
-        self,
-        principal: str,
-        host: str,
-        resource_type: ResourceType,
-        name: str,
-        among: Iterable[Operation],
-    ) -> list[Operation]:
-        """Those of the operations that `principal` may do with the resource."""
-        return [
-            operation
-            for operation in among
-            if self.allows(principal, host, operation, resource_type, name)
-        ]
-
     def _about(self, resource_type: ResourceType, name: str) -> Iterator[Collection[Acl]]:
         """The ACLs whose pattern takes in `name`, pattern by pattern."""
         literal = self._by_pattern.get((resource_type, PatternType.LITERAL), {})

@@ -80,6 +80,7 @@ class TokenBucket:
     def __init__(self, samples: int, window_ms: int) -> None:
         self._burst_s = samples * window_ms / 1000
         self._tokens: float | None = None
+        self._limit = 0.0  # that it was last asked by
         self._updated_ms = 0
 
     def tokens(self, limit: float, now_ms: int) -> float:
@@ -90,7 +91,7 @@ class TokenBucket:
         else:
             passed_s = max(0, now_ms - self._updated_ms) / 1000
             self._tokens = min(burst, self._tokens + limit * passed_s)
-        self._updated_ms = now_ms
+        self._limit, self._updated_ms = limit, now_ms
         return self._tokens
 
     def take(self, count: float, limit: float, now_ms: int) -> None:
@@ -101,6 +102,6 @@ class TokenBucket:
         """How long it takes until there are no fewer than 0."""
         return max(0, round(-self.tokens(limit, now_ms) / limit * 1000))
 
-    def is_fresh(self, limit: float, now_ms: int) -> bool:
-        """Whether it is full."""
-        return self.tokens(limit, now_ms) >= self._burst_s * limit
+    def is_fresh(self, now_ms: int) -> bool:
+        """Whether it is full, by the limit that it had last."""
+        return self.tokens(self._limit, now_ms) >= self._burst_s * self._limit

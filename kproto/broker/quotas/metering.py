@@ -71,9 +71,7 @@ class Metering:
         if bucket is None:
             if len(self._buckets) >= _MOST_METERS:
                 self._buckets = {
-                    known: one
-                    for known, one in self._buckets.items()
-                    if not one.is_fresh(limit.value, now_ms)
+                    known: one for known, one in self._buckets.items() if not one.is_fresh(now_ms)
                 }
             bucket = self._buckets[key] = TokenBucket(self._samples, self._window_ms)
         return MutationQuota(bucket, limit.value, now_ms, self._most_ms, strict=strict)

@@ -66,6 +66,7 @@ class Authenticator:
         self._current: Authentication | None = None
         self._timer: Timer | None = None
         self._task: asyncio.Task[None] | None = None
+        self._is_stopped = False
         self._loop = asyncio.get_running_loop()
 
     async def exchange(self) -> ClientExchange:
@@ -116,7 +117,7 @@ class Authenticator:
         finally:
             self._current = None
         lifetime_ms = current.session_lifetime_ms
-        if lifetime_ms:
+        if lifetime_ms and not self._is_stopped:  # it may be lost as the last answer is checked
             self._session_ends_at = self._clock.monotonic() + lifetime_ms / 1000
             chance = random.random()  # noqa: S311 - jitter, no secret
             after_s = reauthenticate_after_ms(lifetime_ms, chance) / 1000
@@ -155,6 +156,7 @@ class Authenticator:
 
     def stop(self) -> None:
         """Begin no session more: the connection is lost."""
+        self._is_stopped = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -21,6 +21,7 @@ from kproto.broker import BrokerSettings
 from kproto.cli import main
 from kproto.cli.broker import _MAX_STORED_BYTES
 from kproto.messages.metadata_request import MetadataRequest
+from kproto.messages.sasl_handshake_request import SaslHandshakeRequest
 from tests.support.environment import ROOT
 from tests.support.raw_connection import RawConnection
 from tests.support.secured_broker import client_tls, password, pem_of, sign_in
@@ -98,6 +99,17 @@ def test_it_listens_by_several_protocols(tmp_path: Path) -> None:
             assert f"{node.host}:{node.port}" == found[1]
         with RawConnection(found[2]) as connection:
             assert connection.exchange(MetadataRequest(), 9).controller_id == 1
+
+
+@pytest.mark.parametrize("users", [(), ("--user", "alice:the secret")])
+def test_nobody_comes_past_passwords_by_an_unsigned_token(users: tuple[str, ...]) -> None:
+    with (
+        running("--listener", "SASL_PLAINTEXT://127.0.0.1:0", *users) as broker,
+        RawConnection(broker.first_line.rpartition("://")[2].strip()) as connection,
+    ):
+        answer = connection.exchange(SaslHandshakeRequest(mechanism="OAUTHBEARER"), 1)
+        assert ("OAUTHBEARER" in answer.mechanisms) == (not users)
+        assert answer.error_code == (33 if users else 0)
 
 
 def test_it_asks_for_rights() -> None:

@@ -245,6 +245,8 @@ def test_frames_are_the_same_for_a_seed() -> None:
         (["192.0.2.1:9092"], "is not on this machine"),
         (["192.0.2.1:9092", "--not-loopback"], "go together"),
         (["127.0.0.1:1"], "does not answer ApiVersions"),
+        (["a..b:9092"], "a..b:9092: cannot be found"),
+        (["a..b:9092", "--not-loopback", "--it-may-break"], "does not answer ApiVersions"),
         (["127.0.0.1:1", "--rate", "0"], "rate is 0"),
         (["127.0.0.1:1", "--kinds", "x"], "--kinds is 'x'"),
         (["127.0.0.1:1", "--messages", "Metadata"], "--messages goes with --command"),

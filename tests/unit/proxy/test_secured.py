@@ -105,3 +105,16 @@ def test_wrong_settings_are_told() -> None:
         ProxySettings(tls="yes")  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="sasl"):
         ProxySettings(sasl="PLAIN")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("settings", [ProxySettings(), ProxySettings(tls=TRUSTED)])
+async def test_a_name_that_no_host_has_is_told(settings: ProxySettings) -> None:
+    told: list[str] = []
+    async with Proxy(
+        LOCAL, "a..b:9092", settings, on_notice=lambda text, _number: told.append(text)
+    ) as proxy:
+        with pytest.raises(BrokerConnectionError):
+            async with Client(proxy.listens_at):
+                pass
+    assert any("a..b:9092: cannot be reached: " in line for line in told)
+    assert not any("mistake" in line for line in told)

@@ -117,6 +117,15 @@ def test_answers_that_refuse(
     assert SECRET not in str(raised.value)
 
 
+def test_a_password_that_begins_with_the_name_is_hidden_whole() -> None:
+    asking = Authentication(PlainClient(Credentials("alice", "alice-tail")), NEW, "b1:9092")
+    asking.begin()
+    asking.next(SaslHandshakeResponse())
+    with pytest.raises(AuthenticationError) as raised:
+        asking.next(SaslAuthenticateResponse(error_code=58, error_message="not alice-tail"))
+    assert "tail" not in str(raised.value)
+
+
 def test_a_token_that_is_refused_is_acknowledged_first() -> None:
     token = BearerToken("tok.en")
     asking = Authentication(OAuthBearerClient(token), NEW, "b1:9092")

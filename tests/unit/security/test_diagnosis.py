@@ -67,7 +67,13 @@ def test_certificates(code: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [ConnectionResetError(), ssl.SSLEOFError(8, "EOF"), ConnectionAbortedError("x")]
+    "error",
+    [
+        ConnectionResetError(),
+        ssl.SSLEOFError(8, "EOF"),
+        ssl.SSLZeroReturnError(6, "closed"),
+        ConnectionAbortedError("x"),
+    ],
 )
 def test_a_handshake_that_is_cut_off_may_be_tried_again(error: OSError) -> None:
     found = handshake_fault(error, "b1:9093", "b1", shows_certificate=None)

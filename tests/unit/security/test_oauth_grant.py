@@ -161,6 +161,48 @@ async def test_an_issuer_that_stays_away(status: int, told: str) -> None:
         assert len(issuer.asked) == 2
 
 
+@pytest.mark.parametrize("status", [200, 400, 503])
+async def test_an_answer_that_is_cut_off_may_be_asked_for_again(status: int) -> None:
+    class Cut(Issuer):
+        async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            self.asked.append(("", {}, {}))
+            writer.write(f"HTTP/1.1 {status} No\r\nContent-Length: 99\r\n\r\n{{".encode())
+            writer.close()
+
+    issuer = Cut()
+    async with await asyncio.start_server(issuer.serve, "127.0.0.1", 0) as server:
+        issuer.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/token"
+        error = await refused(issuer, attempts=2)
+    assert isinstance(error, BrokerConnectionError)
+    assert len(issuer.asked) == 2
+
+
+async def test_an_issuer_that_never_comes_to_an_end() -> None:
+    is_over, has_ended = asyncio.Event(), asyncio.Event()
+
+    async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 Yes\r\nContent-Length: 999\r\n\r\n")
+        for _ in range(100):
+            writer.write(b" ")
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(is_over.wait(), 0.02)
+                break
+        writer.close()
+        has_ended.set()
+
+    async with await asyncio.start_server(drip, "127.0.0.1", 0) as server:
+        issuer = Issuer()
+        issuer.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/token"
+        error = await refused(issuer, attempts=1, timeout_ms=200)
+        assert not has_ended.is_set()
+        is_over.set()
+        await has_ended.wait()
+    assert isinstance(error, BrokerConnectionError)
+    assert "200 ms" in str(error)
+
+
 async def test_an_issuer_that_is_nowhere() -> None:
     async with issuing(GOOD) as issuer:
         pass
@@ -170,7 +212,7 @@ async def test_an_issuer_that_is_nowhere() -> None:
 @pytest.mark.parametrize("status", [200, 400])
 @pytest.mark.parametrize(
     ("pause_s", "told"),
-    [(0.05, r"not whole after 200 ms \(timeout_ms"), (0.4, "broke off: TimeoutError")],
+    [(0.05, r"not whole after 200 ms \(timeout_ms"), (0.4, "cannot be asked: TimeoutError")],
 )
 async def test_an_issuer_that_says_a_byte_now_and_then(
     status: int, pause_s: float, told: str

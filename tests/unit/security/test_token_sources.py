@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
+import os
+import threading
 from pathlib import Path
 
 import pytest
 
+from kproto.security.mechanisms import OAuthBearer
 from kproto.security.token_sources import MAX_TOKEN_BYTES, TokenFile, UnsecuredToken
 from kproto.wire.errors import AuthenticationError, ConfigurationError
 
@@ -42,26 +46,42 @@ def test_without_a_principal_there_is_no_token() -> None:
     assert UnsecuredToken.from_options({**named, "unsecuredLoginPrincipalClaimName": "user"})
 
 
-def test_a_file_is_read_again_each_time(tmp_path: Path) -> None:
+async def test_a_file_is_read_again_each_time(tmp_path: Path) -> None:
     path = tmp_path / "token"
     path.write_text("one\n")
     source = TokenFile(path)
-    assert source() == "one"
+    assert await source() == "one"
     path.write_text("two")
-    assert source() == "two"
+    assert await source() == "two"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+async def test_nobody_else_waits_for_a_file_that_is_a_pipe(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    os.mkfifo(path)
+    writer = threading.Timer(0.3, path.write_text, ["tok.en"])
+    writer.start()
+    asked = asyncio.ensure_future(OAuthBearer(TokenFile(path)).exchange("b1"))
+    await asyncio.sleep(0.05)
+    try:
+        assert not asked.done()
+    finally:
+        exchange = await asked
+        writer.join()
+    assert b"Bearer tok.en\x01" in exchange.first()
 
 
 def test_a_file_that_holds_no_token_is_told(tmp_path: Path) -> None:
     with pytest.raises(AuthenticationError, match=r"cannot read the token of .*: No such file"):
-        TokenFile(tmp_path / "none")()
+        TokenFile(tmp_path / "none").read()
     path = tmp_path / "token"
     path.write_text("hünter2")
     with pytest.raises(AuthenticationError, match="it holds no ASCII text") as caught:
-        TokenFile(path)()
+        TokenFile(path).read()
     assert "nter2" not in str(caught.value)
     path.write_bytes(b"x" * (MAX_TOKEN_BYTES + 1))
     with pytest.raises(AuthenticationError, match="is larger than 524288 bytes"):
-        TokenFile(path)()
+        TokenFile(path).read()
 
 
 @pytest.mark.parametrize("url", ["file:", "file://host/path", "file://[", "file:///a%00b"])

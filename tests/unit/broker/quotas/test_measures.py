@@ -79,8 +79,8 @@ def test_a_bucket_may_be_overdrawn_once() -> None:
     assert bucket.throttle_ms(5, T) == 1000
     assert bucket.throttle_ms(5, T + 400) == 600
     assert bucket.tokens(5, T + 1000) == 0
-    assert not bucket.is_fresh(5, T + 1000)
-    assert bucket.is_fresh(5, T + 12_000)
+    assert not bucket.is_fresh(T + 1000)
+    assert bucket.is_fresh(T + 12_000)
     assert bucket.tokens(5, T + 60_000) == 55, "it is no fuller than full"
 
 
@@ -143,3 +143,15 @@ def test_meters_of_those_that_are_gone_are_dropped() -> None:
     for number in range(10_001):
         meters.produced("u", f"c{number}", 1, T + number * 10)
     assert len(meters._rates) < 2000
+
+
+def test_too_many_buckets_forget_nothing_that_was_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kproto.broker.quotas.metering._MOST_METERS", 1)
+    table = QuotaTable()
+    table.set((("user", "large"),), "controller_mutation_rate", 1000)
+    table.set((("user", "small"),), "controller_mutation_rate", 1)
+    metering = Metering(table, 11, 1000, 30_000)
+    assert metering.mutations("large", "", T, strict=True).take(10_900)
+    assert metering.mutations("small", "", T, strict=True).take(1)
+    assert metering.mutations("large", "", T, strict=True).take(200)
+    assert not metering.mutations("large", "", T, strict=True).take(1)

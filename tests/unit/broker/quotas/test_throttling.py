@@ -230,3 +230,10 @@ async def test_a_client_of_ours_comes_through() -> None:
             for number in range(5):
                 await producer.send("t", b"%d" % number)
         assert [record.value for record in broker.records("t")] == [b"0", b"1", b"2", b"3", b"4"]
+
+
+def test_a_fetch_that_waits_keeps_its_error(case: Case) -> None:
+    set_quota(case, consumer_byte_rate=1)
+    answer = exchange(case, FetchRequest(session_id=7, session_epoch=5), 12)
+    assert answer.throttle_time_ms > 0
+    assert error_code(answer.error_code).name == "FETCH_SESSION_ID_NOT_FOUND"

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from kproto.broker import BrokerSettings, Close
+from kproto.broker.quotas import Metering
 from kproto.messages.api_versions_request import ApiVersionsRequest
 from kproto.messages.base import Request
 from kproto.messages.metadata_request import MetadataRequest
@@ -278,3 +279,23 @@ def test_a_session_ends_with_its_token() -> None:
         broker.advance(clock, 30_001)
         connection.send(MetadataRequest(), 9)
         assert is_closed(connection)
+
+
+def test_the_time_of_a_request_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[float] = []
+
+    def worked(_self: Metering, _user: str, _client: str, seconds: float, _now: int) -> int:
+        counted.append(seconds)
+        return 0
+
+    monkeypatch.setattr(Metering, "worked", worked)
+    with threaded_broker(settings(sasl_session_lifetime_ms=60_000)) as broker:
+        entity = (("user", "nobody"),)
+        broker.call(lambda it: it._cluster.metering.table.set(entity, "request_percentage", 1.0))
+        with connect(broker) as connection:
+            sign_in(connection, exchange_of("PLAIN"))
+            assert serves(connection)
+            assert counted.pop() > 0
+            counted.clear()
+            sign_in(connection, exchange_of("PLAIN"))
+            assert counted == [0.0, 0.0]

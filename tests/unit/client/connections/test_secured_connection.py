@@ -35,6 +35,7 @@ from kproto.messages import (
     SaslAuthenticateRequest,
     SaslHandshakeRequest,
 )
+from kproto.security.authentication import Authentication
 from kproto.testing.clock import ManualClock
 from kproto.wire.errors import (
     AuthenticationError,
@@ -709,6 +710,36 @@ async def test_closing_while_a_token_is_waited_for() -> None:
         await connection.request(MetadataRequest())
     tasks = [task for task in asyncio.all_tasks() if "authenticate" in repr(task)]
     assert not tasks
+
+
+async def test_a_connection_that_is_lost_as_its_last_answer_is_checked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = ManualClock()
+    broker = SecuredBroker(mechanisms=("SCRAM-SHA-256",), lifetime_ms=60_000)
+    lost = threading.Event()
+    check = Authentication.next
+
+    def check_until_it_is_lost(self: Authentication, answer: Any) -> Any:
+        step = check(self, answer)
+        if step is None:
+            assert lost.wait(10)
+        return step
+
+    monkeypatch.setattr(Authentication, "next", check_until_it_is_lost)
+    async with broker:
+        address = Address("127.0.0.1", broker.port)
+        settings = ClientSettings(sasl=who("SCRAM-SHA-256"))
+        opening = asyncio.create_task(BrokerConnection.open(address, settings, clock))
+        await broker.until(lambda: broker.authentications == 1)
+        for writer in broker.writers:
+            writer.close()
+        await broker.until(lambda: not broker.writers)
+        await asyncio.sleep(0.05)
+        lost.set()
+        connection = await opening
+        assert not connection.usable
+        assert clock.next_timer_ms is None, "nobody authenticates again"
 
 
 # --- Every way in ---
