@@ -1,8 +1,13 @@
-"""What clients say of themselves, fit for one line of the log."""
+"""What clients say of themselves, fit to be sent, and for one line of the log."""
 
 from __future__ import annotations
 
-__all__ = ["one_line"]
+__all__ = ["is_whole", "one_line"]
+
+
+def is_whole(text: str) -> bool:
+    """Whether UTF-8 can carry it: no half of a surrogate pair stands alone."""
+    return not any("\ud800" <= each <= "\udfff" for each in text)
 
 
 def one_line(value: object) -> str:
