@@ -255,6 +255,11 @@ class Authentication:
         """Whether `take` is better called in a thread."""
         return MECHANISMS[self._mechanism].is_slow(self._known)
 
+    @property
+    def asks_validator(self) -> bool:
+        """Whether `take` asks a function of the user's, which may wait for somebody."""
+        return self._mechanism == "OAUTHBEARER" and self.is_slow
+
     def take(self, token: bytes, now: Callable[[], float], now_ms: Callable[[], int]) -> Answer:
         """Take a token of the client; the times are asked for once it has been checked."""
         assert self._exchange is not None
