@@ -7,7 +7,10 @@ no other connection waits for it. Moves no bytes itself: `session` does.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import struct
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Final
 
 from ..clock import Clock
@@ -28,6 +31,10 @@ from .security.authentication import Answer, Authentication, Identity, Phase
 __all__ = ["Gate"]
 
 _API_KEY: Final = struct.Struct(">h")
+#: Where functions that validate bearer tokens run. They may wait for somebody: in the threads that
+#: the loop has for all, any client with a token would keep the other mechanisms waiting. 32 is the
+#: most that asyncio takes for its own.
+_VALIDATORS: Final = ThreadPoolExecutor(32, thread_name_prefix="kproto-validate-token")
 
 
 class Gate:
@@ -115,7 +122,12 @@ class Gate:
 
     async def _take(self, token: bytes | memoryview) -> Answer:
         authentication, clock = self._authentication, self._clock
-        if authentication.is_slow:
+        if authentication.asks_validator:
+            take = partial(authentication.take, bytes(token), clock.monotonic, clock.now_ms)
+            answer = await asyncio.get_running_loop().run_in_executor(
+                _VALIDATORS, partial(contextvars.copy_context().run, take)
+            )
+        elif authentication.is_slow:
             answer = await asyncio.to_thread(
                 authentication.take, bytes(token), clock.monotonic, clock.now_ms
             )

@@ -5,9 +5,11 @@ A cluster without an authorizer lets everybody do everything.
 
 from __future__ import annotations
 
+from ..wire.errors import BrokerResponseError
 from .authorizer import CLUSTER_NAME, DENIED, SUPPORTED, Authorizer, Operation, ResourceType
 from .context import Context
 from .refusal import refusal
+from .topics import Topic
 
 __all__ = [
     "allows",
@@ -16,6 +18,7 @@ __all__ = [
     "authorized_operations",
     "check",
     "check_cluster",
+    "check_topic_of_id",
     "needed_authorizer",
 ]
 
@@ -44,16 +47,33 @@ def allows_any(context: Context, operation: Operation, resource_type: ResourceTy
 def check(context: Context, operation: Operation, resource_type: ResourceType, name: str) -> None:
     """Raises the error that Kafka has for the resource, such as TOPIC_AUTHORIZATION_FAILED."""
     if not allows(context, operation, resource_type, name):
-        raise refusal(
-            DENIED[resource_type],
-            f"{context.principal} at {context.host or 'an unknown host'} may not {operation.name} "
-            f"{resource_type.name} {name!r}",
-        )
+        raise _denial(context, operation, resource_type, repr(name))
+
+
+def check_topic_of_id(context: Context, operation: Operation, topic: Topic) -> None:
+    """The same of a topic that was asked for by its id.
+
+    Who may not describe the topic does not hear its name.
+    """
+    if not allows(context, operation, ResourceType.TOPIC, topic.name):
+        may_hear = allows(context, Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
+        told = repr(topic.name) if may_hear else f"of id {topic.topic_id}"
+        raise _denial(context, operation, ResourceType.TOPIC, told)
 
 
 def check_cluster(context: Context, operation: Operation) -> None:
     """Raises CLUSTER_AUTHORIZATION_FAILED."""
     check(context, operation, ResourceType.CLUSTER, CLUSTER_NAME)
+
+
+def _denial(
+    context: Context, operation: Operation, resource_type: ResourceType, told: str
+) -> BrokerResponseError:
+    return refusal(
+        DENIED[resource_type],
+        f"{context.principal} at {context.host or 'an unknown host'} may not {operation.name} "
+        f"{resource_type.name} {told}",
+    )
 
 
 def needed_authorizer(context: Context) -> Authorizer:

@@ -26,6 +26,7 @@ from .context import Context
 from .decisions import CloseConnection, Wait
 from .faults import Controls, Delay
 from .gate import Gate
+from .lines import one_line
 from .principals import USER, Principal
 from .registry import Api
 from .security.subjects import subject_of
@@ -120,7 +121,7 @@ class Session(asyncio.BufferedProtocol):
             try:
                 principal = Principal(USER, subject_of(certificate))
             except KprotoError as error:
-                logger.warning("%s closed: %s", self.peer, error)
+                logger.warning("%s closed: %s", self.peer, one_line(error))
                 self.abort()
                 return
             self._context = replace(self._context, principal=principal)
@@ -236,8 +237,8 @@ class Session(asyncio.BufferedProtocol):
                 request.name,
                 request.version,
                 request.size,
-                request.client_id,
-                self._context.principal,
+                one_line(request.client_id),
+                one_line(self._context.principal),
             )
         close_after = False
         for outcome in self._controls.outcomes(request):
@@ -354,7 +355,7 @@ class Session(asyncio.BufferedProtocol):
 
         A client that does not take them has as long for it as it may be idle.
         """
-        logger.info("%s closed: %s", self.peer, reason)
+        logger.info("%s closed: %s", self.peer, one_line(reason))
         self._flush()
         if self._transport is not None and not self._transport.is_closing():
             self._transport.close()

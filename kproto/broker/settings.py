@@ -11,6 +11,7 @@ from ..protocol.sasl import MAX_TOKEN_BYTES, BearerValidator
 from ..wire.checks import check_least
 from ..wire.errors import ConfigurationError
 from .authorizer import Acl
+from .lines import is_whole
 from .listeners import Listener, check_names
 from .security.users import check_users
 
@@ -142,8 +143,12 @@ class BrokerSettings:
     def __post_init__(self) -> None:
         check_least(self, _LEAST)
         check_users(self.users)
-        if self.delegation_token_secret_key == "":
-            raise ConfigurationError("delegation_token_secret_key is empty: give a secret, or None")
+        key: object = self.delegation_token_secret_key
+        if key is not None and not (isinstance(key, str) and key and is_whole(key)):
+            raise ConfigurationError(
+                "delegation_token_secret_key is empty or no text that UTF-8 can carry: give one,"
+                " or None"
+            )
         if (self.super_users or self.acls) and not self.authorizer:
             what = "super_users" if self.super_users else "acls"
             raise ConfigurationError(f"{what} count for nothing without authorizer=True; set that")

@@ -109,6 +109,12 @@ def _add_security(parser: argparse.ArgumentParser) -> None:
         "unsigned token of OAUTHBEARER. Whoever sees the processes of this machine sees it",
     )
     parser.add_argument(
+        "--unsecured-tokens",
+        action="store_true",
+        help="also take bearer tokens that nobody has signed (OAUTHBEARER, KIP-255): anybody comes "
+        "in by them as anybody, super users too",
+    )
+    parser.add_argument(
         "--tls-certificate", metavar="FILE", help="the broker's certificate, PEM, for SSL"
     )
     parser.add_argument(

@@ -17,17 +17,15 @@ __all__ = ["run"]
 
 _HOST = "127.0.0.1"
 _PORT = 9092
-_BY_PASSWORD = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-#: Without a function that checks them its tokens are unsigned: with it whoever likes comes in as
-#: whom he likes, which nobody means who gives passwords.
-_UNCHECKED = "OAUTHBEARER"
+_MECHANISMS_OF_USERS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the broker until SIGINT or SIGTERM; the exit code."""
+    users = _users(options)
     settings = BrokerSettings(
         listeners=tuple(_listener(each, options) for each in options.listeners),
-        users=dict(options.users),
+        users=users,
         **_address(options),
         advertised_host=options.advertised_host,
         advertised_port=options.advertised_port,
@@ -57,6 +55,29 @@ def _address(options: argparse.Namespace) -> dict[str, Any]:
     return {}
 
 
+def _users(options: argparse.Namespace) -> dict[str, str]:
+    """Who may come in; ConfigurationError where nobody would ask, or nobody could come in."""
+    users = dict(options.users)
+    if len(users) < len(options.users):
+        raise ConfigurationError("--user names somebody twice; give each one password")
+    asked = any(each.protocol.startswith("SASL") for each in options.listeners)
+    for option, given in (("--user", users), ("--unsecured-tokens", options.unsecured_tokens)):
+        if given and not asked:
+            raise ConfigurationError(
+                f"{option} is given, and no listener asks who comes: give --listener "
+                "SASL_PLAINTEXT://… or SASL_SSL://…"
+            )
+    if asked and not users and not options.unsecured_tokens:
+        raise ConfigurationError("nobody could come in by SASL; give --user")
+    return users
+
+
+def _mechanisms(options: argparse.Namespace) -> tuple[str, ...]:
+    """Those of a listener with SASL. Tokens without a signature let in anybody as anybody."""
+    users = _MECHANISMS_OF_USERS if options.users else ()
+    return (*users, "OAUTHBEARER") if options.unsecured_tokens else users
+
+
 def _listener(wanted: ListenerToOpen, options: argparse.Namespace) -> Listener:
     tls = None
     if wanted.protocol.endswith("SSL"):
@@ -75,10 +96,6 @@ def _listener(wanted: ListenerToOpen, options: argparse.Namespace) -> Listener:
         tls=tls,
         mechanisms=_mechanisms(options) if wanted.protocol.startswith("SASL") else (),
     )
-
-
-def _mechanisms(options: argparse.Namespace) -> tuple[str, ...]:
-    return _BY_PASSWORD if options.users else (*_BY_PASSWORD, _UNCHECKED)
 
 
 async def _serve(settings: BrokerSettings, topics: list[TopicToCreate]) -> None:

@@ -35,7 +35,7 @@ from ..context import Context
 from ..decisions import CloseConnection
 from ..refusal import refusal
 from ..registry import handles
-from ..rights import allows, check
+from ..rights import allows, check, check_topic_of_id
 from ..storage.appending import append_records
 from ..topics import Topic
 
@@ -142,11 +142,14 @@ def _is_transactional(records: bytes | None) -> bool:
 
 
 def _find(context: Context, topic: TopicProduceData, version: int) -> Topic:
-    """The topic, if the client may write to it; of a name it does not hear whether it is there."""
+    """The topic, if the client may write to it; of a name it does not hear whether it is there.
+
+    Of an id it does not hear the name.
+    """
     topics = context.cluster.topics
     if version >= _FIRST_VERSION_BY_ID:
         found = topics.with_id(topic.topic_id)
-        check(context, Operation.WRITE, ResourceType.TOPIC, found.name)
+        check_topic_of_id(context, Operation.WRITE, found)
         return found
     check(context, Operation.WRITE, ResourceType.TOPIC, topic.name)
     return topics.named(topic.name)

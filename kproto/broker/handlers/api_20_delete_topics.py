@@ -20,7 +20,7 @@ from ..context import Context
 from ..quotas import MutationQuota
 from ..refusal import refusal
 from ..registry import handles
-from ..rights import allows, allows_cluster, check
+from ..rights import allows, allows_cluster, check, check_topic_of_id
 from ..throttle import check_mutations, mutation_quota
 from ..topics import Topic
 
@@ -90,7 +90,8 @@ def _find(context: Context, wanted: DeleteTopicState) -> Topic:
         raise refusal("INVALID_REQUEST", "name a topic either by its name or by its id")
     if by_id:
         found = context.cluster.topics.with_id(wanted.topic_id)
-        _check(context, Operation.DELETE, found.name)
+        if not allows_cluster(context, Operation.DELETE):
+            check_topic_of_id(context, Operation.DELETE, found)
         return found
     # Who may not describe the topic does not hear whether it is there.
     name = wanted.name or ""

@@ -34,6 +34,7 @@ from ...protocol.sasl import (
 )
 from ...protocol.sasl.scram import ScramServer
 from ...wire.errors import AuthenticationError
+from ..lines import is_whole
 from ..principals import USER, Principal
 from .tokens import DelegationTokens
 from .users import Users
@@ -150,11 +151,28 @@ def _validated(validate: BearerValidator, token: BearerToken) -> BearerIdentity:
     except Exception as error:  # noqa: BLE001 - a function of the user's
         fault = f"raised {type(error).__name__}"
     else:
-        if isinstance(identity, BearerIdentity):
+        found = _fault_of(identity)
+        if found is None:
+            assert isinstance(identity, BearerIdentity)
             return identity
-        fault = f"returned a {type(identity).__name__} and no BearerIdentity"
+        fault = found
     logger.warning("the function that validates bearer tokens %s: the token is refused", fault)
     raise AuthenticationError("the bearer token could not be validated")
+
+
+def _fault_of(identity: object) -> str | None:
+    """What is wrong with what a validator returned, which is named in answers and ends sessions."""
+    if not isinstance(identity, BearerIdentity):
+        return f"returned a {type(identity).__name__} and no BearerIdentity"
+    principal: object = identity.principal
+    if not isinstance(principal, str) or not principal:
+        return "returned a BearerIdentity whose principal is no text, or empty"
+    if not is_whole(principal):
+        return "returned a principal with half a character, which UTF-8 cannot carry"
+    expires: object = identity.expires_at_ms
+    if expires is not None and (isinstance(expires, bool) or not isinstance(expires, int)):
+        return "returned a BearerIdentity whose expires_at_ms is no whole number of ms"
+    return None
 
 
 #: The mechanisms that a listener may have. PLAIN derives a key, SCRAM that of a delegation token
@@ -236,6 +254,11 @@ class Authentication:
     def is_slow(self) -> bool:
         """Whether `take` is better called in a thread."""
         return MECHANISMS[self._mechanism].is_slow(self._known)
+
+    @property
+    def asks_validator(self) -> bool:
+        """Whether `take` asks a function of the user's, which may wait for somebody."""
+        return self._mechanism == "OAUTHBEARER" and self.is_slow
 
     def take(self, token: bytes, now: Callable[[], float], now_ms: Callable[[], int]) -> Answer:
         """Take a token of the client; the times are asked for once it has been checked."""

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from ...protocol.sasl import MIN_ITERATIONS, SaltedCredential
 from ...wire.errors import AuthenticationError, ConfigurationError
+from ..lines import is_whole
 
 __all__ = ["SCRAM_MECHANISMS", "ScramMechanism", "Users", "check_users"]
 
@@ -35,13 +36,17 @@ SCRAM_MECHANISMS: Final[Mapping[int, ScramMechanism]] = {
 
 def check_users(users: Mapping[str, str]) -> None:
     """Raise ConfigurationError for users that could not come in; it shows no password."""
+    if not isinstance(users, Mapping):
+        raise ConfigurationError(
+            f"users is a {type(users).__name__}; give a mapping of names to passwords"
+        )
     for name, password in users.items():
         if not isinstance(name, str) or not isinstance(password, str) or not name or not password:
             raise ConfigurationError(
                 f"users: {name!r} has no name or no password; both are texts, and not empty"
             )
         for what, text in (("name", name), ("password", password)):
-            if "\0" in text or any("\ud800" <= each <= "\udfff" for each in text):
+            if "\0" in text or not is_whole(text):
                 raise ConfigurationError(
                     f"users: the {what} of {name!r} holds a NUL or half a character, which SASL"
                     " cannot carry"

@@ -35,13 +35,20 @@ def test_settings_are_frozen() -> None:
         {"host": "0.0.0.0"},
         {"host": ""},
         {"host": "::"},
+        {"users": "alice:secret"},
+        {"users": [("alice", "secret")]},
+        {"users": {"alice": b"secret"}},
+        {"delegation_token_secret_key": b"secret"},
+        {"delegation_token_secret_key": "secret\ud800"},
+        {"delegation_token_secret_key": ""},
     ],
     ids=str,
 )
 def test_wrong_settings_are_named(wrong: dict[str, Any]) -> None:
     (name,) = wrong
-    with pytest.raises(ConfigurationError, match=name):
+    with pytest.raises(ConfigurationError, match=name) as raised:
         BrokerSettings(**wrong)
+    assert "secret'" not in str(raised.value), "no password is shown"
 
 
 def test_a_wildcard_with_an_advertised_host() -> None:

@@ -101,15 +101,26 @@ def test_it_listens_by_several_protocols(tmp_path: Path) -> None:
             assert connection.exchange(MetadataRequest(), 9).controller_id == 1
 
 
-@pytest.mark.parametrize("users", [(), ("--user", "alice:the secret")])
-def test_nobody_comes_past_passwords_by_an_unsigned_token(users: tuple[str, ...]) -> None:
-    with (
-        running("--listener", "SASL_PLAINTEXT://127.0.0.1:0", *users) as broker,
-        RawConnection(broker.first_line.rpartition("://")[2].strip()) as connection,
-    ):
-        answer = connection.exchange(SaslHandshakeRequest(mechanism="OAUTHBEARER"), 1)
-        assert ("OAUTHBEARER" in answer.mechanisms) == (not users)
-        assert answer.error_code == (33 if users else 0)
+@pytest.mark.parametrize(
+    ("options", "mechanisms"),
+    [
+        (["--user", "a:b"], ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]),
+        (
+            ["--user", "a:b", "--unsecured-tokens"],
+            ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"],
+        ),
+        (["--unsecured-tokens"], ["OAUTHBEARER"]),
+    ],
+)
+def test_tokens_that_nobody_signed_are_taken_only_if_asked_for(
+    options: list[str], mechanisms: list[str]
+) -> None:
+    with running("--listener", "SASL_PLAINTEXT://127.0.0.1:0", *options) as broker:
+        found = re.search(r"SASL_PLAINTEXT://(\S+)\n", broker.first_line)
+        assert found
+        with RawConnection(found[1]) as connection:
+            answer = connection.exchange(SaslHandshakeRequest(mechanism="none"), 1)
+            assert answer.mechanisms == mechanisms
 
 
 def test_it_asks_for_rights() -> None:
@@ -134,6 +145,11 @@ def test_it_asks_for_rights() -> None:
         (["--listener", "TLS://localhost:0"], 2, "is not PROTOCOL://HOST:PORT with one of"),
         (["--listener", "SSL://localhost:x"], 2, "does not end with a port"),
         (["--user", "the secret"], 2, "a user is NAME:PASSWORD"),
+        (["--user", "a:the secret"], 1, "no listener asks who comes"),
+        (["--user", "a:the secret", "--listener", "SSL://localhost:0"], 1, "--user is given"),
+        (["--unsecured-tokens"], 1, "--unsecured-tokens is given, and no listener asks"),
+        (["--listener", "SASL_PLAINTEXT://localhost:0"], 1, "nobody could come in by SASL"),
+        (["--user", "a:b", "--user", "a:the secret"], 1, "names somebody twice"),
         (
             ["--listener", "SSL://localhost:0", "--tls-certificate", "/nowhere"],
             1,

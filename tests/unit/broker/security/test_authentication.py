@@ -244,7 +244,25 @@ def giving_text(token: BearerToken) -> BearerIdentity:
     return token.value  # type: ignore[return-value]
 
 
-@pytest.mark.parametrize("validate", [misbehaving, giving_text])
+def giving(principal: object, expires_at_ms: object = None) -> BearerValidator:
+    def validate(token: BearerToken) -> BearerIdentity:
+        return BearerIdentity(principal, expires_at_ms)  # type: ignore[arg-type]
+
+    return validate
+
+
+@pytest.mark.parametrize(
+    "validate",
+    [
+        misbehaving,
+        giving_text,
+        pytest.param(giving("alice\ud800"), id="half a character"),
+        pytest.param(giving(""), id="nobody"),
+        pytest.param(giving(b"alice"), id="bytes"),
+        pytest.param(giving("alice", 1e15), id="a float"),
+        pytest.param(giving("alice", "9"), id="a time as text"),
+    ],
+)
 def test_a_validator_that_fails_refuses_and_its_words_are_not_shown(
     validate: BearerValidator, caplog: pytest.LogCaptureFixture
 ) -> None:

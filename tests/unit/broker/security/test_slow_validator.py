@@ -1,0 +1,42 @@
+"""A validator that waits for somebody keeps nobody waiting who comes by another mechanism."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+
+from kproto.broker import BrokerSettings, Listener
+from kproto.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from kproto.messages.sasl_handshake_request import SaslHandshakeRequest
+from kproto.protocol.sasl import BearerIdentity, BearerToken
+from tests.support.embedded import threaded_broker
+from tests.support.raw_connection import RawConnection
+
+#: More than any pool of threads has.
+WAITING = 40
+
+
+def test_plain_comes_in_while_tokens_are_validated() -> None:
+    go_on = threading.Event()
+
+    def validate(token: BearerToken) -> BearerIdentity:
+        go_on.wait(30)
+        return BearerIdentity("bob")
+
+    settings = BrokerSettings(
+        listeners=(Listener("SASL_PLAINTEXT", mechanisms=("PLAIN", "OAUTHBEARER")),),
+        users={"alice": "secret"},
+        validate_token=validate,
+    )
+    with threaded_broker(settings) as broker, contextlib.ExitStack() as open_ones:
+        open_ones.callback(go_on.set)
+        for _ in range(WAITING):
+            waiting = open_ones.enter_context(RawConnection(broker.bootstrap))
+            waiting.exchange(SaslHandshakeRequest(mechanism="OAUTHBEARER"), 1)
+            token = b"n,,\x01auth=Bearer abc\x01\x01"
+            waiting.send(SaslAuthenticateRequest(auth_bytes=token), 2)
+        alice = open_ones.enter_context(RawConnection(broker.bootstrap))
+        alice.exchange(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+        shown = SaslAuthenticateRequest(auth_bytes=b"\0alice\0secret")
+        assert alice.exchange(shown, 2).error_code == 0
+        assert not go_on.is_set()
