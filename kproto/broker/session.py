@@ -40,6 +40,9 @@ logger = logging.getLogger("kproto.broker")
 #: A response larger than this, in bytes, is written by itself and not gathered with others.
 _LARGE: Final = 65_536
 
+#: What a queued frame takes beside its bytes, about.
+_FRAME_WEIGHT: Final = 48
+
 #: What is left of a time of which nothing is left, in seconds: the settings count in ms.
 _OVER: Final = 0.001
 
@@ -139,7 +142,7 @@ class Session(asyncio.BufferedProtocol):
         if not frames:
             return
         self._queue.extend(frames)
-        self._queued_bytes += sum(map(len, frames))
+        self._queued_bytes += sum(map(_weight, frames))
         self._arrived.set()
         self._read_or_pause()
 
@@ -208,7 +211,7 @@ class Session(asyncio.BufferedProtocol):
         if not self._writable.is_set():
             await self._until_writable()
         data = self._queue.popleft()
-        self._queued_bytes -= len(data)
+        self._queued_bytes -= _weight(data)
         self._read_or_pause()
         return data
 
@@ -362,3 +365,8 @@ class Session(asyncio.BufferedProtocol):
             if self._timer is not None:
                 self._timer.cancel()
             self._timer = self._clock.call_later(self._idle_limit, self.abort)
+
+
+def _weight(frame: bytes) -> int:
+    """What a frame counts of those that are queued: empty ones take memory, too."""
+    return len(frame) + _FRAME_WEIGHT

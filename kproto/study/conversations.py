@@ -382,6 +382,11 @@ class Conversation:
         return None
 
 
+#: Times kept of the bytes of an unfinished frame; of more, every other one goes, and a frame may be
+#: told to have come as late as the bytes behind it.
+_MAX_MARKS: Final = 4096
+
+
 class _Arrivals:
     """When the bytes of one side came, from the first one that is in no frame yet."""
 
@@ -396,6 +401,8 @@ class _Arrivals:
             self._marks.clear()
         self._count += count
         self._marks.append((self._count, time_us))
+        if len(self._marks) > _MAX_MARKS:  # somebody sends a large frame in crumbs
+            self._marks = deque([*self._marks][::-2][::-1])  # the last one stays
 
     def last(self, pending: int) -> int:
         """When the last byte came of those that stand before the last `pending` ones."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -228,3 +229,19 @@ def test_a_conversation_keeps_the_bytes_of_requests_when_told_so() -> None:
         (event,) = talk.feed(B, 1, answer)
         assert event.request is not None
         assert event.request.data == (asked if keep else b"")
+
+
+def test_a_frame_that_comes_in_crumbs_takes_little_memory() -> None:
+    """A time for each byte would take many times what the bytes do."""
+    whole = frame(bytes(20_000))
+    talk = Conversation()
+    tracemalloc.start()
+    try:
+        for at in range(len(whole) - 1):
+            assert talk.feed(C, at, whole[at : at + 1]) == []
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 1_000_000
+    (event,) = talk.feed(C, 99_999, whole[-1:])
+    assert event.time_us == 99_999
