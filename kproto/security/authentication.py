@@ -72,13 +72,20 @@ Answer: TypeAlias = SaslHandshakeResponse | SaslAuthenticateResponse | bytes
 class Authentication:
     """One authentication by `exchange` at the broker of `where`, which takes `ranges` of versions.
 
-    `begin` gives the first step, `next` for each answer the one behind it, until it gives None.
-    All raise AuthenticationError for a refusal, and BrokerConnectionError for one that time mends.
+    `again` on a connection that has had one. `begin` gives the first step, `next` for each answer
+    the one behind it, until it gives None. All raise AuthenticationError for a refusal, and
+    BrokerConnectionError for one that time mends.
     """
 
     def __init__(
-        self, exchange: ClientExchange, ranges: Mapping[int, ApiRange], where: str
+        self,
+        exchange: ClientExchange,
+        ranges: Mapping[int, ApiRange],
+        where: str,
+        *,
+        again: bool = False,
     ) -> None:
+        self._again = again
         self._exchange = exchange
         self._ranges = ranges
         self._where = where
@@ -154,6 +161,12 @@ class Authentication:
             raise AuthenticationError(
                 f"{self._where}: the SASL mechanism {self._mechanism} is not enabled at this"
                 f" listener; these are: {enabled}"
+            )
+        if code == _ILLEGAL_STATE and self._again:  # brokers take one a second
+            raise BrokerConnectionError(
+                "the broker did not take another authentication so soon: the session is too short"
+                " to be renewed",
+                address=self._where,
             )
         if code == _ILLEGAL_STATE:
             raise AuthenticationError(

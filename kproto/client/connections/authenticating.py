@@ -104,7 +104,8 @@ class Authenticator:
 
         Raises AuthenticationError, and what a lost connection raises.
         """
-        current = Authentication(exchange, self._carrier.ranges, str(self._address))
+        again = self._session_ends_at != _NEVER
+        current = Authentication(exchange, self._carrier.ranges, str(self._address), again=again)
         self._current = current
         try:
             step: Step | None = current.begin()

@@ -160,6 +160,21 @@ def test_whatever_a_broker_says_is_taken_or_an_authentication_error(
         assert step is None or step.request is not None
 
 
+def test_a_session_that_is_too_short_to_be_renewed_ends_its_connection_alone() -> None:
+    """Kafka refuses a handshake within a second of the last; a new connection has a new session."""
+    told = {}
+    for again in (False, True):
+        asking = Authentication(PlainClient(Credentials("al", SECRET)), NEW, "b1:9092", again=again)
+        asking.begin()
+        with pytest.raises(KprotoError) as caught:
+            asking.next(SaslHandshakeResponse(error_code=34))
+        told[again] = caught.value
+    assert isinstance(told[False], AuthenticationError)
+    assert "takes no SASL" in str(told[False])
+    assert isinstance(told[True], BrokerConnectionError)
+    assert "too short" in str(told[True])
+
+
 @given(st.integers(1, 2**40), st.floats(0, 1, exclude_max=True))
 def test_when_to_authenticate_again(lifetime_ms: int, chance: float) -> None:
     after = reauthenticate_after_ms(lifetime_ms, chance)
