@@ -59,7 +59,9 @@ async def write_and_read(client: kproto.Client, topic: str, value: bytes) -> byt
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-@pytest.mark.parametrize("listener", ["SASL_PLAINTEXT", "SASL_SSL"])
+@pytest.mark.parametrize(
+    "listener", [pytest.param("SASL_PLAINTEXT", marks=pytest.mark.exhaustive), "SASL_SSL"]
+)
 async def test_a_mechanism(
     secured: SecuredKafka, admin: kproto.Client, topic: str, listener: str, mechanism: str
 ) -> None:

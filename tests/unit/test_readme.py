@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,7 +24,9 @@ from kproto.broker import Broker
 from tests.support.environment import ROOT
 from tests.support.pages import blocks, page_text
 
-PROGRAMS = blocks(page_text("README.md"), "python")
+#: In their order: what sends and reads, what stands in a coroutine, what needs a cluster with
+#: secrets, and what runs in Spark.
+FIRST, REQUEST, SECURED, PIPELINE = blocks(page_text("README.md"), "python")
 
 #: What the first program prints: three acknowledgements, then three events as records.
 LINES = [
@@ -40,7 +43,7 @@ ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, PATHS))}
 
 def test_the_example_is_the_program_of_the_readme() -> None:
     example = (ROOT / "examples" / "first_client.py").read_text(encoding="utf-8")
-    assert example.partition('"""\n\n')[2] == PROGRAMS[0]
+    assert example.partition('"""\n\n')[2] == FIRST
 
 
 async def test_the_first_program_runs() -> None:
@@ -53,8 +56,8 @@ async def test_the_first_program_runs() -> None:
 
 async def run_first_program(broker: Broker) -> list[str]:
     """The lines that it prints before it waits for further records."""
-    program = PROGRAMS[0].replace("localhost:9092", broker.bootstrap)
-    assert program != PROGRAMS[0]
+    program = FIRST.replace("localhost:9092", broker.bootstrap)
+    assert program != FIRST
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-u",
@@ -75,7 +78,7 @@ async def run_first_program(broker: Broker) -> list[str]:
 
 async def test_any_request_can_be_sent(capsys: pytest.CaptureFixture[str]) -> None:
     """The second block, which stands inside a coroutine."""
-    body = "".join(f"    {line}\n" for line in PROGRAMS[1].splitlines())
+    body = "".join(f"    {line}\n" for line in REQUEST.splitlines())
     scope: dict[str, Any] = {}
     exec(f"async def run(client):\n{body}", scope)
     async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
@@ -83,13 +86,31 @@ async def test_any_request_can_be_sent(capsys: pytest.CaptureFixture[str]) -> No
         assert capsys.readouterr().out == f"{client.cluster.cluster_id} ['127.0.0.1']\n"
 
 
+def test_clients_of_a_secured_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The third block; what such clients do is tested where TLS and SASL are."""
+    monkeypatch.chdir(tmp_path)
+    properties = "bootstrap.servers=b:9093\nsecurity.protocol=SSL\n"
+    Path("client.properties").write_text(properties, encoding="ascii")
+    made: list[kproto.Client] = []
+
+    class Kept(kproto.Client):
+        def __init__(self, *arguments: Any, **named: Any) -> None:
+            super().__init__(*arguments, **named)
+            made.append(self)
+
+    exec(SECURED, {"kproto": SimpleNamespace(Client=Kept, ScramSha512=kproto.ScramSha512)})
+    assert [client.settings.tls for client in made] == [True, True]
+    assert isinstance(made[0].settings.sasl, kproto.ScramSha512)
+    assert made[1].settings.sasl is None
+
+
 @pytest.mark.spark
 async def test_the_first_pipeline_shows_what_the_first_program_sent(tmp_path: Path) -> None:
     async with Broker() as broker:
         broker.create_topic("greetings", partitions=1)
         await run_first_program(broker)
-        program = PROGRAMS[2].replace("localhost:9092", broker.bootstrap)
-        assert len(PROGRAMS[2].strip().splitlines()) <= 12
+        program = PIPELINE.replace("localhost:9092", broker.bootstrap)
+        assert len(PIPELINE.strip().splitlines()) <= 12
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-c",

@@ -46,21 +46,25 @@ def fuzzed(
         return run(implementation, Ours(), plan, by_kproto=True, settings=settings)
 
 
+#: Those that take seconds, and show again what the others show, by another fault.
+LONG = [pytest.mark.slow, pytest.mark.exhaustive]
+
+
 @pytest.mark.parametrize(
     ("fault", "found", "longest"),
     [
         ("looser", "looser", 1),
         ("stricter", "stricter", 24),
         ("bytes", "bytes", 24),
-        pytest.param("json", "json", 24, marks=pytest.mark.slow),
+        pytest.param("json", "json", 24, marks=LONG),
         ("end", "end", 24),
-        pytest.param("failed", "failed", 24, marks=pytest.mark.slow),
+        pytest.param("failed", "failed", 24, marks=LONG),
         ("crashed", "crashed", 60),
-        pytest.param("signal", "crashed", 60, marks=pytest.mark.slow),
-        pytest.param("garbage", "garbage", 30, marks=pytest.mark.slow),
-        pytest.param("other id", "garbage", 30, marks=pytest.mark.slow),
-        pytest.param("twice", "garbage", 400, marks=pytest.mark.slow),
-        pytest.param("wrong kind", "garbage", 60, marks=pytest.mark.slow),
+        pytest.param("signal", "crashed", 60, marks=LONG),
+        pytest.param("garbage", "garbage", 30, marks=LONG),
+        pytest.param("other id", "garbage", 30, marks=LONG),
+        pytest.param("twice", "garbage", 400, marks=LONG),
+        pytest.param("wrong kind", "garbage", 60, marks=LONG),
     ],
 )
 def test_a_fault_is_found_and_shrunk(fault: str, found: str, longest: int) -> None:
