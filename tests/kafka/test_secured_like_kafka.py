@@ -95,8 +95,10 @@ def real(secured: SecuredKafka) -> Side:
 
 @pytest.fixture(scope="module")
 def ours(real: Side) -> Iterator[Side]:
-    """The embedded broker, with the users of the real one."""
+    """The embedded broker, with the users and the rights of the real one."""
     common: dict[str, Any] = {
+        "authorizer": True,  # without one, everybody sees every token
+        "super_users": ("User:admin", "User:ANONYMOUS"),
         "users": dict(real.passwords),
         "delegation_token_secret_key": "the key",
     }
