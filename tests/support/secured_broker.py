@@ -79,7 +79,7 @@ def client_tls(name: str | None = None) -> ssl.SSLContext:
     context = ssl.create_default_context(cadata=authority_pem())
     if name is not None:
         authority().issue_cert(
-            f"{name}@example.org",
+            "client@example.org",
             common_name=name,
             organization_name="Bread",
             organization_unit_name="Oven",
