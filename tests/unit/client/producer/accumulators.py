@@ -34,6 +34,7 @@ def accumulator(
     max_in_flight: int = 5,
     idempotent: bool = True,
 ) -> Accumulator:
+    SHOWN.now = 0.0  # whatever the test before has left
     made = Accumulator(
         SETTINGS,
         batch_bytes=batch_bytes,
