@@ -85,12 +85,14 @@ class Client:
 
         arguments = client_arguments(source, overrides)
         client = cls(arguments.bootstrap, arguments.settings, clock=clock)
+        # In place of the methods, whose own defaults stay visible to editors and checkers: what a
+        # caller gives still wins, and what the file says comes before those.
         if arguments.producer:
-            client.producer = partial(  # type: ignore[method-assign]
+            client.producer = partial(  # type: ignore[method-assign]  # see above
                 client.producer, **arguments.producer
             )
         if arguments.consumer:
-            client.consumer = partial(  # type: ignore[method-assign]
+            client.consumer = partial(  # type: ignore[method-assign]  # see above
                 client.consumer, **arguments.consumer
             )
         return client

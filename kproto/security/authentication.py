@@ -19,6 +19,7 @@ from ..messages.sasl_handshake_response import SaslHandshakeResponse
 from ..protocol.error_codes import ERRORS, code_of
 from ..protocol.negotiation import ApiRange, negotiate
 from ..protocol.sasl import ClientExchange
+from ..protocol.sasl.text import printable
 from ..wire.errors import (
     AuthenticationError,
     BrokerConnectionError,
@@ -37,9 +38,6 @@ _REFUSED: Final = code_of("SASL_AUTHENTICATION_FAILED")
 
 #: The version of SaslHandshake behind which tokens travel in SaslAuthenticate.
 _WITH_REQUESTS: Final = 1
-
-#: How much of a broker's own text goes into an error.
-_SHOWN: Final = 300
 
 #: What stands around the secrets of a token; and how long a piece must be, as shorter ones stand in
 #: any text.
@@ -157,7 +155,7 @@ class Authentication:
     def _check_handshake(self, answer: SaslHandshakeResponse) -> None:
         code = answer.error_code
         if code == _NOT_ENABLED:
-            enabled = ", ".join(_printable(name) for name in answer.mechanisms) or "none"
+            enabled = ", ".join(printable(name) for name in answer.mechanisms) or "none"
             raise AuthenticationError(
                 f"{self._where}: the SASL mechanism {self._mechanism} is not enabled at this"
                 f" listener; these are: {enabled}"
@@ -186,7 +184,7 @@ class Authentication:
         for said in sorted(pieces, key=len, reverse=True):  # a password may begin with the name
             if len(said) >= _LEAST_HIDDEN:
                 text = text.replace(said, "<hidden>")
-        return _printable(text)
+        return printable(text)
 
     def _check_code(self, code: int, text: str) -> None:
         if not code:
@@ -219,9 +217,3 @@ def reauthenticate_after_ms(lifetime_ms: int, chance: float) -> float:
     `chance` is a random number of at least 0 and below 1.
     """
     return lifetime_ms * (_LEAST_PART + _PART_OF_CHANCE * chance)
-
-
-def _printable(text: str) -> str:
-    """A broker's text as part of a message."""
-    shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-    return "".join(each if each.isprintable() else "?" for each in shown)

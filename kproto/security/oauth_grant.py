@@ -21,6 +21,7 @@ from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
 
 from ..clock import SYSTEM_CLOCK, Clock
 from ..protocol.sasl import BearerToken, ClientExchange, OAuthBearerClient
+from ..protocol.sasl.text import printable
 from ..wire.checks import check_least
 from ..wire.errors import (
     AuthenticationError,
@@ -43,9 +44,6 @@ KEPT_WITHOUT_LIFETIME_S: Final = 10.0
 
 #: Largest answer that is read, in bytes; tokens have one or two thousand.
 MAX_ANSWER_BYTES: Final = 262_144
-
-#: How much of an issuer's own text goes into an error.
-_SHOWN: Final = 300
 
 #: Answers after which asking again may help.
 _RETRIABLE_STATUS: Final = frozenset({408, 425, 429, *range(500, 600)})
@@ -266,7 +264,7 @@ def read_token(status: int, body: bytes, where: str, hidden: tuple[str, ...] = (
         said = " ".join(str(told[key]) for key in ("error", "error_description") if told.get(key))
         raise AuthenticationError(
             f"{where}: the issuer refused the client with status {status}"
-            f"{': ' if said else ''}{_printable(said, hidden)}; check client id, secret and scope"
+            f"{': ' if said else ''}{_shown(said, hidden)}; check client id, secret and scope"
         )
     token = told.get("access_token")
     if not isinstance(token, str) or not token:
@@ -334,11 +332,10 @@ def _body(scope: str | None) -> bytes:
     return urllib.parse.urlencode(fields).encode("ascii")
 
 
-def _printable(text: str, hidden: tuple[str, ...]) -> str:
+def _shown(text: str, hidden: tuple[str, ...]) -> str:
     for secret in hidden:
         text = text.replace(secret, "<hidden>")
-    shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-    return "".join(each if each.isprintable() else "?" for each in shown)
+    return printable(text)
 
 
 def _seen(task: asyncio.Task[str]) -> None:

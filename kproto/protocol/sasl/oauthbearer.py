@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from ...wire.errors import AuthenticationError, ConfigurationError
-from .text import decode_text
+from .text import decode_text, printable
 
 __all__ = [
     "BearerIdentity",
@@ -211,6 +211,5 @@ def _reason(challenge: bytes) -> str:
             for key in ("status", "scope", "openid-configuration")
             if told.get(key)
         )
-    shown = str(told)
-    shown = "".join(each if each.isprintable() else "?" for each in shown[:_SHOWN])
+    shown = printable(str(told)[:_SHOWN])
     return f": {shown}" if shown else ""

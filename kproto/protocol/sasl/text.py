@@ -17,11 +17,14 @@ from unicodedata import ucd_3_2_0 as unicode_3_2
 from ...wire.buffers import octets
 from ...wire.errors import AuthenticationError
 
-__all__ = ["MAX_TOKEN_BYTES", "decode_text", "encode_text", "saslprep"]
+__all__ = ["MAX_TOKEN_BYTES", "decode_text", "encode_text", "printable", "saslprep"]
 
 #: Longest SASL token read, in bytes; the default of Kafka's `sasl.server.max.receive.size`.
 #: Real tokens have a few hundred bytes, so this only keeps a hostile peer from costing much.
 MAX_TOKEN_BYTES: Final = 524_288
+
+#: How much of a peer's own text goes into an error, in characters.
+_SHOWN: Final = 300
 
 #: What RFC 4013, 2.3 prohibits in the output: table of RFC 3454 and what its characters are.
 _PROHIBITED: Final = (
@@ -82,6 +85,12 @@ def decode_text(token: bytes, what: str) -> str:
     with suppress(UnicodeDecodeError):
         return octets(token).decode("utf-8")
     raise AuthenticationError(f"{what} is not UTF-8")
+
+
+def printable(text: str) -> str:
+    """A peer's own text as part of a message: bounded, and on one line."""
+    shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return "".join(each if each.isprintable() else "?" for each in shown)
 
 
 def _fault(prepared: str, *, stored: bool) -> str | None:
