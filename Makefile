@@ -15,9 +15,10 @@ GENERATED := kproto/messages kproto/schema kproto/protocol/error_table.py
 # Tests that need nothing but Python.
 QUICK := not kafka and not peers and not pulsar and not reference and not spark and not browser \
 	and not slow
-# Tests that share servers, or a file, stay in one process; servers first, as they take longest.
+# Tests that share servers, or a file, stay in one process (tests/support/selection.py); servers
+# first, as they take longest.
 PARALLEL := PYTHONDEVMODE=1 $(BIN)/python -m pytest --numprocesses auto \
-	--dist loadgroup --no-loadscope-reorder
+	--dist loadscope --no-loadscope-reorder
 VERSION ?= 4.4.0
 PORT ?= 9092
 ARGS ?=

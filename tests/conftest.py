@@ -6,9 +6,11 @@ import os
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
+from xdist.workermanage import WorkerController
 
 from tests.support.availability import report_missing
-from tests.support.selection import keep_together, mark_older_releases
+from tests.support.selection import ByServers, claim, group_of, mark_older_releases
 
 pytest_plugins = [
     "tests.support.browser",
@@ -36,14 +38,34 @@ settings.register_profile("deep", settings.get_profile("dev"), max_examples=5_00
 settings.load_profile(EVERYDAY)
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark and group the tests; Spark's environment comes before any fixture starts a JVM."""
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByServers | None:
+    """Keep tests that share servers in one process, unless the run asks for another way."""
+    return ByServers(config, log) if config.getvalue("dist") == "loadscope" else None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: WorkerController) -> None:
+    """Tell each process of a run whether it is one by groups: its own options do not say."""
+    node.workerinput["by_servers"] = node.config.getvalue("dist") == "loadscope"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests; Spark's environment comes before any fixture starts a JVM."""
     mark_older_releases(items)
-    keep_together(items, config.rootpath)
     for item in items:
         if item.get_closest_marker("spark") and isinstance(item, pytest.Function):
             item.fixturenames.insert(0, "spark_environment")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_process(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A run by groups keeps each in one process: what schedules the tests is not ours alone."""
+    told = getattr(request.config, "workerinput", {})
+    if told.get("by_servers"):
+        folder = tmp_path_factory.getbasetemp().parent
+        claim(folder, group_of(request.node.nodeid), told["workerid"])
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
