@@ -33,6 +33,7 @@ class Endpoint(NamedTuple):
     host: str
     port: int
     listener: str = PLAINTEXT
+    rack: str | None = None
 
 
 class ClusterState:

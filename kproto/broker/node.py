@@ -75,6 +75,7 @@ class Node:
             listener.advertised_host or listener.host,
             listener.advertised_port or port,
             listener.name,
+            self._settings.rack,
         )
         self._cluster.join(endpoint)
         return endpoint

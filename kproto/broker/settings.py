@@ -91,6 +91,8 @@ class BrokerSettings:
     delegation_token_kept_ms: int = 3_600_000
     #: The broker's id; Kafka's examples of one node use 1.
     node_id: int = 1
+    #: Where the broker stands, for clients that would rather read near by (broker.rack, KIP-392).
+    rack: str | None = None
     #: Id of the cluster; None for a new random one, as when Kafka's storage is formatted.
     cluster_id: str | None = None
     #: Partitions of a topic for which nobody says how many (Kafka's num.partitions).

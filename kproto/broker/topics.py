@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ..wire.uuid import Uuid
+from .leadership import Leadership
 from .placement import Replicas
 from .refusal import refusal
-from .storage.log import LEADER_EPOCH
 from .storage.partition import Partition
 from .storage.retention import keep_retention
 from .storage.room import Room
@@ -41,8 +41,10 @@ class Topic:
         self.name = name
         self.topic_id = Uuid.random()
         self.config = config
-        self.replicas = list(replicas)
-        self.partitions = [Partition(index, room=room) for index in range(len(self.replicas))]
+        self.partitions = [
+            Partition(index, led=Leadership.first(its), room=room)
+            for index, its in enumerate(replicas)
+        ]
 
     @property
     def is_internal(self) -> bool:
@@ -68,14 +70,19 @@ class Topic:
         """For a request that only the leader of a partition answers, and that came to that node.
 
         `leader_epoch` is the one that the client believes in, below 0 when it knows none (KIP-320).
-        Raises UNKNOWN_LEADER_EPOCH or NOT_LEADER_OR_FOLLOWER.
+        Raises UNKNOWN_LEADER_EPOCH, FENCED_LEADER_EPOCH or NOT_LEADER_OR_FOLLOWER.
         """
-        # No epoch is older than the first, so that none can be fenced.
-        if leader_epoch > LEADER_EPOCH:
+        partition = self.partition(index)
+        current = partition.log.epochs.current
+        if leader_epoch > current:
             raise refusal(
-                "UNKNOWN_LEADER_EPOCH", f"the leader epoch is {LEADER_EPOCH}, not {leader_epoch}"
+                "UNKNOWN_LEADER_EPOCH", f"the leader epoch is {current}, not {leader_epoch}"
             )
-        leader = self.replicas[index][0]
+        if 0 <= leader_epoch < current:
+            raise refusal(
+                "FENCED_LEADER_EPOCH", f"the leader epoch is {current}, no longer {leader_epoch}"
+            )
+        leader = partition.led.leader
         if leader != node_id:
             raise refusal(
                 "NOT_LEADER_OR_FOLLOWER",

@@ -42,6 +42,9 @@ class ClientSettings:
 
     #: Names this client in the broker's logs, quotas and metrics.
     client_id: str = "kproto"
+    #: Where this client stands: brokers then name a replica near by to read from (client.rack,
+    #: KIP-392).
+    rack: str | None = None
     #: True for TLS with what this machine trusts, a `Tls` to say more, or an `ssl.SSLContext`; the
     #: broker is verified, unless a `Tls` or the context says otherwise.
     tls: AnyTls = False

@@ -16,7 +16,7 @@ v13     an error code for the whole response (KIP-1102)
 Topics that the client may not describe are left out of all topics, and TOPIC_AUTHORIZATION_FAILED
 where they are named, whether they are there or not.
 
-Left out: racks.
+Left out: offline replicas.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ from ..context import Context
 from ..refusal import refusal
 from ..registry import handles
 from ..rights import allows, allows_cluster, authorized_operations, check
-from ..storage.log import LEADER_EPOCH
 from ..topics import Topic, check_topic_name
 
 _NOT_ASKED: Final = -0x8000_0000
@@ -52,7 +51,9 @@ def metadata(context: Context, request: MetadataRequest, version: int) -> Metada
     cluster = context.cluster
     response = MetadataResponse(
         brokers=[
-            MetadataResponseBroker(node_id=each.node_id, host=each.host, port=each.port)
+            MetadataResponseBroker(
+                node_id=each.node_id, host=each.host, port=each.port, rack=each.rack
+            )
             for each in cluster.endpoints(context.endpoint.listener)
         ],
         cluster_id=cluster.cluster_id,
@@ -157,13 +158,13 @@ def _described(topic: Topic, operations: int) -> MetadataResponseTopic:
         is_internal=topic.is_internal,
         partitions=[
             MetadataResponsePartition(
-                partition_index=index,
-                leader_id=replicas[0],
-                leader_epoch=LEADER_EPOCH,
-                replica_nodes=list(replicas),
-                isr_nodes=list(replicas),
+                partition_index=partition.index,
+                leader_id=partition.led.leader,
+                leader_epoch=partition.log.epochs.current,
+                replica_nodes=list(partition.led.replicas),
+                isr_nodes=list(partition.led.in_sync),
             )
-            for index, replicas in enumerate(topic.replicas)
+            for partition in topic.partitions
         ],
         topic_authorized_operations=operations,
     )

@@ -105,7 +105,7 @@ def _created(topic: Topic) -> CreatableTopicResult:
         topic_id=topic.topic_id,
         error_message=None,
         num_partitions=len(topic.partitions),
-        replication_factor=len(topic.replicas[0]),
+        replication_factor=len(topic.partitions[0].led.replicas),
         configs=[
             CreatableTopicConfigs(
                 name=name,

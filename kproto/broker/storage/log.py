@@ -15,12 +15,9 @@ from ...records.any_magic import LOG_OVERHEAD
 from ...wire.errors import BrokerResponseError, CorruptBatchError, MissingCodecError
 from ..refusal import refusal
 from ..watched import Watched
+from .epochs import EpochHistory
 
-__all__ = ["LEADER_EPOCH", "LogSlice", "PartitionLog", "StoredBatch", "TimestampedOffset"]
-
-#: There is one broker and no election, so every partition is in its first leader epoch.
-LEADER_EPOCH: Final = 0
-
+__all__ = ["LogSlice", "PartitionLog", "StoredBatch", "TimestampedOffset"]
 
 #: The beginning of a message that goes on behind the response. Kafka gives it to a client that
 #: reads message sets when nothing of what was found can become one, so that it does not wait.
@@ -93,6 +90,11 @@ class PartitionLog(Watched, ABC):
     start_offset: int
     end_offset: int
     last_append_time: int
+
+    def __init__(self) -> None:
+        super().__init__()
+        #: Which leader wrote what; batches are stamped with the current epoch.
+        self.epochs = EpochHistory()
 
     @property
     @abstractmethod

@@ -13,7 +13,7 @@ from typing import Final
 
 from ...records import CREATE_TIME, NO_TIMESTAMP, RecordBatch, restamp
 from ..refusal import refusal
-from .log import LEADER_EPOCH, LogSlice, PartitionLog, StoredBatch, TimestampedOffset
+from .log import LogSlice, PartitionLog, StoredBatch, TimestampedOffset
 from .room import Room
 
 __all__ = ["BATCH_OVERHEAD_BYTES", "MemoryLog"]
@@ -70,7 +70,7 @@ class MemoryLog(PartitionLog):
             restamp(
                 batch,
                 base_offset=base_offset,
-                partition_leader_epoch=LEADER_EPOCH,
+                partition_leader_epoch=self.epochs.current,
                 log_append_time=now_ms if stamp_time else None,
             )
         )

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from ...records import NO_TIMESTAMP
 from ...wire.errors import CorruptBatchError, MissingCodecError
 from ..refusal import refusal
-from .log import LEADER_EPOCH, PartitionLog, TimestampedOffset
+from .log import PartitionLog, TimestampedOffset
 
 __all__ = [
     "EARLIEST",
@@ -50,15 +50,15 @@ def find_offset(log: PartitionLog, timestamp: int) -> FoundOffset:
     UNSUPPORTED_COMPRESSION_TYPE where the batch that holds the record cannot be read.
     """
     if timestamp == LATEST:
-        return FoundOffset(log.end_offset, NO_TIMESTAMP, LEADER_EPOCH)
+        return FoundOffset(log.end_offset, NO_TIMESTAMP, log.epochs.current)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
-        return FoundOffset(log.start_offset, NO_TIMESTAMP, LEADER_EPOCH)
+        return FoundOffset(log.start_offset, NO_TIMESTAMP, log.epochs.at(log.start_offset))
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return NOT_FOUND
     record = _record_at(log, timestamp)
     if record is None:
         return NOT_FOUND
-    return FoundOffset(record.offset, record.timestamp, LEADER_EPOCH)
+    return FoundOffset(record.offset, record.timestamp, log.epochs.at(record.offset))
 
 
 def _record_at(log: PartitionLog, timestamp: int) -> TimestampedOffset | None:

@@ -1,7 +1,8 @@
-"""One partition: its log, and who writes to it. Which node leads it is the topic's to say."""
+"""One partition: its log, who writes to it, and who leads it."""
 
 from __future__ import annotations
 
+from ..leadership import Leadership
 from .log import PartitionLog
 from .memory import MemoryLog
 from .room import Room
@@ -18,9 +19,15 @@ class Partition:
     """
 
     def __init__(
-        self, index: int, log: PartitionLog | None = None, *, room: Room | None = None
+        self,
+        index: int,
+        log: PartitionLog | None = None,
+        *,
+        led: Leadership | None = None,
+        room: Room | None = None,
     ) -> None:
         self.index = index
+        self.led = Leadership.first((0,)) if led is None else led
         self.log = MemoryLog(room) if log is None else log
         self.sequences = ProducerSequences()
 

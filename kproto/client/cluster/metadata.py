@@ -1,24 +1,54 @@
-"""What the client knows of the cluster, as plain data made from Metadata responses."""
+"""What the client knows of the cluster: plain data, from Metadata and hints of other responses."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple, TypeAlias
 
-from ...messages.metadata_response import MetadataResponse
+from ...messages.metadata_response import (
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 from ...protocol.error_codes import code_of, error_of_code
 from ...wire.errors import BrokerResponseError
 from ...wire.uuid import ZERO_UUID, Uuid
 from ..settings import Address
 
-__all__ = ["Cluster", "PartitionInfo", "TopicInfo", "TopicPartition", "why_unled"]
+__all__ = [
+    "Broker",
+    "Cluster",
+    "LeaderHint",
+    "PartitionInfo",
+    "TopicInfo",
+    "TopicPartition",
+    "why_unled",
+]
 
 _NO_LEADER: Final = code_of("LEADER_NOT_AVAILABLE")
 _NO_SUCH_PARTITION: Final = code_of("UNKNOWN_TOPIC_OR_PARTITION")
 
 #: A topic's name, and the number of one of its partitions.
 TopicPartition: TypeAlias = tuple[str, int]
+
+
+class Broker(NamedTuple):
+    """A broker as a response names it."""
+
+    node: int
+    host: str
+    port: int
+    rack: str | None = None
+
+
+class LeaderHint(NamedTuple):
+    """Who leads a partition and since which leader epoch, by who was asked in vain (KIP-951)."""
+
+    topic: str
+    partition: int
+    leader: int
+    epoch: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +81,7 @@ class Cluster:
     cluster_id: str | None = None
     controller: int = -1
     brokers: dict[int, Address] = field(default_factory=dict)
+    racks: dict[int, str] = field(default_factory=dict)
     topics: dict[str, TopicInfo] = field(default_factory=dict)
 
     def update(self, response: MetadataResponse, *, whole: bool = False) -> list[TopicInfo]:
@@ -64,6 +95,7 @@ class Cluster:
         self.brokers = {
             broker.node_id: Address(broker.host, broker.port) for broker in response.brokers
         }
+        self.racks = {broker.node_id: broker.rack for broker in response.brokers if broker.rack}
         topics = [
             TopicInfo(
                 name=topic.name or "",
@@ -71,14 +103,7 @@ class Cluster:
                 internal=topic.is_internal,
                 error_code=topic.error_code,
                 partitions={
-                    part.partition_index: PartitionInfo(
-                        part.partition_index,
-                        part.leader_id,
-                        part.leader_epoch,
-                        tuple(part.replica_nodes),
-                        tuple(part.isr_nodes),
-                        part.error_code,
-                    )
+                    part.partition_index: self._newer(topic, part)
                     for part in sorted(topic.partitions, key=lambda part: part.partition_index)
                 },
             )
@@ -92,6 +117,47 @@ class Cluster:
             else:
                 self.topics[topic.name] = topic
         return topics
+
+    def _newer(
+        self, topic: MetadataResponseTopic, part: MetadataResponsePartition
+    ) -> PartitionInfo:
+        """What is known of a partition, or what a response says: a broker may lag (KIP-320)."""
+        known = self.topics.get(topic.name or "")
+        if known is not None and known.topic_id == topic.topic_id:
+            before = known.partitions.get(part.partition_index)
+            if before is not None and 0 <= part.leader_epoch < before.leader_epoch:
+                return before
+        return PartitionInfo(
+            part.partition_index,
+            part.leader_id,
+            part.leader_epoch,
+            tuple(part.replica_nodes),
+            tuple(part.isr_nodes),
+            part.error_code,
+        )
+
+    def hear_brokers(self, brokers: Iterable[Broker]) -> None:
+        """Take over where brokers are; a response that names some does not end the others."""
+        for each in brokers:
+            self.brokers[each.node] = Address(each.host, each.port)
+            if each.rack:
+                self.racks[each.node] = each.rack
+
+    def hear_leader(self, hint: LeaderHint) -> bool:
+        """Take over who leads a partition; False where that is no news, or its broker unknown.
+
+        An epoch that is not above the one known tells nothing new (KIP-320).
+        """
+        info = self.topics.get(hint.topic)
+        known = None if info is None else info.partitions.get(hint.partition)
+        if info is None or known is None or hint.leader not in self.brokers:
+            return False
+        if hint.epoch <= known.leader_epoch:
+            return False
+        newer = replace(known, leader=hint.leader, leader_epoch=hint.epoch, error_code=0)
+        partitions = {**info.partitions, hint.partition: newer}
+        self.topics[hint.topic] = replace(info, partitions=partitions)
+        return True
 
     def forget(self, topics: Iterable[str]) -> None:
         """Drop topics whose leaders have turned out to be others."""

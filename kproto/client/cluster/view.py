@@ -29,7 +29,7 @@ from ..connections.pool import ConnectionPool
 from ..retry import TICK_S, Attempts, Remedy, remedy_of
 from ..settings import Address, ClientSettings
 from .coordinators import Coordinators, coordinator_of, find_coordinator_request
-from .metadata import Cluster, TopicInfo, TopicPartition, why_unled
+from .metadata import Broker, Cluster, LeaderHint, TopicInfo, TopicPartition, why_unled
 from .response_codes import says_it_is_no_controller, says_it_is_no_coordinator
 from .routing import (
     COORDINATORS,
@@ -65,6 +65,7 @@ class ClusterView:
         self._pool = ConnectionPool(bootstrap, settings, clock)
         self._coordinators = Coordinators()
         self._heard_of: dict[str, float] = {}  # when metadata of a topic came
+        self._hinted: dict[TopicPartition, float] = {}  # when who leads it came in another response
         self._refreshing: dict[frozenset[str] | None, asyncio.Task[list[TopicInfo]]] = {}
         self._is_suspect = False  # a broker was lost, or said that it is not the controller
 
@@ -266,11 +267,23 @@ class ClusterView:
         return name in self.cluster.topics and age * 1000 < self.settings.metadata_max_age_ms
 
     def led_by(self, topic: str, partition: int, since: float) -> int | None:
-        """The broker that leads a partition, if metadata that came after `since` names one."""
-        if self._heard_of.get(topic, float("-inf")) <= since:
+        """The broker that leads a partition, if something that came after `since` names one."""
+        heard = self._heard_of.get(topic, float("-inf"))
+        if max(heard, self._hinted.get((topic, partition), float("-inf"))) <= since:
             return None
         node = self.cluster.leader(topic, partition)
         return node if node in self.cluster.brokers else None
+
+    def hear_leaders(self, hints: Iterable[LeaderHint], brokers: Iterable[Broker]) -> bool:
+        """Take over what a response says of leaders (KIP-951); True when any of it is news.
+
+        `led_by` believes it from now on, so that nobody asks for metadata.
+        """
+        self.cluster.hear_brokers(brokers)
+        news = [hint for hint in hints if self.cluster.hear_leader(hint)]
+        now = self.clock.monotonic()
+        self._hinted.update({(hint.topic, hint.partition): now for hint in news})
+        return bool(news)
 
     def heard_since(self, name: str, moment: float) -> bool:
         """True when metadata of a topic came after `moment`, in seconds of the clock."""

@@ -10,7 +10,7 @@ from kproto import BrokerResponseError
 from kproto.broker import BrokerSettings
 from kproto.broker.cluster import ClusterState, Endpoint
 from kproto.broker.topic_configs import TopicConfig
-from kproto.broker.topics import check_topic_name
+from kproto.broker.topics import Topic, check_topic_name
 
 
 def name_of_error(act: Callable[[], object]) -> str:
@@ -114,3 +114,24 @@ def test_other_settings_are_kept_and_shown() -> None:
     assert config["cleanup.policy"] == "compact"
     assert config["segment.bytes"] == "1073741824"
     assert config.given == {"cleanup.policy": "compact", "retention.bytes": "-1"}
+
+
+@pytest.mark.parametrize(
+    ("node", "epoch", "code"),
+    [
+        (1, 3, None),
+        (1, -1, None),
+        (1, 2, "FENCED_LEADER_EPOCH"),
+        (1, 4, "UNKNOWN_LEADER_EPOCH"),
+        (2, 3, "NOT_LEADER_OR_FOLLOWER"),
+        (2, 2, "FENCED_LEADER_EPOCH"),
+    ],
+)
+def test_who_may_be_asked_and_with_which_epoch(node: int, epoch: int, code: str | None) -> None:
+    topic = Topic("t", [(1, 2)], TopicConfig({}, 1_000))
+    topic.partition(0).log.epochs.begin(3, 0)
+    if code is None:
+        topic.check_leader(0, node, epoch)
+    else:
+        with pytest.raises(BrokerResponseError, match=code):
+            topic.check_leader(0, node, epoch)

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kproto import BrokerResponseError
-from kproto.broker.storage.log import LEADER_EPOCH
 from kproto.broker.storage.memory import MemoryLog
 from kproto.records import LOG_APPEND_TIME, RecordBatch, read_batches
 from tests.support.batches import TIMESTAMP, batch_bytes, view
@@ -40,7 +39,7 @@ def test_append_changes_the_offset_and_the_leader_epoch_and_nothing_else() -> No
     assert log.append(sent, TIMESTAMP) == 3
     stored = list(log)[1]
     stored.check()
-    assert (stored.base_offset, stored.partition_leader_epoch) == (3, LEADER_EPOCH)
+    assert (stored.base_offset, stored.partition_leader_epoch) == (3, 0)
     assert stored.raw[:8] == (3).to_bytes(8, "big")
     assert stored.raw[8:12] == sent.raw[8:12]
     assert stored.raw[16:] == sent.raw[16:], "the records are passed on as they came"
@@ -278,3 +277,10 @@ def test_a_read_is_what_a_plain_search_finds(
     assert found.batches == expected
     assert found.size == sum(batch.size_in_bytes for batch in expected)
     assert log.size_in_bytes == sum(batch.size_in_bytes for batch in log)
+
+
+def test_batches_are_stamped_with_the_epoch_of_the_leader() -> None:
+    log = filled(1)
+    log.epochs.begin(4, log.end_offset)
+    log.append(view(1), TIMESTAMP)
+    assert [stored.partition_leader_epoch for stored in log] == [0, 4]
