@@ -197,6 +197,7 @@ class Consumer:
     async def _stop(self) -> None:
         """Give up the fetches under way, and their connections; an iteration begins them again."""
         await asyncio.gather(*self._cancel(), return_exceptions=True)
+        self._fetching.close_sessions()
         await self._view.release(self._owner)
 
     def _dropped(self, reader: object) -> None:
@@ -207,6 +208,7 @@ class Consumer:
     def _abandon(self, reader: object) -> None:
         if reader is self._reader:
             self._cancel()
+            self._fetching.close_sessions()
             self._view.abort(self._owner)
 
     def _cancel(self) -> list[asyncio.Task[Any]]:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 
+from ...messages.fetch_request import FetchRequest
 from ...messages.fetch_response import FetchResponse, PartitionData
 from ...protocol.error_codes import error_of_code
 from ...wire.errors import BrokerResponseError, KprotoError, ProtocolError
@@ -17,10 +19,17 @@ from ..cluster.metadata import TopicPartition, why_unled
 from ..cluster.view import ClusterView
 from ..retry import Attempts
 from .fetch import Fetch, fetch_from
-from .fetch_requests import fetch_request, fetched_partitions, is_out_of_range, response_bytes
+from .fetch_requests import (
+    closing_request,
+    fetch_request,
+    fetched_partitions,
+    is_out_of_range,
+    response_bytes,
+)
 from .offsets import OffsetWanted, ask_for_offsets, offsets_or_errors
 from .partition import PartitionState, plan_fetches
 from .partitions import Partitions, ReadOptions
+from .sessions import FetchSession, WantedPartition
 from .under_way import UnderWay
 from .visible import visible_batches
 from .waiting import Waiting
@@ -49,6 +58,7 @@ class Fetching:
         self._ready = ready
         self._owner = owner
         self._refreshes = Attempts(view.settings)
+        self._sessions: dict[int, FetchSession] = {}  # by broker
 
     def take_what_came(self) -> None:
         """Raises the error of a partition that must not be tried again, or not any more.
@@ -81,11 +91,35 @@ class Fetching:
         return plan.next_at
 
     def _fetch_at(self, node: int, states: Sequence[PartitionState], now: float) -> None:
-        asked = {(state.topic, state.partition): state.position for state in states}
         topics = {state.topic: self._view.cluster.topics[state.topic] for state in states}
         by_place = {(state.topic, state.partition): state for state in states}
-        fetch = Fetch(asked, by_place, topics, now, self._attempt_ends_at(states, now))
+        most = self._options.max_bytes
+        wanted = {
+            place: WantedPartition(topics[state.topic].topic_id, state.position, most)
+            for place, state in by_place.items()
+        }
+        session = self._sessions.get(node)
+        if session is None:
+            session = FetchSession(is_used=self._view.settings.fetch_sessions)
+            self._sessions[node] = session
+        ends_at = self._attempt_ends_at(states, now)
+        fetch = Fetch(wanted, by_place, topics, session, now, ends_at)
         self._under_way.fetch(node, fetch, self._fetch(node, fetch))
+
+    def close_sessions(self) -> None:
+        """Let brokers forget what is read. Waits for nothing: one who is not told forgets later.
+
+        Over the shared connections, as a broker may still hold a fetch on those of the consumer.
+        """
+        for node, session in self._sessions.items():
+            session_id = session.closing()
+            connection = self._view.connection_at_hand(node)
+            if session_id is not None and connection is not None:
+                version = connection.version_of(FetchRequest)
+                closing = closing_request(session_id)
+                with suppress(KprotoError):
+                    connection.post(closing, version=version, tell=lambda outcome: None)
+        self._sessions.clear()
 
     def _attempt_ends_at(self, states: Iterable[PartitionState], now: float) -> float:
         """Begin an attempt for partitions; when the first of them can wait no longer for it."""
@@ -156,22 +190,27 @@ class Fetching:
 
     async def _fetch(self, node: int, fetch: Fetch) -> None:
         view = self._view
-        room = response_bytes(
-            self._options.max_bytes, len(fetch.asked), view.settings.max_frame_bytes
-        )
-        request = fetch_request(
-            fetch.asked,
-            fetch.topics,
-            max_bytes=room,
-            partition_bytes=self._options.max_bytes,
-            min_bytes=1,
-            max_wait_ms=self._options.max_wait_ms,
-            read_committed=self._options.read_committed,
-        )
-        topics = fetch.topics.values()
+        options = self._options
+        room = response_bytes(options.max_bytes, len(fetch.wanted), view.settings.max_frame_bytes)
+
+        def make(version: int) -> FetchRequest:
+            fetch.asked = fetch.session.ask(fetch.wanted, version)
+            return fetch_request(
+                fetch.asked,
+                max_bytes=room,
+                min_bytes=1,
+                max_wait_ms=options.max_wait_ms,
+                read_committed=options.read_committed,
+            )
+
         try:
             fetch.response = await fetch_from(
-                view, node, request, topics, owner=self._owner, ends_at=fetch.ends_at
+                view,
+                node,
+                make,
+                fetch.topics.values(),
+                owner=self._owner,
+                ends_at=fetch.ends_at,
             )
         except KprotoError as error:
             fetch.response = error
@@ -181,20 +220,29 @@ class Fetching:
         """Take what a fetch brought."""
         response = fetch.response
         assert response is not None, "the fetch is done"
-        if isinstance(response, FetchResponse) and response.error_code:
-            what = f"fetching from broker {node}"
-            response = error_of_code(response.error_code, what)
+        found: dict[TopicPartition, PartitionData] = {}
+        if isinstance(response, FetchResponse):
+            found = dict(fetched_partitions(response, fetch.topics))
+            if not fetch.session.answered(response.error_code, response.session_id, found):
+                logger.info("broker %d has lost the fetch session; another is opened", node)
+                return
+            if response.error_code:
+                what = f"fetching from broker {node}"
+                response = error_of_code(response.error_code, what)
+        else:
+            fetch.session.lost()
         if isinstance(response, KprotoError):
             # How long a broker may hold a fetch is no failure.
             begun = min(fetch.begun + self._options.max_wait_ms / 1000, fetch.ended)
-            self._failed(fetch.asked, response, begun, fetch.ended)
+            self._failed(fetch.wanted, response, begun, fetch.ended)
             return
-        left = dict(fetch.asked)
         faults: list[KprotoError] = []
-        for place, data in fetched_partitions(response, fetch.topics):
-            asked = left.pop(place, None)
+        for place, data in found.items():
+            wanted = fetch.wanted.get(place)
             state = self._partitions.by_place.get(place)
-            if state is None or state is not fetch.states.get(place) or state.position != asked:
+            if wanted is None or state is None or state is not fetch.states.get(place):
+                continue
+            if state.position != wanted.offset:
                 continue
             try:
                 self._take_partition(state, data, fetch.ended)
@@ -202,8 +250,11 @@ class Fetching:
                 faults.append(fault)
                 # Behind all others, so that it takes nobody's room when it is asked for again.
                 self._partitions.move_behind(place)
-        for topic, partition in left:
-            faults.append(ProtocolError(f"the response to a Fetch lacks {topic}[{partition}]"))
+        assert fetch.asked is not None, "it was answered"
+        # A broker that limits how much it sends answers at once, and with nothing (KIP-219).
+        if fetch.asked.is_full and (found or not response.throttle_time_ms):
+            for topic, partition in fetch.wanted.keys() - found.keys():
+                faults.append(ProtocolError(f"the response to a Fetch lacks {topic}[{partition}]"))
         if faults:
             raise faults[0]
 
