@@ -17,17 +17,16 @@ from kproto.messages import (
     ListOffsetsRequest,
     ListOffsetsResponse,
 )
-from kproto.messages.fetch_response import (
-    AbortedTransaction,
-    FetchableTopicResponse,
-    PartitionData,
-)
+from kproto.messages.fetch_request import FetchPartition
+from kproto.messages.fetch_response import AbortedTransaction, PartitionData
 from kproto.messages.list_offsets_response import (
     ListOffsetsPartitionResponse,
     ListOffsetsTopicResponse,
 )
 from kproto.protocol.connection import ReceivedRequest
 from kproto.records import RecordBatch, encode_batch
+from kproto.wire.uuid import Uuid
+from tests.unit.client.broker_sessions import BrokerSessions
 from tests.unit.client.scripted_broker import ScriptedBroker
 
 __all__ = ["ABORT", "COMMIT", "ScriptedLog", "batch", "marker"]
@@ -70,6 +69,8 @@ class ScriptedLog:
         self.fetches: list[FetchRequest] = []
         #: Error codes to answer with, one a fetch, before any records.
         self.errors: list[int] = []
+        #: None, unless there is room for some.
+        self.sessions = BrokerSessions(room=0)
         #: Error codes of partitions, for every fetch.
         self.failing: dict[tuple[str, int], int] = {}
         broker.answers[FetchRequest] = self.fetch
@@ -96,22 +97,24 @@ class ScriptedLog:
         assert isinstance(request, FetchRequest)
         self.fetches.append(request)
         error = self.errors.pop(0) if self.errors else 0
-        topics = []
         room = request.max_bytes
-        for topic in request.topics:
-            parts = []
-            for part in topic.partitions:
-                place = (topic.topic, part.partition)
-                # The first batch of a response comes whole (KIP-74).
-                is_first = room == request.max_bytes
-                found = self._partition(place, part, error, request, room, is_first)
-                room -= len(found.records or b"")
-                parts.append(found)
-            topics.append(FetchableTopicResponse(topic=topic.topic, partitions=parts))
-        empty = not any(part.records for topic in topics for part in topic.partitions)
-        if empty and not error:
+
+        def read(topic: str, topic_id: Uuid, wanted: FetchPartition) -> PartitionData:
+            nonlocal room
+            # The first batch of a response comes whole (KIP-74).
+            is_first = room == request.max_bytes
+            found = self._partition(
+                (topic, wanted.partition), wanted, error, request, room, is_first
+            )
+            room -= len(found.records or b"")
+            return found
+
+        response = self.sessions.fetch(request, asked.version, read)
+        found = [part for topic in response.responses for part in topic.partitions]
+        empty = not any(part.records for part in found)
+        if empty and not error and not response.error_code:
             await asyncio.sleep(request.max_wait_ms / 1000)
-        return FetchResponse(responses=topics)
+        return response
 
     def _partition(
         self,
