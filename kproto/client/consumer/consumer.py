@@ -97,7 +97,7 @@ class Consumer:
             view, checked_topics(topics), options, self._under_way, self._owner
         )
         self._fetching = Fetching(
-            view, options, self._partitions, self._under_way, self._ready, self._owner
+            view, options, self._partitions, self._under_way, self._handing_out, self._owner
         )
         self._reader: object = None  # the iteration that asked last
         self._is_asked = False  # it waits

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from ...messages.fetch_request import FetchRequest
 from ...messages.fetch_response import FetchResponse
+from ...messages.offset_for_leader_epoch_request import OffsetForLeaderEpochRequest
+from ...messages.offset_for_leader_epoch_response import OffsetForLeaderEpochResponse
 from ...protocol.error_codes import error_of_code, raise_for_code
 from ...wire.errors import KprotoError, ProtocolError
 from ..cluster.metadata import TopicInfo, TopicPartition
@@ -22,8 +24,9 @@ from .fetch_requests import (
 )
 from .partition import PartitionState
 from .sessions import FetchSession, SessionFetch, WantedPartition, without_session
+from .truncation import FIRST_EPOCHS_VERSION, AskedEpoch, epochs_request
 
-__all__ = ["Fetch", "fetch_from", "fetch_partition"]
+__all__ = ["Fetch", "ask_for_epochs", "fetch_from", "fetch_partition"]
 
 #: Owns the connections of `fetch_partition`.
 _FETCHES: Final = "fetches"
@@ -68,6 +71,18 @@ async def fetch_from(
     left_ms = max(1, round((ends_at - view.clock.monotonic()) * 1000))
     limit = min(view.settings.request_timeout_ms, left_ms) + request.max_wait_ms
     return await connection.request(request, version=version, timeout_ms=limit)
+
+
+async def ask_for_epochs(
+    view: ClusterView, leader: int, asked: Mapping[TopicPartition, AskedEpoch]
+) -> OffsetForLeaderEpochResponse | None:
+    """Ask a leader where epochs end; None where it is too old to be asked by a client."""
+    connection = await view.connection_to(leader)
+    speaks = connection.ranges.get(OffsetForLeaderEpochRequest.API_KEY)
+    if speaks is None or speaks.highest < FIRST_EPOCHS_VERSION:
+        return None
+    version = connection.version_of(OffsetForLeaderEpochRequest)
+    return await connection.request(epochs_request(asked), version=version)
 
 
 async def fetch_partition(

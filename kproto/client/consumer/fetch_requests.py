@@ -15,9 +15,10 @@ from ...messages.fetch_response import FetchResponse, PartitionData
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError, KprotoError
 from ...wire.uuid import ZERO_UUID, Uuid
-from ..cluster.metadata import TopicInfo, TopicPartition
+from ..cluster.metadata import LeaderHint, TopicInfo, TopicPartition
 from ..retry import Remedy, by_code, remedy_of, remedy_of_code
-from .sessions import BY_TOPIC_ID, CLOSING, SessionFetch
+from .sessions import BY_TOPIC_ID, CLOSING, SessionFetch, WantedPartition
+from .truncation import UNKNOWN_EPOCH
 
 __all__ = [
     "FETCH_BYTES",
@@ -28,7 +29,9 @@ __all__ = [
     "fetched_partitions",
     "highest_fetch_version",
     "is_out_of_range",
+    "leader_hints",
     "response_bytes",
+    "without_last_epochs",
 ]
 
 #: Room for one partition in a fetch response, in bytes; a larger first batch is sent whole.
@@ -47,6 +50,12 @@ class FetchedPartition(NamedTuple):
 #: What mends an error of a fetch where Kafka's table of all errors says otherwise: bytes that are
 #: broken in the log stay so.
 _REMEDIES: Final = by_code({"CORRUPT_MESSAGE": Remedy.FAIL})
+
+#: Errors with which a response says who leads the partition.
+_OTHER_LEADER: Final = (code_of("NOT_LEADER_OR_FOLLOWER"), code_of("FENCED_LEADER_EPOCH"))
+
+#: The first version of Fetch that says what was read last, and is told where the log diverges.
+_FIRST_WITH_LAST_EPOCH: Final = 12
 
 #: The log no longer has the offset, or not yet: a new position is to be found.
 _OUT_OF_RANGE: Final = code_of("OFFSET_OUT_OF_RANGE")
@@ -71,8 +80,9 @@ def fetch_request(
     min_bytes: int,
     max_wait_ms: int,
     read_committed: bool,
+    rack: str | None = None,
 ) -> FetchRequest:
-    """One fetch at one broker, of a session or without one."""
+    """One fetch at one broker, of a session or without one; `rack` is where the reader stands."""
     grouped: dict[str, FetchTopic] = {}
     for (topic, partition), wanted in asked.named.items():
         its = grouped.get(topic)
@@ -97,6 +107,7 @@ def fetch_request(
         isolation_level=int(read_committed),
         session_id=asked.session_id,
         session_epoch=asked.epoch,
+        rack_id=rack or "",
         topics=list(grouped.values()),
         forgotten_topics_data=[
             ForgottenTopic(topic=topic, topic_id=topic_id, partitions=partitions)
@@ -109,6 +120,25 @@ def closing_request(session_id: int) -> FetchRequest:
     """Tells a broker that it need not keep a session; it answers at once."""
     asked = SessionFetch(session_id, CLOSING, {}, [])
     return fetch_request(asked, max_bytes=1, min_bytes=0, max_wait_ms=0, read_committed=False)
+
+
+def without_last_epochs(
+    wanted: Mapping[TopicPartition, WantedPartition], version: int
+) -> Mapping[TopicPartition, WantedPartition]:
+    """What that version of Fetch can ask: none before v12 says what was read last."""
+    if version >= _FIRST_WITH_LAST_EPOCH:
+        return wanted
+    return {place: each._replace(last_epoch=UNKNOWN_EPOCH) for place, each in wanted.items()}
+
+
+def leader_hints(response: FetchResponse, topics: Mapping[str, TopicInfo]) -> list[LeaderHint]:
+    """Who leads partitions now, by the broker that does not, or not in the epoch asked for."""
+    hints: list[LeaderHint] = []
+    for (topic, partition), data in fetched_partitions(response, topics):
+        now = data.current_leader
+        if data.error_code in _OTHER_LEADER and now.leader_id >= 0 and now.leader_epoch >= 0:
+            hints.append(LeaderHint(topic, partition, now.leader_id, now.leader_epoch))
+    return hints
 
 
 def response_bytes(partition_bytes: int, partitions: int, max_frame_bytes: int) -> int:
