@@ -14,7 +14,7 @@ from ..messages.fetch_response import FetchResponse
 from ..messages.produce_request import ProduceRequest
 from ..protocol.received import ReceivedRequest
 from .context import Context
-from .quotas import MutationQuota
+from .quotas import Metering, MutationQuota
 from .refusal import refusal
 
 __all__ = ["check_mutations", "most_to_fetch", "mutation_quota", "throttled"]
@@ -28,7 +28,7 @@ def throttled(
     `handled_s` is how long the request was worked on. A Fetch that has to wait gets no records, so
     that these count when they are sent. A Produce without an answer counts its bytes alone.
     """
-    metering, now_ms = context.cluster.metering, context.clock.now_ms()
+    metering, now_ms = _metering(context), context.clock.now_ms()
     who = context.principal.name, context.client_id or ""
     rest_ms = 0
     if len(metering.table):
@@ -58,11 +58,13 @@ def throttled(
     return response, rest_ms
 
 
+def _metering(context: Context) -> Metering:
+    return context.cluster.metering_of(context.endpoint.node_id)
+
+
 def most_to_fetch(context: Context, most: int) -> int:
     """The bytes that a Fetch may get: no more than would be over the quota by themselves."""
-    allowed = context.cluster.metering.most_to_consume(
-        context.principal.name, context.client_id or ""
-    )
+    allowed = _metering(context).most_to_consume(context.principal.name, context.client_id or "")
     return most if allowed is None else min(most, allowed)
 
 
