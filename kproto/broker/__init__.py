@@ -10,7 +10,19 @@ and what it leaves out.
 
 from .authorizer import Acl, Operation, PatternType, Permission, ResourceType
 from .broker import Broker
-from .faults import Close, Control, ControlFunction, Delay, Outcome
+from .faults import (
+    Close,
+    Control,
+    ControlFunction,
+    CutFrame,
+    Delay,
+    ErrorCode,
+    LoseAnswer,
+    Outcome,
+    SilentConnection,
+    Slow,
+    Throttled,
+)
 from .listeners import Listener
 from .principals import Principal
 from .security.server_tls import ServerTls
@@ -26,8 +38,11 @@ __all__ = [
     "Close",
     "Control",
     "ControlFunction",
+    "CutFrame",
     "Delay",
+    "ErrorCode",
     "Listener",
+    "LoseAnswer",
     "Operation",
     "Outcome",
     "Partition",
@@ -37,5 +52,8 @@ __all__ = [
     "Principal",
     "ResourceType",
     "ServerTls",
+    "SilentConnection",
+    "Slow",
+    "Throttled",
     "Topic",
 ]
