@@ -92,6 +92,14 @@ def test_the_time_runs_from_the_first_request_without_an_answer() -> None:
     assert recovery.asked(9_300)
 
 
+def test_time_in_which_nobody_asked_does_not_count() -> None:
+    recovery = Recovery(300_000, goes_back=True)
+    assert not recovery.asked(0)
+    assert not recovery.asked(5_000)
+    assert not recovery.asked(5_200)
+    assert recovery.asked(5_300)
+
+
 def test_who_does_not_go_back_waits_for_ever() -> None:
     recovery = Recovery(1_000, goes_back=False)
     assert not recovery.asked(0)
