@@ -92,6 +92,8 @@ class ClientSettings:
     #: Requests on one connection that wait for a response; more wait their turn here. Brokers
     #: work on one request of a connection at a time, so more would only queue there.
     max_in_flight: int = 16
+    #: Let brokers remember what a consumer reads (KIP-227): a fetch then names what has changed.
+    fetch_sessions: bool = True
     #: Negotiate versions that the definitions mark as unstable.
     unstable_versions: bool = False
 

@@ -182,6 +182,12 @@ class Cluster:
         known = info.partitions.get(partition) if info is not None else None
         return -1 if known is None else known.leader
 
+    def leader_epoch(self, topic: str, partition: int) -> int:
+        """Since which leader epoch that node leads it; -1 when that is not known."""
+        info = self.topics.get(topic)
+        known = info.partitions.get(partition) if info is not None else None
+        return -1 if known is None else known.leader_epoch
+
     def topic_name(self, topic_id: Uuid) -> str | None:
         """The topic of that id, as long as it is known."""
         if topic_id == ZERO_UUID:

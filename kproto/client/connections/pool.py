@@ -102,7 +102,7 @@ class ConnectionPool:
 
     async def release(self, owner: object) -> None:
         """Close the connections that `owner` has for himself."""
-        await asyncio.gather(*(connection.close() for connection in self._taken_from(owner)))
+        await _closed(self._taken_from(owner))
 
     def abort(self, owner: object) -> None:
         """The same, for who cannot wait until they are closed."""
@@ -125,7 +125,16 @@ class ConnectionPool:
         opening = list(self._opening)
         for task in opening:
             task.cancel()
-        await asyncio.gather(*opening, return_exceptions=True)
         connections = list(self._open.values())
         self._open.clear()
-        await asyncio.gather(*(connection.close() for connection in connections))
+        for connection in connections:
+            connection.abort()
+        await asyncio.gather(*opening, return_exceptions=True)
+        await _closed(connections)
+
+
+async def _closed(connections: Sequence[BrokerConnection]) -> None:
+    """Close them and wait until they are. Who is cancelled meanwhile leaves none open."""
+    for connection in connections:
+        connection.abort()
+    await asyncio.gather(*(connection.close() for connection in connections))
