@@ -25,6 +25,7 @@ from .fetch_sessions import FetchSessions
 from .gate import Gate
 from .listeners import Listener
 from .registry import Api, served
+from .releases import listed_versions
 from .security.authentication import Authentication, Directory
 from .security.server_tls import server_context
 from .session import Session
@@ -193,7 +194,9 @@ class Node:
             cluster=self._cluster,
             settings=self._settings,
             endpoint=place.endpoint,
-            versions={key: api.versions for key, api in self._apis.items()},
+            versions=listed_versions(
+                self._settings.release, {key: api.versions for key, api in self._apis.items()}
+            ),
             clock=self._clock,
             security_protocol=listener.security_protocol,
             fetch_sessions=self._fetch_sessions,

@@ -368,7 +368,7 @@ class Session(asyncio.BufferedProtocol):
         return self._context
 
     def _send(self, request: ReceivedRequest, response: Response, cut: Cut | None = None) -> None:
-        if request.message is None:
+        if request.message is None or self._is_beyond(request):
             version = 0
         elif expects_response(request.message, request.version):
             version = request.version
@@ -382,6 +382,11 @@ class Session(asyncio.BufferedProtocol):
         self._gathered_bytes += len(data)
         if self._gathered_bytes > _LARGE:
             self._flush()  # so that a client that does not read is seen, and waited for
+
+    def _is_beyond(self, request: ReceivedRequest) -> bool:
+        """Whether a version is not taken, and all the same answered."""
+        api = self._apis.get(request.api_key)
+        return api is not None and api.otherwise is not None and request.version not in api.versions
 
     def _flush(self) -> None:
         """Write the responses that were gathered while more requests were at hand."""
