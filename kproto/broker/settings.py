@@ -8,7 +8,7 @@ from typing import Final
 
 from ..protocol.framing import DEFAULT_MAX_FRAME_BYTES
 from ..protocol.sasl import MAX_TOKEN_BYTES, BearerValidator
-from ..wire.checks import check_least
+from ..wire.checks import check_least, check_whole_number
 from ..wire.errors import ConfigurationError
 from .authorizer import Acl
 from .lines import is_whole
@@ -100,6 +100,10 @@ class BrokerSettings:
     cluster_id: str | None = None
     #: Partitions of a topic for which nobody says how many (Kafka's num.partitions).
     num_partitions: int = 1
+    #: Replicas of a topic for which nobody says how many (default.replication.factor). None for
+    #: three, or as many as there are brokers. Kafka has 1; with that, each broker that is stopped
+    #: leaves partitions without a leader, which a test of several brokers seldom means.
+    default_replication_factor: int | None = None
     #: Create a topic when a client asks for its metadata. Off, unlike Kafka's: in a test a
     #: misspelt name shall be an error.
     auto_create_topics: bool = False
@@ -156,6 +160,8 @@ class BrokerSettings:
 
     def __post_init__(self) -> None:
         check_least(self, _LEAST)
+        if self.default_replication_factor is not None:
+            check_whole_number("default_replication_factor", self.default_replication_factor, 1)
         check_users(self.users)
         check_selector(self.replica_selector)
         key: object = self.delegation_token_secret_key

@@ -6,7 +6,7 @@ Knows no message; where partitions are placed is decided before.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from ..wire.uuid import Uuid
@@ -33,17 +33,25 @@ INTERNAL_TOPICS: Final = frozenset(
 
 
 class Topic:
-    """One topic; its partitions are numbered from 0, and `replicas` says who holds each."""
+    """One topic; its partitions are numbered from 0, and `replicas` says who holds each.
+
+    `lead` decides who of them leads first, and who is in sync.
+    """
 
     def __init__(
-        self, name: str, replicas: Sequence[Replicas], config: TopicConfig, room: Room | None = None
+        self,
+        name: str,
+        replicas: Sequence[Replicas],
+        config: TopicConfig,
+        room: Room | None = None,
+        *,
+        lead: Callable[[Replicas], Leadership] = Leadership.first,
     ) -> None:
         self.name = name
         self.topic_id = Uuid.random()
         self.config = config
         self.partitions = [
-            Partition(index, led=Leadership.first(its), room=room)
-            for index, its in enumerate(replicas)
+            Partition(index, led=lead(its), room=room) for index, its in enumerate(replicas)
         ]
 
     @property

@@ -219,6 +219,11 @@ class BrokerConnection(asyncio.BufferedProtocol):
         """False once the connection is closed or has failed."""
         return self._error is None
 
+    @property
+    def in_flight(self) -> int:
+        """How many requests wait for their response."""
+        return len(self._waiting)
+
     def version_of(self, request: type[Request[R]], at_most: int | None = None) -> int:
         """The version in which this broker is asked. Raises UnsupportedVersionError."""
         known = self._versions.get((request, at_most))
