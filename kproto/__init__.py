@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         FetchedPartition,
         FetchedRecords,
         FetchedValues,
+        LogTruncatedError,
         NewTopic,
         Producer,
         ProducerRecord,
@@ -81,6 +82,7 @@ __all__ = [
     "FetchedRecords",
     "FetchedValues",
     "KprotoError",
+    "LogTruncatedError",
     "MissingCodecError",
     "NewTopic",
     "OAuthBearer",
@@ -123,7 +125,7 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"{__name__} has no public name {name!r}")
     module = _ELSEWHERE.get(name, ".client")
-    if name.endswith("Error") and name != "DeliveryError":
+    if name.endswith("Error") and name not in ("DeliveryError", "LogTruncatedError"):
         module = ".wire.errors"
     found = getattr(import_module(module, __name__), name)
     globals()[name] = found

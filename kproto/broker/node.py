@@ -21,9 +21,11 @@ from .acceptor import Acceptor, Encryption, address_of, listen, listen_again, re
 from .cluster import ClusterState, Endpoint
 from .context import Context
 from .faults import Controls
+from .fetch_sessions import FetchSessions
 from .gate import Gate
 from .listeners import Listener
 from .registry import Api, served
+from .releases import listed_versions
 from .security.authentication import Authentication, Directory
 from .security.server_tls import server_context
 from .session import Session
@@ -69,6 +71,7 @@ class Node:
         self._controls = controls
         self._clock = clock
         self._sessions: set[Session] = set()
+        self._fetch_sessions = self._new_fetch_sessions()
         self._validators: ThreadPoolExecutor | None = None
         #: Whether the node is stopped and will listen at the same ports again.
         self._ports_kept = False
@@ -94,6 +97,12 @@ class Node:
         )
         self._cluster.join(endpoint)
         return endpoint
+
+    def _new_fetch_sessions(self) -> FetchSessions:
+        return FetchSessions(
+            self._settings.max_incremental_fetch_session_cache_slots,
+            self._settings.min_incremental_fetch_session_eviction_ms,
+        )
 
     @property
     def _first(self) -> _Place:
@@ -151,6 +160,7 @@ class Node:
         """
         if self._first.acceptor is not None:
             raise ConfigurationError(f"the broker listens at {self.listens_at} already")
+        self._fetch_sessions = self._new_fetch_sessions()  # those of before are over
         encryptions = {
             name: self._encryption(place.listener) for name, place in self._places.items()
         }
@@ -187,9 +197,12 @@ class Node:
             cluster=self._cluster,
             settings=self._settings,
             endpoint=place.endpoint,
-            versions={key: api.versions for key, api in self._apis.items()},
+            versions=listed_versions(
+                self._settings.release, {key: api.versions for key, api in self._apis.items()}
+            ),
             clock=self._clock,
             security_protocol=listener.security_protocol,
+            fetch_sessions=self._fetch_sessions,
         )
         place.acceptor = Acceptor(
             listening, partial(self._new_session, context, listener), self._clock, encryption

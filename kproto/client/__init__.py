@@ -5,6 +5,7 @@ from .client import Client
 from .cluster.metadata import TopicPartition
 from .consumer.consumer import Consumer
 from .consumer.fetch_requests import FetchedPartition
+from .consumer.truncation import LogTruncatedError
 from .consumer.waiting import FetchedBatch, FetchedRecords, FetchedValues
 from .producer.acks import Acks
 from .producer.batch import Ack, Delivery
@@ -27,6 +28,7 @@ __all__ = [
     "FetchedPartition",
     "FetchedRecords",
     "FetchedValues",
+    "LogTruncatedError",
     "NewTopic",
     "Producer",
     "ProducerRecord",

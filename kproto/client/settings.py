@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal, TypeAlias, get_args
 
 from ..protocol.framing import DEFAULT_MAX_FRAME_BYTES
 from ..records import MAX_DECOMPRESSED_BYTES
@@ -13,7 +13,10 @@ from ..security.tls import AnyTls, check_tls
 from ..wire.checks import check_least
 from ..wire.errors import ConfigurationError
 
-__all__ = ["Address", "ClientSettings", "parse_bootstrap"]
+__all__ = ["Address", "ClientSettings", "RecoveryStrategy", "parse_bootstrap"]
+
+#: What to do when no broker that is known can be reached.
+RecoveryStrategy: TypeAlias = Literal["rebootstrap", "none"]
 
 _DEFAULT_PORT: Final = 9092
 _PORT_DIGITS: Final = 5
@@ -22,12 +25,18 @@ _PORT_DIGITS: Final = 5
 #: Settings that count something, with the least that works.
 _LEAST: Final = {
     "connect_timeout_ms": 1,
+    "connect_timeout_max_ms": 1,
+    "reconnect_backoff_ms": 0,
+    "reconnect_backoff_max_ms": 0,
+    "max_idle_ms": 0,
+    "throttle_max_ms": 0,
     "request_timeout_ms": 1,
     "delivery_timeout_ms": 1,
     "error_flush_ms": 1,
     "retry_backoff_ms": 1,
     "retry_backoff_max_ms": 1,
     "metadata_max_age_ms": 1,
+    "metadata_recovery_rebootstrap_trigger_ms": 0,
     "topic_timeout_ms": 1,
     "max_frame_bytes": 1,
     "max_decompressed_bytes": 1,
@@ -54,6 +63,23 @@ class ClientSettings:
     #: lost packet or two and a TLS handshake fit in. As long again to get a token, and as long to
     #: authenticate.
     connect_timeout_ms: int = 10_000
+    #: It doubles with each attempt in a row that a broker was too slow for, up to this (KIP-601): a
+    #: network that is overloaded needs more time, not more attempts.
+    connect_timeout_max_ms: int = 30_000
+    #: Wait before a broker that could not be reached is tried again; doubles with each further
+    #: failure, with jitter of a fifth (KIP-144, KIP-580), so that one that comes back is not
+    #: trampled down.
+    reconnect_backoff_ms: int = 50
+    #: The longest wait between two attempts to reach a broker.
+    reconnect_backoff_max_ms: int = 1_000
+    #: A connection that nobody has used for so long is closed, and opened again when it is needed.
+    #: Brokers close one after 10 minutes (connections.max.idle.ms): the client is a minute earlier,
+    #: so that no request meets a connection that the broker is closing. 0: never.
+    max_idle_ms: int = 540_000
+    #: The longest that one answer may have a connection wait (KIP-219). Brokers ask for no more
+    #: than their quota windows, 11 s by default: what is beyond this is a mistake, and no reason to
+    #: stop a client.
+    throttle_max_ms: int = 60_000
     #: From writing a request to its response. Brokers hold a Produce for up to 30 s.
     request_timeout_ms: int = 40_000
     #: One operation with all its retries, such as an acknowledged send (Java's delivery timeout).
@@ -67,6 +93,13 @@ class ClientSettings:
     retry_backoff_max_ms: int = 1_000
     #: Metadata older than this is asked for again before it is used.
     metadata_max_age_ms: int = 300_000
+    #: When no broker that is known can be reached, or metadata says that the client must: go back
+    #: to the servers it was given, looking up their names anew (`rebootstrap`), or not (`none`).
+    #: Behind those names other brokers may be by then (KIP-899).
+    metadata_recovery_strategy: RecoveryStrategy = "rebootstrap"
+    #: So long no metadata came, though it was asked for: every connection is closed, and the client
+    #: begins anew with the servers it was given (KIP-1102).
+    metadata_recovery_rebootstrap_trigger_ms: int = 300_000
     #: How long a topic or leader that is not known yet is asked for: one just created takes a
     #: moment to be known everywhere.
     topic_timeout_ms: int = 5_000
@@ -81,6 +114,8 @@ class ClientSettings:
     #: Requests on one connection that wait for a response; more wait their turn here. Brokers
     #: work on one request of a connection at a time, so more would only queue there.
     max_in_flight: int = 16
+    #: Let brokers remember what a consumer reads (KIP-227): a fetch then names what has changed.
+    fetch_sessions: bool = True
     #: Negotiate versions that the definitions mark as unstable.
     unstable_versions: bool = False
 
@@ -88,6 +123,11 @@ class ClientSettings:
         check_least(self, _LEAST)
         if not isinstance(self.client_id, str):
             raise ConfigurationError(f"client_id is {self.client_id!r}; it must be a str")
+        if self.metadata_recovery_strategy not in get_args(RecoveryStrategy):
+            raise ConfigurationError(
+                f"metadata_recovery_strategy is {self.metadata_recovery_strategy!r}; it must be "
+                "'rebootstrap' or 'none'"
+            )
         check_tls(self.tls)
         check_sasl(self.sasl)
 

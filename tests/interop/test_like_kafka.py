@@ -11,11 +11,13 @@ from typing import NamedTuple
 
 import pytest
 
+from kproto.broker import BrokerSettings
 from tests.support.brokers import RunningKafka
 from tests.support.embedded import threaded_broker
 
 from .cluster_conversations import CLUSTER_CONVERSATIONS
 from .conversations import CONVERSATIONS, Said
+from .session_conversations import keeping_sessions, losing_topics
 from .talk import Talk, ranges
 
 pytestmark = pytest.mark.kafka
@@ -38,7 +40,9 @@ BY_DESIGN: dict[tuple[str, object], Difference] = {
 
 
 @pytest.mark.parametrize(
-    "conversation", [*CONVERSATIONS, *CLUSTER_CONVERSATIONS], ids=lambda it: it.__name__
+    "conversation",
+    [*CONVERSATIONS, *CLUSTER_CONVERSATIONS, keeping_sessions, losing_topics],
+    ids=lambda it: it.__name__,
 )
 def test_the_broker_answers_as_kafka_does(
     conversation: Callable[[Talk], Said], kafka: RunningKafka
@@ -60,3 +64,13 @@ def test_the_broker_answers_as_kafka_does(
     assert differing == expected, {
         asked: (ours[asked], theirs[asked]) for asked in differing ^ expected
     }
+
+
+def test_a_broker_of_a_release_lists_what_the_real_one_lists(kafka: RunningKafka) -> None:
+    if kafka.version == "external":
+        pytest.skip("of which release it is, is not known")
+    theirs = ranges(kafka.bootstrap)
+    with threaded_broker(BrokerSettings(release=kafka.version)) as broker:
+        ours = ranges(broker.bootstrap)
+    assert ours == {key: theirs[key] for key in ours}
+    assert len(ours) > 20
