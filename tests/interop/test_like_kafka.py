@@ -15,6 +15,7 @@ from kproto.broker import BrokerSettings
 from tests.support.brokers import RunningKafka
 from tests.support.embedded import threaded_broker
 
+from .admin_conversations import deleting_records, describing_settings
 from .conversations import CONVERSATIONS, Said
 from .session_conversations import keeping_sessions, losing_topics
 from .talk import Talk, ranges
@@ -38,7 +39,9 @@ BY_DESIGN: dict[tuple[str, object], Difference] = {
 
 
 @pytest.mark.parametrize(
-    "conversation", [*CONVERSATIONS, keeping_sessions, losing_topics], ids=lambda it: it.__name__
+    "conversation",
+    [*CONVERSATIONS, keeping_sessions, losing_topics, deleting_records, describing_settings],
+    ids=lambda it: it.__name__,
 )
 def test_the_broker_answers_as_kafka_does(
     conversation: Callable[[Talk], Said], kafka: RunningKafka
