@@ -15,6 +15,7 @@ from kproto.broker import BrokerSettings
 from tests.support.brokers import RunningKafka
 from tests.support.embedded import threaded_broker
 
+from .admin_conversations import deleting_records, describing_settings
 from .cluster_conversations import CLUSTER_CONVERSATIONS
 from .conversations import CONVERSATIONS, Said
 from .session_conversations import keeping_sessions, losing_topics
@@ -41,7 +42,14 @@ BY_DESIGN: dict[tuple[str, object], Difference] = {
 
 @pytest.mark.parametrize(
     "conversation",
-    [*CONVERSATIONS, *CLUSTER_CONVERSATIONS, keeping_sessions, losing_topics],
+    [
+        *CONVERSATIONS,
+        *CLUSTER_CONVERSATIONS,
+        keeping_sessions,
+        losing_topics,
+        deleting_records,
+        describing_settings,
+    ],
     ids=lambda it: it.__name__,
 )
 def test_the_broker_answers_as_kafka_does(
