@@ -159,6 +159,9 @@ class BrokerConnection(asyncio.BufferedProtocol):
         except OSError as error:
             reason = f"cannot connect: {error.strerror or error}"
             raise BrokerConnectionError(reason, address=str(self.address)) from None
+        except OverflowError:  # as a broker told it; in bootstrap there is none
+            reason = f"cannot connect: {self.address.port} is no port; they end at 65535"
+            raise BrokerConnectionError(reason, address=str(self.address)) from None
         except ValueError as error:  # a host name that cannot be one, such as an empty label
             reason = f"cannot connect: {error}; is the host name right?"
             raise BrokerConnectionError(reason, address=str(self.address)) from None
