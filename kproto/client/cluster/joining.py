@@ -52,7 +52,8 @@ class Joining(Generic[K, A]):
     async def ended(self) -> None:
         """Wait until nothing is under way."""
         tasks = [task for task in (self._current, self._next) if task is not None]
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if tasks:
+            await asyncio.wait(tasks)  # who is cancelled here takes nobody along either
 
 
 def _seen(task: asyncio.Task[Any]) -> None:

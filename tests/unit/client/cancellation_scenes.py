@@ -13,7 +13,12 @@ from typing import Any, Literal
 
 import kproto
 from kproto.client.connections.broker_connection import BrokerConnection
-from kproto.messages import InitProducerIdRequest, MetadataRequest, ProduceRequest
+from kproto.messages import (
+    InitProducerIdRequest,
+    ListGroupsRequest,
+    MetadataRequest,
+    ProduceRequest,
+)
 
 WRITTEN = "written"
 FIXED = "fixed"
@@ -109,6 +114,11 @@ def asking_any(scene: Scene) -> Awaitable[object]:
 @row("Client.request")
 def asking_one(scene: Scene) -> Awaitable[object]:
     return scene.client.request(InitProducerIdRequest(), broker=1)
+
+
+@row("Client.request_by_broker")
+def asking_every_broker(scene: Scene) -> Awaitable[object]:
+    return scene.client.request_by_broker(ListGroupsRequest())
 
 
 @row("Client.connection")
