@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .client import (
         Ack,
         Acks,
+        BrokerAnswer,
         Client,
         ClientSettings,
         Consumer,
@@ -64,6 +65,7 @@ __all__ = [
     "Acks",
     "AuthenticationError",
     "BearerToken",
+    "BrokerAnswer",
     "BrokerConnectionError",
     "BrokerResponseError",
     "Client",
