@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .client import (
         Ack,
+        AckEvent,
         Acks,
         Client,
         ClientSettings,
+        ConnectionEvent,
         Consumer,
         Delivery,
         DeliveryError,
@@ -24,9 +26,12 @@ if TYPE_CHECKING:
         FetchedPartition,
         FetchedRecords,
         FetchedValues,
+        Hooks,
         NewTopic,
         Producer,
         ProducerRecord,
+        RequestEvent,
+        RetryEvent,
     )
     from .protocol.sasl import BearerToken
     from .records import Record, RecordBatch
@@ -60,6 +65,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ZERO_UUID",
     "Ack",
+    "AckEvent",
     "Acks",
     "AuthenticationError",
     "BearerToken",
@@ -69,6 +75,7 @@ __all__ = [
     "ClientCredentials",
     "ClientSettings",
     "ConfigurationError",
+    "ConnectionEvent",
     "Consumer",
     "CorruptBatchError",
     "DecodeError",
@@ -80,6 +87,7 @@ __all__ = [
     "FetchedPartition",
     "FetchedRecords",
     "FetchedValues",
+    "Hooks",
     "KprotoError",
     "MissingCodecError",
     "NewTopic",
@@ -90,7 +98,9 @@ __all__ = [
     "ProtocolError",
     "Record",
     "RecordBatch",
+    "RequestEvent",
     "RequestTimeoutError",
+    "RetryEvent",
     "Sasl",
     "ScramSha256",
     "ScramSha512",

@@ -6,6 +6,7 @@ from .cluster.metadata import TopicPartition
 from .consumer.consumer import Consumer
 from .consumer.fetch_requests import FetchedPartition
 from .consumer.waiting import FetchedBatch, FetchedRecords, FetchedValues
+from .observing.hooks import AckEvent, ConnectionEvent, Hooks, RequestEvent, RetryEvent
 from .producer.acks import Acks
 from .producer.batch import Ack, Delivery
 from .producer.errors import DeliveryError
@@ -15,11 +16,13 @@ from .settings import Address, ClientSettings, parse_bootstrap
 
 __all__ = [
     "Ack",
+    "AckEvent",
     "Acks",
     "Address",
     "Client",
     "ClientSettings",
     "CompressionName",
+    "ConnectionEvent",
     "Consumer",
     "Delivery",
     "DeliveryError",
@@ -27,9 +30,12 @@ __all__ = [
     "FetchedPartition",
     "FetchedRecords",
     "FetchedValues",
+    "Hooks",
     "NewTopic",
     "Producer",
     "ProducerRecord",
+    "RequestEvent",
+    "RetryEvent",
     "TopicPartition",
     "parse_bootstrap",
 ]

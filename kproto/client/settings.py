@@ -12,6 +12,7 @@ from ..security.mechanisms import Sasl, check_sasl
 from ..security.tls import AnyTls, check_tls
 from ..wire.checks import check_least
 from ..wire.errors import ConfigurationError
+from .observing.hooks import Hooks, check_hooks
 
 __all__ = ["Address", "ClientSettings", "parse_bootstrap"]
 
@@ -83,6 +84,8 @@ class ClientSettings:
     max_in_flight: int = 16
     #: Negotiate versions that the definitions mark as unstable.
     unstable_versions: bool = False
+    #: Is told what the client does, and may change records on their way.
+    hooks: Hooks | None = None
 
     def __post_init__(self) -> None:
         check_least(self, _LEAST)
@@ -90,6 +93,7 @@ class ClientSettings:
             raise ConfigurationError(f"client_id is {self.client_id!r}; it must be a str")
         check_tls(self.tls)
         check_sasl(self.sasl)
+        check_hooks(self.hooks)
 
 
 @dataclass(frozen=True, slots=True, order=True)

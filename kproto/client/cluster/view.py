@@ -26,8 +26,10 @@ from ...wire.errors import (
 )
 from ..connections.broker_connection import BrokerConnection
 from ..connections.pool import ConnectionPool
+from ..observing.observer import Observer
 from ..retry import TICK_S, Attempts, Remedy, remedy_of
 from ..settings import Address, ClientSettings
+from .changes import Changes
 from .coordinators import Coordinators, coordinator_of, find_coordinator_request
 from .metadata import Broker, Cluster, LeaderHint, TopicInfo, TopicPartition, why_unled
 from .response_codes import says_it_is_no_controller, says_it_is_no_coordinator
@@ -62,7 +64,9 @@ class ClusterView:
         self.settings = settings
         self.clock = clock
         self.cluster = Cluster()
-        self._pool = ConnectionPool(bootstrap, settings, clock)
+        self.observer = Observer(settings.hooks, clock.monotonic)
+        self._changes = Changes()
+        self._pool = ConnectionPool(bootstrap, settings, clock, self.observer)
         self._coordinators = Coordinators()
         self._heard_of: dict[str, float] = {}  # when metadata of a topic came
         self._hinted: dict[TopicPartition, float] = {}  # when who leads it came in another response
@@ -257,9 +261,15 @@ class ClusterView:
         )
         response = await connection.request(request, version=version)
         topics = self.cluster.update(response, whole=wanted is None)
+        self.observer.refreshed()
+        self._tell_changes()
         now = self.clock.monotonic()
         self._heard_of.update({topic.name: now for topic in topics if not topic.error_code})
         return topics
+
+    def _tell_changes(self) -> None:
+        if self.observer.tells_changes:
+            self.observer.changed(self._changes.heard(self.cluster))
 
     def is_fresh(self, name: str) -> bool:
         """True when metadata of a topic is known and younger than `metadata_max_age_ms`."""
@@ -281,6 +291,7 @@ class ClusterView:
         """
         self.cluster.hear_brokers(brokers)
         news = [hint for hint in hints if self.cluster.hear_leader(hint)]
+        self._tell_changes()
         now = self.clock.monotonic()
         self._hinted.update({(hint.topic, hint.partition): now for hint in news})
         return bool(news)
@@ -346,6 +357,7 @@ class ClusterView:
                 if code == _NO_SUCH_TOPIC:
                     waited += "; topics are not created by asking: see Client.create_topics"
                 raise error_of_code(code, waited)
+            self.observer.retried("metadata", error, attempts, name)
             await self.until(attempts.not_before)
 
     # Waiting and trying again
@@ -395,6 +407,7 @@ class ClusterView:
                 if not attempts.failed(error, self.clock.monotonic()):
                     raise
                 self._is_suspect = self._is_suspect or remedy_of(error) is not Remedy.RETRY
+                self.observer.retried("call", error, attempts)
             await self.until(attempts.not_before)
 
     async def _within(self, attempts: Attempts, operation: Awaitable[T]) -> T:
@@ -436,6 +449,7 @@ class ClusterView:
                 raise error
             if not attempts.failed(error, self.clock.monotonic()):
                 raise error
+            self.observer.retried("leaders", error, attempts)
             await self.until(attempts.not_before)
 
     async def _by_leader(

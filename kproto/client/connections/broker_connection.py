@@ -42,6 +42,7 @@ from ...wire.errors import (
     ProtocolError,
     RequestTimeoutError,
 )
+from ..observing.connection_watch import NO_WATCH, ConnectionWatch
 from ..settings import Address, ClientSettings
 from .authenticating import Authenticator
 from .slots import Slots
@@ -89,11 +90,17 @@ class BrokerConnection(asyncio.BufferedProtocol):
     """A connection that has agreed on versions; made by `open`."""
 
     def __init__(
-        self, address: Address, settings: ClientSettings, clock: Clock, tls: TlsContexts
+        self,
+        address: Address,
+        settings: ClientSettings,
+        clock: Clock,
+        tls: TlsContexts,
+        watch: ConnectionWatch = NO_WATCH,
     ) -> None:
         self.address = address
         self.settings = settings
         self.clock = clock
+        self._watch = watch
         self.ranges: Mapping[int, ApiRange] = {}
         self._versions: dict[tuple[type[Message], int | None], int] = {}
         self._protocol = ClientConnection(settings.client_id)
@@ -128,6 +135,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         clock: Clock = SYSTEM_CLOCK,
         *,
         tls: TlsContexts | None = None,
+        watch: ConnectionWatch = NO_WATCH,
     ) -> BrokerConnection:
         """Connect to `address`, agree on versions, and authenticate; `tls` is made of `settings`.
 
@@ -136,7 +144,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         ConfigurationError for TLS files that cannot be used, and RequestTimeoutError when that
         takes longer than `connect_timeout_ms`.
         """
-        connection = cls(address, settings, clock, tls or TlsContexts(settings.tls))
+        connection = cls(address, settings, clock, tls or TlsContexts(settings.tls), watch)
         seconds = settings.connect_timeout_ms / 1000
         try:
             async with clock.timeout(seconds):
@@ -333,6 +341,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         limit_ms = self.settings.request_timeout_ms
         ends_at = self.clock.monotonic() + limit_ms / 1000
         self._waiting.append(_Exchange(request, version, tell, ends_at, limit_ms, holds_slot=True))
+        self._watch.written(request, version, len(data))
         if ends_at < self._watched_until:
             self._watch_until(ends_at)
 
@@ -353,6 +362,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self._raise_if_failed()
         _, data = self._protocol.send(request, used)
         self._write(data)
+        self._watch.sent_only(type(request), used, len(data))
 
     async def _until_writable(
         self, request: type[Message], version: int, limit_ms: int, what: str
@@ -413,6 +423,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self._refuse_unanswered(request, exchange.version)
         _, data = self._protocol.send(request, exchange.version)
         self._waiting.append(exchange)
+        self._watch.written(exchange.request, exchange.version, len(data))
         if exchange.ends_at < self._watched_until:
             self._watch_until(exchange.ends_at)
         return data
@@ -485,6 +496,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         if self._bare_token is not None and not self._bare_token.done():
             self._bare_token.set_exception(_fresh(self._error, self.address))
         self._outgoing.clear()
+        self._watch.lost(self._error)
         self._writable.set()
         if self._transport is not None:
             self._transport.abort()
@@ -502,6 +514,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
     def abort(self) -> None:
         """Close the connection; requests still waiting get an error."""
+        self._watch.closing()
         self.fail(BrokerConnectionError("the connection was closed", address=str(self.address)))
 
     # What asyncio calls
@@ -548,6 +561,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
             assert message is not None, "what could be asked can be read"
             outcome = message
         if answered is not None:
+            self._watch.answered(len(data), outcome)
             self._tell(answered, outcome)
 
     def eof_received(self) -> bool:

@@ -20,6 +20,7 @@ from ...wire.errors import (
     ConfigurationError,
     KprotoError,
 )
+from ..observing.observer import Observer
 from ..settings import Address, ClientSettings
 from .broker_connection import BrokerConnection
 
@@ -35,11 +36,16 @@ class ConnectionPool:
     """Connections by address and owner. Nothing is opened twice at once."""
 
     def __init__(
-        self, bootstrap: Sequence[Address], settings: ClientSettings, clock: Clock
+        self,
+        bootstrap: Sequence[Address],
+        settings: ClientSettings,
+        clock: Clock,
+        observer: Observer,
     ) -> None:
         self.bootstrap = list(bootstrap)
         self.settings = settings
         self.clock = clock
+        self._observer = observer
         self._open: dict[_Key, BrokerConnection] = {}
         self._locks: dict[_Key, asyncio.Lock] = {}
         self._opening: set[asyncio.Task[BrokerConnection]] = set()
@@ -74,8 +80,13 @@ class ConnectionPool:
             return connection
 
     async def _connect(self, address: Address) -> BrokerConnection:
+        watch = self._observer.connection(str(address))
         opening = asyncio.create_task(
-            BrokerConnection.open(address, self.settings, self.clock, tls=self._tls)
+            watch.opening(
+                lambda: BrokerConnection.open(
+                    address, self.settings, self.clock, tls=self._tls, watch=watch
+                )
+            )
         )
         self._opening.add(opening)
         try:

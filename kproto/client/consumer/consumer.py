@@ -124,7 +124,8 @@ class Consumer:
         self._known: dict[str, TopicInfo] = {}  # whole topics as they were looked at last
         self._unbegun: set[str] = set()  # made anew before anything of them was fetched
         self._beginning: asyncio.Task[None] | None = None
-        self._handing_out = HandingOut()
+        self._handing_out = HandingOut(view.observer.calls.on_records)
+        self._high_watermarks = view.observer.consumer(self)
         self._ready = self._handing_out.ready
         self._reader: object = None  # the iteration that asked last
         self._is_asked = False  # it waits
@@ -163,6 +164,7 @@ class Consumer:
         """End every iteration, give up the fetches under way and close their connections."""
         self._closed = True
         self._handing_out.put_back_rest()
+        self._high_watermarks.clear()
         await self._stop()
 
     def __aiter__(self) -> RecordIteration:
@@ -578,8 +580,11 @@ class Consumer:
             error = error_of_code(data.error_code, what)
             self._failed([(state.topic, state.partition)], error, now, now)
             return
+        if state.attempts.count:
+            self._view.observer.recovered("fetch", state.topic, state.partition)
         state.attempts.succeeded()
         state.was_fetched = True
+        self._high_watermarks[state.topic, state.partition] = data.high_watermark
         if data.records:
             self._take_records(state, data)
 
@@ -604,6 +609,7 @@ class Consumer:
                 state.lost(error, now)
             else:
                 state.failed(error, now)
+            self._view.observer.retried("fetch", error, state.attempts, *place)
 
     def _take_records(self, state: PartitionState, data: PartitionData) -> None:
         place = (state.topic, state.partition)

@@ -188,6 +188,7 @@ class Sender:
                     self._failed(queue, error)
         else:
             self._accumulator.identity = Identity(answer.producer_id, answer.producer_epoch)
+            self._view.observer.identified(answer.producer_id, answer.producer_epoch)
         finally:
             self._identifying = False
 
@@ -229,6 +230,8 @@ class Sender:
                     batch.build(self._compression)
                 except KprotoError as error:
                     self._came_back(left.pop(place), error)
+                else:
+                    self._view.observer.batch_sent(batch.count, len(batch.data or b""))
             connection = self._view.connection_at_hand(node)
             if not left:
                 self._answered(node, left, None)
