@@ -25,7 +25,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test exhaustive test-all quick deep conformance lint types imports regen explorer bench peers kafka-start \
+.PHONY: help setup demo test exhaustive test-all quick deep conformance lint types imports regen explorer bench peers kill-test kafka-start \
 	kafka-stop lock clean distclean
 
 help: ## list the targets
@@ -96,6 +96,9 @@ bench: $(STAMP) ## measure against the peers in the same run
 
 peers: $(STAMP) ## build the peers' own environment, .cache/peers
 	@$(BIN)/python -m tools.setup.peers
+
+kill-test: $(STAMP) ## 1,000,000 records while leaders of a real cluster are killed, 20 times
+	$(BIN)/python -m tools.kill_test --write $(ARGS)
 
 kafka-start: $(STAMP) ## start a real Kafka broker: VERSION=4.4.0 PORT=9092
 	@$(BIN)/python -m tools.kafka start --version $(VERSION) --port $(PORT) $(ARGS)

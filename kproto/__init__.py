@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         FetchedRecords,
         FetchedValues,
         Hooks,
+        LogTruncatedError,
         NewTopic,
         Producer,
         ProducerRecord,
@@ -89,6 +90,7 @@ __all__ = [
     "FetchedValues",
     "Hooks",
     "KprotoError",
+    "LogTruncatedError",
     "MissingCodecError",
     "NewTopic",
     "OAuthBearer",
@@ -133,7 +135,7 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"{__name__} has no public name {name!r}")
     module = _ELSEWHERE.get(name, ".client")
-    if name.endswith("Error") and name != "DeliveryError":
+    if name.endswith("Error") and name not in ("DeliveryError", "LogTruncatedError"):
         module = ".wire.errors"
     found = getattr(import_module(module, __name__), name)
     globals()[name] = found

@@ -1,8 +1,10 @@
-"""A Kafka broker in memory, for tests: real frames over a real socket, no disk, one node.
+"""A Kafka broker in memory, for tests: real frames over a real socket, no disk.
 
     async with kproto.broker.Broker() as broker:
         broker.create_topic("greetings", partitions=3)
         async with kproto.Client(broker.bootstrap) as client: ...
+
+`Cluster` has several nodes, whose leaders move when one is stopped.
 
 Each API that is answered has a module of its own in `handlers`, which begins with what it does
 and what it leaves out.
@@ -10,6 +12,8 @@ and what it leaves out.
 
 from .authorizer import Acl, Operation, PatternType, Permission, ResourceType
 from .broker import Broker
+from .cluster_of_nodes import Cluster
+from .face import Member
 from .faults import Close, Control, ControlFunction, Delay, Outcome
 from .listeners import Listener
 from .principals import Principal
@@ -24,10 +28,12 @@ __all__ = [
     "Broker",
     "BrokerSettings",
     "Close",
+    "Cluster",
     "Control",
     "ControlFunction",
     "Delay",
     "Listener",
+    "Member",
     "Operation",
     "Outcome",
     "Partition",

@@ -93,8 +93,12 @@ class Controls:
         if times is not None and times < 1:
             raise ConfigurationError(f"times is {times}; a control must decide at least once")
         control = Control(function, request, times)
-        self._controls.append(control)
+        self.take(control)
         return control
+
+    def take(self, control: Control) -> None:
+        """Ask a control that another node asks as well; `times` counts for both."""
+        self._controls.append(control)
 
     def remove(self, control: Control) -> None:
         """Ask it no more; nothing happens when it is gone already."""

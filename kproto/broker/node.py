@@ -6,6 +6,7 @@ Knows listeners and sessions; what is answered is handed to it.
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -14,10 +15,11 @@ from ..clock import Clock
 from ..protocol.message_classes import MessageClasses
 from ..protocol.sasl.unsecured_jws import unsecured_validator
 from ..wire.errors import ConfigurationError
-from .acceptor import Acceptor, Encryption, address_of, listen
+from .acceptor import Acceptor, Encryption, address_of, listen, listen_again, reserve
 from .cluster import ClusterState, Endpoint
 from .context import Context
 from .faults import Controls
+from .fetch_sessions import FetchSessions
 from .gate import Gate
 from .listeners import Listener
 from .registry import Api, served
@@ -31,12 +33,18 @@ __all__ = ["Node"]
 
 @dataclass(slots=True)
 class _Place:
-    """A listener and where it is; with an acceptor while it listens."""
+    """A listener and where it is; with an acceptor while it listens, or a port that is kept."""
 
     listener: Listener
     endpoint: Endpoint
     port: int
     acceptor: Acceptor | None = None
+    held: socket.socket | None = None
+
+    def give_up_port(self) -> None:
+        held, self.held = self.held, None
+        if held is not None:
+            held.close()
 
 
 class Node:
@@ -57,6 +65,7 @@ class Node:
         self._controls = controls
         self._clock = clock
         self._sessions: set[Session] = set()
+        self._fetch_sessions = self._new_fetch_sessions()
         self._directory = Directory(
             users=cluster.users,
             tokens=cluster.tokens,
@@ -80,13 +89,34 @@ class Node:
         self._cluster.join(endpoint)
         return endpoint
 
+    def _new_fetch_sessions(self) -> FetchSessions:
+        return FetchSessions(
+            self._settings.max_incremental_fetch_session_cache_slots,
+            self._settings.min_incremental_fetch_session_eviction_ms,
+        )
+
     @property
     def _first(self) -> _Place:
         return next(iter(self._places.values()))
 
     @property
+    def node_id(self) -> int:
+        """The id by which clients know it."""
+        return self._settings.node_id
+
+    @property
+    def rack(self) -> str | None:
+        """Where it stands."""
+        return self._settings.rack
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether clients can connect."""
+        return self._first.acceptor is not None
+
+    @property
     def bootstrap(self) -> str:
-        """`host:port` for clients. Raises ConfigurationError while the node does not listen."""
+        """`host:port` for clients. Raises ConfigurationError without a port, which may be kept."""
         return self.bootstrap_of(self._first.listener.name)
 
     def bootstrap_of(self, listener: str) -> str:
@@ -106,7 +136,7 @@ class Node:
         return address_of(self._first.listener.host, self._first.port)
 
     def _check_listening(self) -> None:
-        if self._first.acceptor is None:
+        if self._first.acceptor is None and self._first.held is None:
             raise ConfigurationError("the broker does not listen; use it in `async with`")
 
     @property
@@ -121,6 +151,7 @@ class Node:
         """
         if self._first.acceptor is not None:
             raise ConfigurationError(f"the broker listens at {self.listens_at} already")
+        self._fetch_sessions = self._new_fetch_sessions()  # those of before are over
         encryptions = {
             name: self._encryption(place.listener) for name, place in self._places.items()
         }
@@ -140,7 +171,11 @@ class Node:
 
     def _listen(self, place: _Place, encryption: Encryption | None) -> None:
         listener = place.listener
-        listening = listen(listener.host, listener.port)
+        held, place.held = place.held, None
+        if held is None:
+            listening = listen(listener.host, listener.port)
+        else:
+            listening = listen_again(held)
         place.port = listening.getsockname()[1]
         place.endpoint = self._at(listener, place.port)
         context = Context(
@@ -150,31 +185,40 @@ class Node:
             versions={key: api.versions for key, api in self._apis.items()},
             clock=self._clock,
             security_protocol=listener.security_protocol,
+            fetch_sessions=self._fetch_sessions,
         )
         place.acceptor = Acceptor(
             listening, partial(self._new_session, context, listener), self._clock, encryption
         )
 
-    async def close(self) -> None:
-        """Stop listening and end every session; `start` listens again.
+    async def close(self, *, keep_ports: bool = False) -> None:
+        """Stop listening and end every session; `start` listens again, at the ports that are kept.
 
         Cancelled, it ends them all the same, and does not wait until nothing of them is left.
         """
-        arriving = self._stop()
-        for session in self._sessions:
-            session.abort()
+        arriving = self.abort(keep_ports=keep_ports)
         if arriving:
             await asyncio.wait(arriving)
         if self._sessions:
             await asyncio.wait([session.closed for session in self._sessions])
 
-    def _stop(self) -> set[asyncio.Task[None]]:
+    def abort(self, *, keep_ports: bool = False) -> set[asyncio.Task[None]]:
+        """Do the same at once, without waiting; the tasks that end those who were just accepted."""
+        arriving = self._stop(keep_ports=keep_ports)
+        for session in self._sessions:
+            session.abort()
+        return arriving
+
+    def _stop(self, *, keep_ports: bool = False) -> set[asyncio.Task[None]]:
         """Stop listening at once; the tasks that end those who were just accepted."""
         arriving: set[asyncio.Task[None]] = set()
         for place in self._places.values():
+            place.give_up_port()
             acceptor, place.acceptor = place.acceptor, None
             if acceptor is not None:
                 arriving |= acceptor.close()
+                if keep_ports:
+                    place.held = reserve(place.listener.host, place.port)
         return arriving
 
     def _new_session(self, context: Context, listener: Listener) -> Session:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..messages.base import Response
+from ..messages.fetch_request import FetchRequest
 from ..messages.fetch_response import FetchResponse
 from ..messages.produce_request import ProduceRequest
 from ..protocol.received import ReceivedRequest
@@ -46,9 +47,11 @@ def throttled(
         rest_ms = max(rest_ms, getattr(answer, "throttle_time_ms", 0))
         if rest_ms:
             if isinstance(response, FetchResponse):
-                answer = FetchResponse(
-                    error_code=response.error_code, session_id=response.session_id
-                )
+                asked = request.message
+                session_id = response.session_id
+                if isinstance(asked, FetchRequest):
+                    session_id = context.fetch_sessions.not_sent(asked, response)
+                answer = FetchResponse(error_code=response.error_code, session_id=session_id)
             if hasattr(answer, "throttle_time_ms"):
                 answer.throttle_time_ms = rest_ms
         response = answer

@@ -5,6 +5,7 @@ from .client import Client
 from .cluster.metadata import TopicPartition
 from .consumer.consumer import Consumer
 from .consumer.fetch_requests import FetchedPartition
+from .consumer.truncation import LogTruncatedError
 from .consumer.waiting import FetchedBatch, FetchedRecords, FetchedValues
 from .observing.hooks import AckEvent, ConnectionEvent, Hooks, RequestEvent, RetryEvent
 from .producer.acks import Acks
@@ -31,6 +32,7 @@ __all__ = [
     "FetchedRecords",
     "FetchedValues",
     "Hooks",
+    "LogTruncatedError",
     "NewTopic",
     "Producer",
     "ProducerRecord",

@@ -15,6 +15,7 @@ from tests.support.brokers import RunningKafka
 from tests.support.embedded import threaded_broker
 
 from .conversations import CONVERSATIONS, Said
+from .session_conversations import keeping_sessions, losing_topics
 from .talk import Talk, ranges
 
 pytestmark = pytest.mark.kafka
@@ -35,7 +36,9 @@ BY_DESIGN: dict[tuple[str, object], Difference] = {
 }
 
 
-@pytest.mark.parametrize("conversation", CONVERSATIONS, ids=lambda it: it.__name__)
+@pytest.mark.parametrize(
+    "conversation", [*CONVERSATIONS, keeping_sessions, losing_topics], ids=lambda it: it.__name__
+)
 def test_the_broker_answers_as_kafka_does(
     conversation: Callable[[Talk], Said], kafka: RunningKafka
 ) -> None:

@@ -18,7 +18,6 @@ class Changes:
     """What was last heard of each broker and topic, also of topics that were forgotten since."""
 
     def __init__(self) -> None:
-        self._cluster_id: str | None = None
         self._controller = -1
         self._brokers: dict[int, Address] = {}
         self._topics: dict[str, TopicInfo] = {}
@@ -33,14 +32,11 @@ class Changes:
             if known is not info:
                 lines += () if known is None else _of_topic(known, info)
                 self._topics[name] = info
-        self._cluster_id = cluster.cluster_id
         self._controller = cluster.controller
         self._brokers = dict(cluster.brokers)
         return lines
 
     def _of_cluster(self, now: Cluster) -> Iterator[str]:
-        if self._cluster_id is not None and now.cluster_id != self._cluster_id:
-            yield f"another cluster answers: {now.cluster_id}, before it was {self._cluster_id}"
         if not self._brokers:
             return
         for node in sorted(self._brokers.keys() | now.brokers.keys()):

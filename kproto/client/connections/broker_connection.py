@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
-from ...clock import SYSTEM_CLOCK, Clock, Timer
+from ...clock import SYSTEM_CLOCK, Clock
 from ...messages.api_versions_request import ApiVersionsRequest
 from ...messages.api_versions_response import ApiVersionsResponse
 from ...messages.base import Message, Request, Response
@@ -34,7 +33,6 @@ from ...security.diagnosis import Stage, closed, handshake_fault, spoken_in_the_
 from ...security.tls import TlsContexts
 from ...version import __version__
 from ...wire.errors import (
-    AuthenticationError,
     BrokerConnectionError,
     ConfigurationError,
     DecodeError,
@@ -45,6 +43,8 @@ from ...wire.errors import (
 from ..observing.connection_watch import NO_WATCH, ConnectionWatch
 from ..settings import Address, ClientSettings
 from .authenticating import Authenticator
+from .exchanges import NEVER, Exchange, Exchanges, Tell
+from .losing import fresh
 from .slots import Slots
 from .version_choice import version_for
 
@@ -52,38 +52,8 @@ __all__ = ["BrokerConnection"]
 
 R = TypeVar("R", bound=Response)
 
-#: Is told what has become of a request.
-Tell: TypeAlias = Callable[[Response | KprotoError], None]
-
 #: How the client names itself to brokers (KIP-511).
 _SOFTWARE_NAME: Final = "kproto"
-
-_NEVER: Final = float("inf")
-
-
-class _Exchange:
-    """A request that waits for its response until `ends_at`, in seconds; then it had `limit_ms`.
-
-    `holds_slot` until it is told, where nobody waits who would give the slot back.
-    """
-
-    __slots__ = ("ends_at", "holds_slot", "limit_ms", "request", "tell", "version")
-
-    def __init__(
-        self,
-        request: type[Message],
-        version: int,
-        tell: Tell,
-        ends_at: float = _NEVER,
-        limit_ms: int = 0,
-        holds_slot: bool = False,
-    ) -> None:
-        self.request = request
-        self.version = version
-        self.tell = tell
-        self.ends_at = ends_at
-        self.limit_ms = limit_ms
-        self.holds_slot = holds_slot
 
 
 class BrokerConnection(asyncio.BufferedProtocol):
@@ -107,9 +77,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self._reader = FrameReader(settings.max_frame_bytes)
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
-        self._waiting: deque[_Exchange] = deque()
-        self._watchdog: Timer | None = None
-        self._watched_until = _NEVER  # when the watchdog looks
+        self._waiting = Exchanges(clock, self._give_up)
         self._outgoing: list[bytes] = []
         self._flush_is_due = False
         self._slots = Slots(settings.max_in_flight)
@@ -250,9 +218,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         try:
             async with self._line:
                 await self._writable.wait()
-                ends = [each.ends_at for each in self._waiting if each.ends_at != _NEVER]
-                begins_at = max(ends, default=self.clock.monotonic())
-                yield begins_at + self.settings.request_timeout_ms / 1000
+                yield self._waiting.last_end + self.settings.request_timeout_ms / 1000
         finally:
             self._kept_waiting -= 1
 
@@ -260,6 +226,11 @@ class BrokerConnection(asyncio.BufferedProtocol):
     def usable(self) -> bool:
         """False once the connection is closed or has failed."""
         return self._error is None
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests wait for their response."""
+        return len(self._waiting)
 
     def version_of(self, request: type[Request[R]], at_most: int | None = None) -> int:
         """The version in which this broker is asked. Raises UnsupportedVersionError."""
@@ -340,12 +311,10 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self._flush()
         limit_ms = self.settings.request_timeout_ms
         ends_at = self.clock.monotonic() + limit_ms / 1000
-        self._waiting.append(_Exchange(request, version, tell, ends_at, limit_ms, holds_slot=True))
+        self._waiting.expect(Exchange(request, version, tell, ends_at, limit_ms, holds_slot=True))
         self._watch.written(request, version, len(data))
-        if ends_at < self._watched_until:
-            self._watch_until(ends_at)
 
-    def _tell(self, exchange: _Exchange, outcome: Response | KprotoError) -> None:
+    def _tell(self, exchange: Exchange, outcome: Response | KprotoError) -> None:
         if exchange.holds_slot:
             self._slots.give_back()
         exchange.tell(outcome)
@@ -395,7 +364,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self,
         request: Request[R],
         version: int,
-        ends_at: float = _NEVER,
+        ends_at: float = NEVER,
         limit_ms: int = 0,
     ) -> Response:
         """Write a request in this turn, and wait for its response."""
@@ -410,22 +379,20 @@ class BrokerConnection(asyncio.BufferedProtocol):
             else:
                 future.set_exception(outcome)
 
-        exchange = _Exchange(type(request), version, tell, ends_at, limit_ms)
+        exchange = Exchange(type(request), version, tell, ends_at, limit_ms)
         self._write(self._begin(request, exchange))
         try:
             return await future
         except asyncio.CancelledError:
-            exchange.ends_at = _NEVER  # nobody waits for it any more
+            exchange.ends_at = NEVER  # nobody waits for it any more
             raise
 
-    def _begin(self, request: Request[R], exchange: _Exchange) -> bytes:
+    def _begin(self, request: Request[R], exchange: Exchange) -> bytes:
         """Expect the response to a request; returns its frame, which goes out next."""
         self._refuse_unanswered(request, exchange.version)
         _, data = self._protocol.send(request, exchange.version)
-        self._waiting.append(exchange)
+        self._waiting.expect(exchange)
         self._watch.written(exchange.request, exchange.version, len(data))
-        if exchange.ends_at < self._watched_until:
-            self._watch_until(exchange.ends_at)
         return data
 
     def _refuse_unanswered(self, request: Request[R], version: int) -> None:
@@ -435,35 +402,8 @@ class BrokerConnection(asyncio.BufferedProtocol):
                 "acks=0, or asks for nothing; `BrokerConnection.send_only` does not wait"
             )
 
-    def _watch_until(self, moment: float) -> None:
-        """Look at `moment` whether a request has had its time."""
-        if self._watchdog is not None:
-            self._watchdog.cancel()
-        self._watched_until = moment
-        seconds = max(0.0, moment - self.clock.monotonic())
-        self._watchdog = self.clock.call_later(seconds, self._look)
-
-    def _look(self) -> None:
-        """Give the connection up when the broker was silent for too long, else look again later."""
-        if self._watchdog is not None:
-            self._watchdog.cancel()
-            self._watchdog = None
-        self._watched_until = _NEVER
-        first = min(self._waiting, key=lambda exchange: exchange.ends_at, default=None)
-        if first is None or first.ends_at == _NEVER:
-            return
-        if first.ends_at > self.clock.monotonic():
-            self._watch_until(first.ends_at)
-            return
-        # The loop may have stood still: what has come meanwhile is read before it is given up.
-        self._loop.call_soon(self._give_up, first)
-
-    def _give_up(self, late: _Exchange) -> None:
-        """Drop the connection unless the answer has come that had its time."""
-        if late not in self._waiting or late.ends_at == _NEVER:
-            self._look()
-            return
-        self._waiting.remove(late)
+    def _give_up(self, late: Exchange) -> None:
+        """Drop the connection: a broker that was silent for so long is taken for lost."""
         error = self._silent(late.request, late.version, "was not answered", late.limit_ms)
         self._tell(late, error)
         self.fail(error)
@@ -482,19 +422,17 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
     def _raise_if_failed(self) -> None:
         if self._error is not None:
-            raise _fresh(self._error, self.address)
+            raise fresh(self._error, self.address)
 
     def fail(self, error: KprotoError) -> None:
         """Give every waiting request the error, and drop the connection."""
         if self._error is None:
             self._error = error
-        if self._watchdog is not None:
-            self._watchdog.cancel()
-            self._watchdog = None
+        self._waiting.stop()
         if self._sasl is not None:
             self._sasl.stop()
         if self._bare_token is not None and not self._bare_token.done():
-            self._bare_token.set_exception(_fresh(self._error, self.address))
+            self._bare_token.set_exception(fresh(self._error, self.address))
         self._outgoing.clear()
         self._watch.lost(self._error)
         self._writable.set()
@@ -502,8 +440,8 @@ class BrokerConnection(asyncio.BufferedProtocol):
             self._transport.abort()
         elif not self._lost.done():
             self._lost.set_result(None)
-        while self._waiting:
-            self._tell(self._waiting.popleft(), _fresh(self._error, self.address))
+        while (exchange := self._waiting.take()) is not None:
+            self._tell(exchange, fresh(self._error, self.address))
 
     async def close(self) -> None:
         """Close the connection and wait until it is; requests still waiting get an error."""
@@ -542,20 +480,18 @@ class BrokerConnection(asyncio.BufferedProtocol):
             self.fail(error)
 
     def _receive(self, data: bytes) -> None:
-        answered = self._waiting.popleft() if self._waiting else None
+        answered = self._waiting.take()
         outcome: Response | KprotoError
         try:
             message = self._protocol.receive_message(data)
         except DecodeError as error:
             outcome = error
         except ProtocolError as error:
-            if answered is not None:
-                self._waiting.appendleft(answered)
+            self._waiting.put_back(answered)
             self.fail(error)
             return
         except BaseException:  # no memory for it, say: whoever waits is told as the loop drops us
-            if answered is not None:
-                self._waiting.appendleft(answered)
+            self._waiting.put_back(answered)
             raise
         else:
             assert message is not None, "what could be asked can be read"
@@ -604,17 +540,3 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         self._writable.set()
-
-
-def _fresh(error: KprotoError, address: Address) -> KprotoError:
-    """An error of its own for each request: a raised exception collects its own traceback."""
-    if isinstance(error, BrokerConnectionError):
-        return BrokerConnectionError(error.reason, address=error.address)
-    if isinstance(error, AuthenticationError | ConfigurationError):
-        return type(error)(str(error))
-    if isinstance(error, RequestTimeoutError):
-        return BrokerConnectionError(
-            f"the connection was given up because another request timed out ({error})",
-            address=str(address),
-        )
-    return ProtocolError(f"{address}: {error}" if str(address) not in str(error) else str(error))

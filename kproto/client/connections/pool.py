@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from ...clock import Clock
 from ...security.tls import TlsContexts
 from ...wire.errors import (
-    AuthenticationError,
-    BrokerConnectionError,
     ConfigurationError,
-    KprotoError,
 )
 from ..observing.observer import Observer
 from ..settings import Address, ClientSettings
@@ -61,6 +58,11 @@ class ConnectionPool:
         """The shared connection to `address`, if it is open."""
         connection = self._open.get((address, None))
         return connection if connection is not None and connection.usable else None
+
+    def has_lost(self, address: Address) -> bool:
+        """True when the shared connection to `address` has failed, and no other was opened."""
+        connection = self._open.get((address, None))
+        return connection is not None and not connection.usable
 
     async def to(self, address: Address, owner: object = None) -> BrokerConnection:
         """A usable connection to `address`, shared or `owner`'s.
@@ -109,39 +111,9 @@ class ConnectionPool:
         if self._closed:
             raise ConfigurationError("the client is closed; it cannot be used any more")
 
-    async def to_any(self, known: Iterable[Address]) -> BrokerConnection:
-        """A shared connection to any broker: an open one, else one that is known, else bootstrap.
-
-        Raises, where none can be had, an error that tells what each address answered:
-        AuthenticationError when each refused, and when one did while no broker is known, else
-        BrokerConnectionError. Raises ConfigurationError for TLS files that cannot be used, and
-        once the pool is closed.
-        """
-        self._raise_if_closed()
-        for (_, owner), connection in self._open.items():
-            if owner is None and connection.usable:
-                return connection
-        failures: list[KprotoError] = []
-        brokers = list(known)
-        for address in dict.fromkeys([*brokers, *self.bootstrap]):
-            try:
-                return await self.to(address)
-            except ConfigurationError:
-                raise
-            except KprotoError as error:
-                self._raise_if_closed()
-                failures.append(error)
-        told = "; ".join(dict.fromkeys(map(str, failures)))
-        refused = [isinstance(each, AuthenticationError) for each in failures]
-        # Who never got through has a wrong setting, and trying again may lock an account. In use
-        # the broker that worked is waited for, though another address refuses.
-        if refused and (all(refused) or (any(refused) and not brokers)):
-            raise AuthenticationError(told)
-        raise BrokerConnectionError(f"no broker can be reached: {told}")
-
     async def release(self, owner: object) -> None:
         """Close the connections that `owner` has for himself."""
-        await asyncio.gather(*(connection.close() for connection in self._taken_from(owner)))
+        await _closed(self._taken_from(owner))
 
     def abort(self, owner: object) -> None:
         """The same, for who cannot wait until they are closed."""
@@ -153,13 +125,27 @@ class ConnectionPool:
             del self._locks[key]
         return [self._open.pop(key) for key in list(self._open) if key[1] is owner]
 
+    def abort_all(self) -> None:
+        """Close every connection at once; others are opened when they are asked for."""
+        for connection in list(self._open.values()):
+            connection.abort()
+
     async def close(self) -> None:
         """Close every connection, those that are being opened too, and wait until they are."""
         self._closed = True
         opening = list(self._opening)
         for task in opening:
             task.cancel()
-        await asyncio.gather(*opening, return_exceptions=True)
         connections = list(self._open.values())
         self._open.clear()
-        await asyncio.gather(*(connection.close() for connection in connections))
+        for connection in connections:
+            connection.abort()
+        await asyncio.gather(*opening, return_exceptions=True)
+        await _closed(connections)
+
+
+async def _closed(connections: Sequence[BrokerConnection]) -> None:
+    """Close them and wait until they are. Who is cancelled meanwhile leaves none open."""
+    for connection in connections:
+        connection.abort()
+    await asyncio.gather(*(connection.close() for connection in connections))

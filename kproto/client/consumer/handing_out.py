@@ -14,6 +14,7 @@ from typing import Protocol, Self, TypeAlias, TypeVar
 
 from ...records import Record
 from ..cluster.metadata import TopicPartition
+from .partition import PartitionState
 from .visible import PlacedBatch
 from .waiting import FetchedBatch, FetchedRecords, FetchedValues, Waiting
 
@@ -117,6 +118,19 @@ class HandingOut:
         self.ready.clear()
         self.ready.extend(left)
         return unreadable
+
+    def drop(self, state: PartitionState) -> int:
+        """Take out all that waits of a partition; returns the offset behind what was handed out."""
+        place = (state.topic, state.partition)
+        position = self.positions.get(place, state.position)
+        left = [waiting for waiting in self.ready if waiting.state is not state]
+        self.ready.clear()
+        self.ready.extend(left)
+        current = self._current
+        if current is not None and (current.topic, current.partition) == place:
+            self.rest = iter(())
+            self._current = None
+        return position
 
     def _take_rest(self) -> FetchedRecords | None:
         left = list(self.rest)

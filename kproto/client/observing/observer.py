@@ -93,10 +93,10 @@ class Observer:
         for line in lines:
             say(logging.INFO, "%s", line)
 
-    def rebootstrapped(self, why: str) -> None:
-        """No broker that was known is believed any more; the bootstrap servers are asked."""
+    def rebootstrapped(self, why: str, servers: str) -> None:
+        """What is known of the cluster is believed no more; the bootstrap servers are asked."""
         self._rebootstraps += 1
-        say(logging.WARNING, "the bootstrap servers are asked anew: %s", why)
+        say(logging.WARNING, "%s: going back to the bootstrap servers %s", why, servers)
 
     def retried(
         self,
@@ -159,9 +159,9 @@ class Observer:
 
     # Consumers
 
-    def consumer(self, consumer: HasPositions) -> dict[tuple[str, int], int]:
-        """A consumer is there; where it notes the high watermark of each partition."""
-        return self._consumers.setdefault(consumer, {})
+    def consumer(self, consumer: HasPositions, ends: dict[tuple[str, int], int]) -> None:
+        """A consumer is there; in `ends` it notes the high watermark of each partition."""
+        self._consumers[consumer] = ends
 
     # What is told of it all
 

@@ -66,11 +66,13 @@ def test_api_versions(connection: RawConnection, version: int) -> None:
         1: (0, 18),
         2: (0, 11),
         3: (0, 13),
+        10: (0, 6),
         17: (0, 1),
         18: (0, 5),
         19: (0, 7),
         20: (0, 6),
         22: (0, 5),
+        23: (0, 4),
         29: (0, 3),
         30: (0, 3),
         31: (0, 3),
@@ -83,6 +85,7 @@ def test_api_versions(connection: RawConnection, version: int) -> None:
         49: (0, 1),
         50: (0, 0),
         51: (0, 0),
+        60: (0, 2),
     }
 
 

@@ -28,6 +28,7 @@ from kproto.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequ
 from kproto.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kproto.messages.describe_acls_request import DescribeAclsRequest
 from kproto.messages.describe_client_quotas_request import DescribeClientQuotasRequest
+from kproto.messages.describe_cluster_request import DescribeClusterRequest
 from kproto.messages.describe_delegation_token_request import DescribeDelegationTokenRequest
 from kproto.messages.describe_user_scram_credentials_request import (
     DescribeUserScramCredentialsRequest,
@@ -38,6 +39,7 @@ from kproto.messages.fetch_request import (
     FetchTopic,
     ReplicaState,
 )
+from kproto.messages.find_coordinator_request import FindCoordinatorRequest
 from kproto.messages.init_producer_id_request import InitProducerIdRequest
 from kproto.messages.list_offsets_request import (
     ListOffsetsPartition,
@@ -45,6 +47,11 @@ from kproto.messages.list_offsets_request import (
     ListOffsetsTopic,
 )
 from kproto.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kproto.messages.offset_for_leader_epoch_request import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
 from kproto.messages.produce_request import (
     PartitionProduceData,
     ProduceRequest,
@@ -153,6 +160,36 @@ def fetch(follower: int = -1) -> Build:
 def list_offsets(context: Context, version: int) -> ListOffsetsRequest:
     wanted = ListOffsetsPartition(timestamp=-1, max_num_offsets=1)
     return ListOffsetsRequest(topics=[ListOffsetsTopic(name="t", partitions=[wanted])])
+
+
+def end_of_epoch(context: Context, version: int) -> OffsetForLeaderEpochRequest:
+    wanted = OffsetForLeaderPartition(leader_epoch=0)
+    return OffsetForLeaderEpochRequest(
+        topics=[OffsetForLeaderTopic(topic="t", partitions=[wanted])]
+    )
+
+
+# The cluster
+
+
+def coordinator(key: str, key_type: int) -> Build:
+    def build(context: Context, version: int) -> FindCoordinatorRequest:
+        keys: dict[str, Any] = {"coordinator_keys": [key]} if version >= 4 else {"key": key}
+        return FindCoordinatorRequest(key_type=key_type, **keys)
+
+    return build
+
+
+def error_of_coordinator(answer: Any) -> str:
+    return named(answer.coordinators[0].error_code if answer.coordinators else answer.error_code)
+
+
+def describe_cluster(context: Context, version: int) -> DescribeClusterRequest:
+    return DescribeClusterRequest(include_cluster_authorized_operations=True)
+
+
+def shown_operations(answer: Any) -> str:
+    return SEEN if answer.cluster_authorized_operations else HIDDEN
 
 
 # Metadata
@@ -380,10 +417,29 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
             Op.DESCRIBE,
             Of.CLUSTER,
             with_cluster_operations,
-            lambda answer: SEEN if answer.cluster_authorized_operations else HIDDEN,
+            shown_operations,
             when="operations with the cluster are asked for",
             versions=range(8, 11),
             fine=SEEN,
+        ),
+    ),
+    10: (
+        Scene(Op.DESCRIBE, Of.GROUP, coordinator("g", 0), error_of_coordinator, when="of a group"),
+        Scene(
+            Op.DESCRIBE,
+            Of.TRANSACTIONAL_ID,
+            coordinator("tx", 1),
+            error_of_coordinator,
+            when="of a transactional id",
+            versions=range(1, 7),
+        ),
+        Scene(
+            Op.CLUSTER_ACTION,
+            Of.CLUSTER,
+            coordinator("g:AAAAAAAAAAAAAAAAAAAAAQ:0", 2),
+            error_of_coordinator,
+            when="of a share partition",
+            versions=[6],
         ),
     ),
     19: (
@@ -435,6 +491,10 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
             when="without a transactional id; any topic will do",
         ),
     ),
+    23: (
+        Scene(Op.CLUSTER_ACTION, Of.CLUSTER, end_of_epoch, error_of_first_partition),
+        Scene(Op.DESCRIBE, Of.TOPIC, end_of_epoch, error_of_first_partition),
+    ),
     29: (Scene(Op.DESCRIBE, Of.CLUSTER, describe_acls, error),),
     30: (Scene(Op.ALTER, Of.CLUSTER, create_acls, lambda answer: error(answer.results[0])),),
     31: (Scene(Op.ALTER, Of.CLUSTER, delete_acls, lambda answer: error(answer.filter_results[0])),),
@@ -466,5 +526,15 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
     48: (Scene(Op.DESCRIBE_CONFIGS, Of.CLUSTER, describe_quotas, error),),
     49: (
         Scene(Op.ALTER_CONFIGS, Of.CLUSTER, alter_quotas, lambda answer: error(answer.entries[0])),
+    ),
+    60: (
+        Scene(
+            Op.DESCRIBE,
+            Of.CLUSTER,
+            describe_cluster,
+            shown_operations,
+            when="operations with the cluster are asked for",
+            fine=SEEN,
+        ),
     ),
 }

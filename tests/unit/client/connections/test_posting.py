@@ -222,7 +222,7 @@ async def test_what_came_while_the_loop_stood_still_is_read_before_it_is_given_u
         correlation_id = connection._protocol.pending._waiting[0].correlation_id
         late = clock.monotonic() + 5
         monkeypatch.setattr(clock, "monotonic", lambda: late)
-        connection._look()  # the timer is due in the turn in which the loop goes on
+        connection._waiting._look()  # the timer is due in the turn in which the loop goes on
         assert told == []
         body = MetadataResponse(cluster_id="late").encode(VERSION)
         answer = frame(correlation_id.to_bytes(4, "big") + b"\0", body)

@@ -24,6 +24,7 @@ from kproto.messages import (
 )
 from kproto.messages.metadata_response import MetadataResponse
 from kproto.protocol.connection import ClientConnection
+from kproto.protocol.error_codes import code_of
 from kproto.testing.clock import ManualClock
 from tests.support.pages import page_text
 
@@ -234,6 +235,18 @@ async def test_the_age_of_metadata() -> None:
             await client.refresh([])
             assert client.metrics()["metadata"]["refreshes"] == 2
         assert kproto.Client("127.0.0.1:1").metrics()["metadata"]["age_ms"] is None
+
+
+async def test_going_back_to_the_bootstrap_list() -> None:
+    async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
+        code = code_of("REBOOTSTRAP_REQUIRED")
+        broker.control(
+            lambda asked: MetadataResponse(error_code=code), request=MetadataRequest, times=1
+        )
+        await client.refresh([])
+        told = client.metrics()
+    assert told["metadata"]["rebootstraps"] == 1
+    assert told["requests"]["Metadata"]["errors"] == {"REBOOTSTRAP_REQUIRED": 1}
 
 
 async def test_error_codes_of_any_response() -> None:
