@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .client import (
         Ack,
+        AckEvent,
         Acks,
         BrokerAnswer,
         Client,
         ClientSettings,
+        ConnectionEvent,
         Consumer,
         Delivery,
         DeliveryError,
@@ -25,10 +27,13 @@ if TYPE_CHECKING:
         FetchedPartition,
         FetchedRecords,
         FetchedValues,
+        Hooks,
         LogTruncatedError,
         NewTopic,
         Producer,
         ProducerRecord,
+        RequestEvent,
+        RetryEvent,
     )
     from .protocol.sasl import BearerToken
     from .records import Record, RecordBatch
@@ -62,6 +67,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ZERO_UUID",
     "Ack",
+    "AckEvent",
     "Acks",
     "AuthenticationError",
     "BearerToken",
@@ -72,6 +78,7 @@ __all__ = [
     "ClientCredentials",
     "ClientSettings",
     "ConfigurationError",
+    "ConnectionEvent",
     "Consumer",
     "CorruptBatchError",
     "DecodeError",
@@ -83,6 +90,7 @@ __all__ = [
     "FetchedPartition",
     "FetchedRecords",
     "FetchedValues",
+    "Hooks",
     "KprotoError",
     "LogTruncatedError",
     "MissingCodecError",
@@ -94,7 +102,9 @@ __all__ = [
     "ProtocolError",
     "Record",
     "RecordBatch",
+    "RequestEvent",
     "RequestTimeoutError",
+    "RetryEvent",
     "Sasl",
     "ScramSha256",
     "ScramSha512",

@@ -129,6 +129,14 @@ class Client:
         """Brokers and topics as last heard of."""
         return self._view.cluster
 
+    def metrics(self) -> dict[str, Any]:
+        """What this client has done and holds, as plain data that JSON can say.
+
+        Counted since it was made; what each means, and in which unit, docs/observability.md says.
+        """
+        nodes = {str(address): node for node, address in self.cluster.brokers.items()}
+        return self._view.observer.metrics(nodes)
+
     async def request(
         self,
         request: Request[R],

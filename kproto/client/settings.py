@@ -12,6 +12,7 @@ from ..security.mechanisms import Sasl, check_sasl
 from ..security.tls import AnyTls, check_tls
 from ..wire.checks import check_least
 from ..wire.errors import ConfigurationError
+from .observing.hooks import Hooks, check_hooks
 from .release import release_called
 
 __all__ = ["Address", "ClientSettings", "RecoveryStrategy", "parse_bootstrap"]
@@ -122,6 +123,8 @@ class ClientSettings:
     fetch_sessions: bool = True
     #: Negotiate versions that the definitions mark as unstable.
     unstable_versions: bool = False
+    #: Is told what the client does, and may change records on their way.
+    hooks: Hooks | None = None
 
     def __post_init__(self) -> None:
         check_least(self, _LEAST)
@@ -140,6 +143,7 @@ class ClientSettings:
             release_called(self.broker_version)
         check_tls(self.tls)
         check_sasl(self.sasl)
+        check_hooks(self.hooks)
 
 
 @dataclass(frozen=True, slots=True, order=True)

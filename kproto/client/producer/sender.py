@@ -204,6 +204,7 @@ class Sender:
                     self._failed(queue, error)
         else:
             self._accumulator.identity = Identity(answer.producer_id, answer.producer_epoch)
+            self._view.observer.identified(answer.producer_id, answer.producer_epoch)
         finally:
             self._identifying = False
 
@@ -265,6 +266,8 @@ class Sender:
                 batch.build(self._compression, magic)
             except KprotoError as error:
                 self._came_back(left.pop(place), error)
+            else:
+                self._view.observer.batch_sent(batch.count, len(batch.data or b""))
 
     def _post(
         self, connection: BrokerConnection, node: int, left: dict[TopicPartition, Batch]
