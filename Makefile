@@ -25,7 +25,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test exhaustive test-all quick deep conformance lint types imports regen explorer bench peers kafka-start \
+.PHONY: help setup demo test exhaustive test-all quick deep conformance lint types imports regen explorer bench peers kill-test soak kafka-start \
 	kafka-stop lock clean distclean
 
 help: ## list the targets
@@ -97,6 +97,12 @@ bench: $(STAMP) ## measure against the peers in the same run
 peers: $(STAMP) ## build the peers' own environment, .cache/peers
 	@$(BIN)/python -m tools.setup.peers
 
+kill-test: $(STAMP) ## 1,000,000 records while leaders of a real cluster are killed, 20 times
+	$(BIN)/python -m tools.kill_test --write $(ARGS)
+
+soak: $(STAMP) ## clients under random faults for 10 minutes: memory and open files stay flat
+	$(BIN)/python -m tools.soak --write $(ARGS)
+
 kafka-start: $(STAMP) ## start a real Kafka broker: VERSION=4.4.0 PORT=9092
 	@$(BIN)/python -m tools.kafka start --version $(VERSION) --port $(PORT) $(ARGS)
 
@@ -108,7 +114,7 @@ LOCK := .cache/lock
 lock: ## resolve the .in files anew: LOCK_ARGS=--upgrade takes newer versions
 	@test -x $(LOCK)/bin/uv || { $(PYTHON) -m venv $(LOCK) \
 		&& $(LOCK)/bin/pip install --quiet -r requirements/lock.txt; }
-	@for name in requirements/dev tools/peers/requirements; do \
+	@for name in requirements/dev tools/peers/requirements tools/peers/opentelemetry; do \
 		$(LOCK)/bin/uv pip compile --quiet --universal --python-version 3.11 \
 			--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
 			$(LOCK_ARGS) $$name.in -o $$name.txt || exit 1; done

@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .client import (
         Ack,
+        AckEvent,
         Acks,
+        BrokerAnswer,
         Client,
         ClientSettings,
+        ConnectionEvent,
         Consumer,
         Delivery,
         DeliveryError,
@@ -24,9 +27,13 @@ if TYPE_CHECKING:
         FetchedPartition,
         FetchedRecords,
         FetchedValues,
+        Hooks,
+        LogTruncatedError,
         NewTopic,
         Producer,
         ProducerRecord,
+        RequestEvent,
+        RetryEvent,
     )
     from .protocol.sasl import BearerToken
     from .records import Record, RecordBatch
@@ -60,15 +67,18 @@ if TYPE_CHECKING:
 __all__ = [
     "ZERO_UUID",
     "Ack",
+    "AckEvent",
     "Acks",
     "AuthenticationError",
     "BearerToken",
+    "BrokerAnswer",
     "BrokerConnectionError",
     "BrokerResponseError",
     "Client",
     "ClientCredentials",
     "ClientSettings",
     "ConfigurationError",
+    "ConnectionEvent",
     "Consumer",
     "CorruptBatchError",
     "DecodeError",
@@ -80,7 +90,9 @@ __all__ = [
     "FetchedPartition",
     "FetchedRecords",
     "FetchedValues",
+    "Hooks",
     "KprotoError",
+    "LogTruncatedError",
     "MissingCodecError",
     "NewTopic",
     "OAuthBearer",
@@ -90,7 +102,9 @@ __all__ = [
     "ProtocolError",
     "Record",
     "RecordBatch",
+    "RequestEvent",
     "RequestTimeoutError",
+    "RetryEvent",
     "Sasl",
     "ScramSha256",
     "ScramSha512",
@@ -123,7 +137,7 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"{__name__} has no public name {name!r}")
     module = _ELSEWHERE.get(name, ".client")
-    if name.endswith("Error") and name != "DeliveryError":
+    if name.endswith("Error") and name not in ("DeliveryError", "LogTruncatedError"):
         module = ".wire.errors"
     found = getattr(import_module(module, __name__), name)
     globals()[name] = found

@@ -1,8 +1,10 @@
-"""A Kafka broker in memory, for tests: real frames over a real socket, no disk, one node.
+"""A Kafka broker in memory, for tests: real frames over a real socket, no disk.
 
     async with kproto.broker.Broker() as broker:
         broker.create_topic("greetings", partitions=3)
         async with kproto.Client(broker.bootstrap) as client: ...
+
+`Cluster` has several nodes, whose leaders move when one is stopped.
 
 Each API that is answered has a module of its own in `handlers`, which begins with what it does
 and what it leaves out.
@@ -10,7 +12,21 @@ and what it leaves out.
 
 from .authorizer import Acl, Operation, PatternType, Permission, ResourceType
 from .broker import Broker
-from .faults import Close, Control, ControlFunction, Delay, Outcome
+from .cluster_of_nodes import Cluster
+from .face import Member
+from .faults import (
+    Close,
+    Control,
+    ControlFunction,
+    CutFrame,
+    Delay,
+    ErrorCode,
+    LoseAnswer,
+    Outcome,
+    SilentConnection,
+    Slow,
+    Throttled,
+)
 from .listeners import Listener
 from .principals import Principal
 from .security.server_tls import ServerTls
@@ -24,10 +40,15 @@ __all__ = [
     "Broker",
     "BrokerSettings",
     "Close",
+    "Cluster",
     "Control",
     "ControlFunction",
+    "CutFrame",
     "Delay",
+    "ErrorCode",
     "Listener",
+    "LoseAnswer",
+    "Member",
     "Operation",
     "Outcome",
     "Partition",
@@ -37,5 +58,8 @@ __all__ = [
     "Principal",
     "ResourceType",
     "ServerTls",
+    "SilentConnection",
+    "Slow",
+    "Throttled",
     "Topic",
 ]

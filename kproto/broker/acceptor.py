@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 import ssl
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from ..clock import Clock, Timer
 from ..wire.errors import BrokerConnectionError
 from .security.server_tls import ON_FAULT, handshake_fault
 
-__all__ = ["Acceptor", "Encryption", "address_of", "listen"]
+__all__ = ["Acceptor", "Encryption", "address_of", "listen", "listen_again", "reserve"]
 
 logger = logging.getLogger("kproto.broker")
 
@@ -64,6 +65,35 @@ def listen(host: str, port: int) -> socket.socket:
         raise BrokerConnectionError(reason, address=f"{host}:{port}") from None
     listener.setblocking(False)
     return listener
+
+
+def reserve(host: str, port: int) -> socket.socket | None:
+    """Keep a port to which nobody can connect until `listen_again`; None when it is gone.
+
+    Without that, the system may give a free port to the next connection of anybody.
+    """
+    held = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    try:
+        if os.name == "posix":
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind((host, port))
+    except OSError:
+        held.close()
+        return None
+    return held
+
+
+def listen_again(held: socket.socket) -> socket.socket:
+    """Listen at a port that was kept. Raises BrokerConnectionError when somebody else does."""
+    try:
+        held.listen(_BACKLOG)
+    except OSError as error:
+        address = address_of(*held.getsockname()[:2])
+        held.close()
+        reason = f"cannot listen again: {error.strerror or error}"
+        raise BrokerConnectionError(reason, address=address) from None
+    held.setblocking(False)
+    return held
 
 
 class Acceptor:

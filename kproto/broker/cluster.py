@@ -5,13 +5,19 @@ Apart from asyncio and from the messages; handlers decide on it, `Broker` makes 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Final, NamedTuple
 
+from ..wire.errors import ConfigurationError
 from ..wire.uuid import Uuid
 from .authorizer import Acl, Authorizer
+from .coordinators import Coordinators, CoordinatorType
+from .elections import after_start, after_stop, first_led, led_by, striped
+from .leadership import NO_LEADER, Leadership
 from .listeners import PLAINTEXT
-from .placement import place_partitions
+from .placement import Replicas, place_partitions
 from .quotas import Metering, QuotaTable
 from .security.tokens import DelegationTokens
 from .security.users import Users
@@ -21,6 +27,11 @@ from .topic_configs import TopicConfig
 from .topics import Topic, Topics
 
 __all__ = ["ClusterState", "Endpoint"]
+
+logger = logging.getLogger("kproto.broker")
+
+#: Replicas where nobody says how many, if there are as many brokers.
+_COPIES: Final = 3
 
 
 class Endpoint(NamedTuple):
@@ -44,13 +55,9 @@ class ClusterState:
         self.cluster_id = settings.cluster_id or str(Uuid.random())
         self.topics = Topics()
         self.room = Room(settings.max_stored_bytes)
-        #: The quotas of users and clients, and what they have taken.
-        self.metering = Metering(
-            QuotaTable(),
-            settings.quota_window_num,
-            settings.quota_window_size_seconds * 1000,
-            settings.max_throttle_ms,
-        )
+        #: The quotas of users and clients, and what they have taken of the controller.
+        self.metering = self._new_metering(QuotaTable())
+        self._metering: dict[int, Metering] = {}
         #: Who may do what; None where nobody is asked for rights.
         self.authorizer = _authorizer(settings)
         self.users = Users(settings.users)
@@ -61,24 +68,158 @@ class ClusterState:
             kept_ms=settings.delegation_token_kept_ms,
         )
         self._endpoints: dict[int, dict[str, Endpoint]] = {}
+        self._stopped: set[int] = set()
+        #: The controller, once it had to be another than the first node.
+        self._controller: int | None = None
+        self._coordinators = Coordinators(self._place_internal)
         self._next_producer_id = 0
+
+    # Nodes
 
     def join(self, endpoint: Endpoint) -> None:
         """Take a node in, or learn where it listens now."""
         self._endpoints.setdefault(endpoint.node_id, {})[endpoint.listener] = endpoint
 
-    def endpoints(self, listener: str) -> list[Endpoint]:
+    @property
+    def nodes(self) -> list[int]:
+        """The ids of all nodes in order, stopped or not."""
+        return sorted(self._endpoints)
+
+    @property
+    def alive(self) -> list[int]:
+        """The ids of those that are not stopped, in order."""
+        return [node for node in self.nodes if node not in self._stopped]
+
+    def is_alive(self, node: int) -> bool:
+        """Whether the node is there and not stopped."""
+        return node in self._endpoints and node not in self._stopped
+
+    def endpoints(self, listener: str, *, stopped_too: bool = False) -> list[Endpoint]:
         """Where clients of a listener reach the nodes that have it, by their ids in order."""
         return [
-            endpoints[listener]
-            for _, endpoints in sorted(self._endpoints.items())
-            if listener in endpoints
+            self._endpoints[node][listener]
+            for node in (self.nodes if stopped_too else self.alive)
+            if listener in self._endpoints[node]
         ]
+
+    def endpoint_of(self, node: int, listener: str) -> Endpoint | None:
+        """Where clients of a listener reach a node; None for one that they cannot reach."""
+        return self._endpoints[node].get(listener) if self.is_alive(node) else None
+
+    def stop(self, node: int) -> None:
+        """A node is gone: what it led is led by others, or by nobody, and it is in sync no more.
+
+        Raises ConfigurationError for one that there is not.
+        """
+        self._check_node(node)
+        if node in self._stopped:
+            return
+        controls = self.controller_id == node
+        self._stopped.add(node)
+        logger.info("broker %d is stopped", node)
+        alive = self.alive
+        self._change(lambda led: after_stop(led, node, alive))
+        if controls:
+            self._controller = None
+            if alive:
+                self._take_controller(alive[0])
+
+    def start(self, node: int) -> None:
+        """A node is back: in sync again, and leading where nobody else could.
+
+        Raises ConfigurationError for one that there is not.
+        """
+        self._check_node(node)
+        if node not in self._stopped:
+            return
+        self._stopped.remove(node)
+        logger.info("broker %d is started", node)
+        alive = self.alive
+        self._change(lambda led: after_start(led, node, alive))
+
+    def _check_node(self, node: int) -> None:
+        if node not in self._endpoints:
+            raise ConfigurationError(
+                f"there is no broker {node}: take one of {', '.join(map(str, self.nodes))}"
+            )
+
+    def _change(self, decide: Callable[[Leadership], Leadership]) -> None:
+        """Carry out a decision on all partitions."""
+        moved = left = 0
+        for topic in self.topics:
+            for partition in topic.partitions:
+                if partition.take_leadership(decide(partition.led)):
+                    moved += 1
+                    left += partition.led.leader == NO_LEADER
+        self._coordinators.change(decide)
+        if moved:
+            logger.info("the leaders of %d partitions changed; %d now have none", moved, left)
+
+    def metering_of(self, node: int) -> Metering:
+        """What users and clients have taken of a node: as in Kafka, each has its own measure."""
+        if node not in self._metering:
+            self._metering[node] = self._new_metering(self.metering.table)
+        return self._metering[node]
+
+    def _new_metering(self, table: QuotaTable) -> Metering:
+        return Metering(
+            table,
+            self._settings.quota_window_num,
+            self._settings.quota_window_size_seconds * 1000,
+            self._settings.max_throttle_ms,
+        )
+
+    # Controller and coordinators
 
     @property
     def controller_id(self) -> int:
-        """The node that clients are told to be the controller."""
-        return min(self._endpoints)
+        """The node that clients are told to be the controller; -1 where all are stopped."""
+        if self._controller is not None:
+            return self._controller
+        return next(iter(self.alive), NO_LEADER)
+
+    def move_controller(self, node: int) -> None:
+        """Make another node the controller. Raises ConfigurationError for one that is not alive."""
+        self._check_node(node)
+        if node in self._stopped:
+            raise ConfigurationError(f"broker {node} is stopped; start it first")
+        self._take_controller(node)
+
+    def _take_controller(self, node: int) -> None:
+        self._controller = node
+        logger.info("the controller is broker %d", node)
+
+    def coordinator(self, kind: CoordinatorType, key: str) -> int:
+        """The node that coordinates a group or whatever `key` is; NO_LEADER for none."""
+        return self._coordinators.of(kind, key)
+
+    def _place_internal(self, partitions: int) -> list[Leadership]:
+        copies = min(_COPIES, len(self.nodes))
+        alive = self.alive
+        return [first_led(its, alive) for its in self._placed(partitions, copies, {})]
+
+    # Partitions
+
+    def move_leader(self, topic: str, partition: int, node: int) -> None:
+        """Let another in-sync replica lead; the epoch rises, unless it leads already.
+
+        Raises BrokerResponseError for what is not there and for who cannot lead.
+        """
+        found = self.topics.named(topic).partition(partition)
+        if found.take_leadership(led_by(found.led, node, self.alive)):
+            epoch = found.log.epochs.current
+            logger.info("%s-%d: broker %d leads, epoch %d", topic, partition, node, epoch)
+
+    def truncate(self, topic: str, partition: int, offset: int) -> int:
+        """Lose the end of a log from `offset` on; returns the new end, and the epoch rises.
+
+        Raises BrokerResponseError for what is not there.
+        """
+        found = self.topics.named(topic).partition(partition)
+        end = found.truncate(offset)
+        epoch = found.log.epochs.current
+        logger.info("%s-%d: the log is cut at %d, epoch %d", topic, partition, end, epoch)
+        return end
 
     def new_producer_id(self) -> int:
         """A producer id that nobody has."""
@@ -99,21 +240,37 @@ class ClusterState:
         Raises BrokerResponseError with what Kafka's controller would answer.
         """
         self.topics.check_new_name(name)
-        replicas = place_partitions(
-            num_partitions,
-            replication_factor,
-            assignments or {},
-            nodes=sorted(self._endpoints),
-            default=self._settings.num_partitions,
-            most=self._settings.max_partitions,
-        )
+        placed = self._placed(num_partitions, replication_factor, assignments or {})
         config = TopicConfig(
             configs or {},
             self._settings.message_max_bytes,
             self._settings.retention_check_interval_ms,
             self._settings.producer_id_expiration_ms,
         )
-        return Topic(name, replicas, config, self.room)
+        lead = partial(first_led, alive=self.alive)
+        return Topic(name, placed, config, self.room, lead=lead)
+
+    def _placed(
+        self,
+        num_partitions: int,
+        replication_factor: int,
+        assignments: Mapping[int, Iterable[int]],
+    ) -> list[Replicas]:
+        copies = self._settings.default_replication_factor
+        return place_partitions(
+            num_partitions,
+            replication_factor,
+            assignments,
+            nodes=self._striped(self.alive),
+            stopped=self._striped(sorted(self._stopped)),
+            default=self._settings.num_partitions,
+            default_copies=min(_COPIES, len(self.nodes)) if copies is None else copies,
+            most=self._settings.max_partitions,
+        )
+
+    def _striped(self, nodes: list[int]) -> list[int]:
+        racks = [next(iter(self._endpoints[node].values())).rack for node in nodes]
+        return striped(nodes, racks)
 
 
 def _authorizer(settings: BrokerSettings) -> Authorizer | None:

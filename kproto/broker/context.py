@@ -6,10 +6,12 @@ Plain data, made anew only when something in it changes. Knows no connection and
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..clock import Clock
 from .cluster import ClusterState, Endpoint
+from .faults.outcomes import Refuse
+from .fetch_sessions import FetchSessions
 from .listeners import PLAINTEXT
 from .principals import ANONYMOUS, Principal
 from .settings import BrokerSettings
@@ -24,7 +26,8 @@ class Context:
     `endpoint` is where the client reached us, `host` the address that it came from, `client_id`
     what it calls itself, None for nothing. `versions` are those that this node answers, by api
     key. `by_token` tells that the client came in by a delegation token, `security_protocol` what
-    its listener asks for: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
+    its listener asks for: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL. `fetch_sessions` are those of
+    this node. `refuse` is what a fault of a test lets the handler refuse.
     """
 
     cluster: ClusterState
@@ -37,6 +40,8 @@ class Context:
     principal: Principal = ANONYMOUS
     by_token: bool = False
     security_protocol: str = PLAINTEXT
+    fetch_sessions: FetchSessions = field(default_factory=FetchSessions)
+    refuse: Refuse | None = None
 
     def deadline(self, ms: int) -> float:
         """The moment that is `ms` from now, as `Wait` takes it."""

@@ -6,21 +6,26 @@ Knows listeners and sessions; what is answered is handed to it.
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 from ..clock import Clock
 from ..protocol.message_classes import MessageClasses
 from ..protocol.sasl.unsecured_jws import unsecured_validator
 from ..wire.errors import ConfigurationError
-from .acceptor import Acceptor, Encryption, address_of, listen
+from .acceptor import Acceptor, Encryption, address_of, listen, listen_again, reserve
 from .cluster import ClusterState, Endpoint
 from .context import Context
 from .faults import Controls
+from .fetch_sessions import FetchSessions
 from .gate import Gate
 from .listeners import Listener
 from .registry import Api, served
+from .releases import listed_versions
 from .security.authentication import Authentication, Directory
 from .security.server_tls import server_context
 from .session import Session
@@ -28,15 +33,24 @@ from .settings import BrokerSettings
 
 __all__ = ["Node"]
 
+#: Threads in which a node validates bearer tokens: the most that asyncio takes for its own.
+_VALIDATORS: Final = 32
+
 
 @dataclass(slots=True)
 class _Place:
-    """A listener and where it is; with an acceptor while it listens."""
+    """A listener and where it is; with an acceptor while it listens, or a port that is kept."""
 
     listener: Listener
     endpoint: Endpoint
     port: int
     acceptor: Acceptor | None = None
+    held: socket.socket | None = None
+
+    def give_up_port(self) -> None:
+        held, self.held = self.held, None
+        if held is not None:
+            held.close()
 
 
 class Node:
@@ -57,6 +71,10 @@ class Node:
         self._controls = controls
         self._clock = clock
         self._sessions: set[Session] = set()
+        self._fetch_sessions = self._new_fetch_sessions()
+        self._validators: ThreadPoolExecutor | None = None
+        #: Whether the node is stopped and will listen at the same ports again.
+        self._ports_kept = False
         self._directory = Directory(
             users=cluster.users,
             tokens=cluster.tokens,
@@ -80,13 +98,34 @@ class Node:
         self._cluster.join(endpoint)
         return endpoint
 
+    def _new_fetch_sessions(self) -> FetchSessions:
+        return FetchSessions(
+            self._settings.max_incremental_fetch_session_cache_slots,
+            self._settings.min_incremental_fetch_session_eviction_ms,
+        )
+
     @property
     def _first(self) -> _Place:
         return next(iter(self._places.values()))
 
     @property
+    def node_id(self) -> int:
+        """The id by which clients know it."""
+        return self._settings.node_id
+
+    @property
+    def rack(self) -> str | None:
+        """Where it stands."""
+        return self._settings.rack
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether clients can connect."""
+        return self._first.acceptor is not None
+
+    @property
     def bootstrap(self) -> str:
-        """`host:port` for clients. Raises ConfigurationError while the node does not listen."""
+        """`host:port` for clients. Raises ConfigurationError without a port, which may be kept."""
         return self.bootstrap_of(self._first.listener.name)
 
     def bootstrap_of(self, listener: str) -> str:
@@ -106,7 +145,7 @@ class Node:
         return address_of(self._first.listener.host, self._first.port)
 
     def _check_listening(self) -> None:
-        if self._first.acceptor is None:
+        if self._first.acceptor is None and not self._ports_kept:
             raise ConfigurationError("the broker does not listen; use it in `async with`")
 
     @property
@@ -121,15 +160,22 @@ class Node:
         """
         if self._first.acceptor is not None:
             raise ConfigurationError(f"the broker listens at {self.listens_at} already")
+        self._fetch_sessions = self._new_fetch_sessions()  # those of before are over
         encryptions = {
             name: self._encryption(place.listener) for name, place in self._places.items()
         }
+        if self._settings.validate_token is not None:
+            self._validators = ThreadPoolExecutor(
+                _VALIDATORS, thread_name_prefix="kproto-validate-token"
+            )
         try:
             for name, place in self._places.items():
                 self._listen(place, encryptions[name])
         except BaseException:
-            self._stop()
+            self._stop(keep_ports=self._ports_kept)
+            self._end_validators()
             raise
+        self._ports_kept = False
 
     def _encryption(self, listener: Listener) -> Encryption | None:
         if listener.tls is None:
@@ -140,41 +186,67 @@ class Node:
 
     def _listen(self, place: _Place, encryption: Encryption | None) -> None:
         listener = place.listener
-        listening = listen(listener.host, listener.port)
+        held, place.held = place.held, None
+        if held is None:
+            listening = listen(listener.host, place.port if self._ports_kept else listener.port)
+        else:
+            listening = listen_again(held)
         place.port = listening.getsockname()[1]
         place.endpoint = self._at(listener, place.port)
         context = Context(
             cluster=self._cluster,
             settings=self._settings,
             endpoint=place.endpoint,
-            versions={key: api.versions for key, api in self._apis.items()},
+            versions=listed_versions(
+                self._settings.release, {key: api.versions for key, api in self._apis.items()}
+            ),
             clock=self._clock,
             security_protocol=listener.security_protocol,
+            fetch_sessions=self._fetch_sessions,
         )
         place.acceptor = Acceptor(
             listening, partial(self._new_session, context, listener), self._clock, encryption
         )
 
-    async def close(self) -> None:
-        """Stop listening and end every session; `start` listens again.
+    async def close(self, *, keep_ports: bool = False) -> None:
+        """Stop listening and end every session; `start` listens again, at the ports that are kept.
 
         Cancelled, it ends them all the same, and does not wait until nothing of them is left.
         """
-        arriving = self._stop()
+        arriving = self.abort(keep_ports=keep_ports)
+        try:
+            if arriving:
+                await asyncio.wait(arriving)
+            if self._sessions:
+                await asyncio.wait([session.closed for session in self._sessions])
+        finally:
+            self._end_validators()
+
+    def _end_validators(self) -> None:
+        """Let the threads end; one that waits for somebody ends after that."""
+        validators, self._validators = self._validators, None
+        if validators is not None:
+            validators.shutdown(wait=False, cancel_futures=True)
+
+    def abort(self, *, keep_ports: bool = False) -> set[asyncio.Task[None]]:
+        """Do the same at once, without waiting; the tasks that end those who were just accepted."""
+        arriving = self._stop(keep_ports=keep_ports)
         for session in self._sessions:
             session.abort()
-        if arriving:
-            await asyncio.wait(arriving)
-        if self._sessions:
-            await asyncio.wait([session.closed for session in self._sessions])
+        return arriving
 
-    def _stop(self) -> set[asyncio.Task[None]]:
+    def _stop(self, *, keep_ports: bool = False) -> set[asyncio.Task[None]]:
         """Stop listening at once; the tasks that end those who were just accepted."""
+        self._ports_kept = keep_ports
         arriving: set[asyncio.Task[None]] = set()
         for place in self._places.values():
             acceptor, place.acceptor = place.acceptor, None
             if acceptor is not None:
                 arriving |= acceptor.close()
+            if not keep_ports:
+                place.give_up_port()
+            elif place.held is None:
+                place.held = reserve(place.listener.host, place.port)
         return arriving
 
     def _new_session(self, context: Context, listener: Listener) -> Session:
@@ -195,4 +267,4 @@ class Node:
         authentication = Authentication(
             self._directory, listener.mechanisms, self._settings.sasl_session_lifetime_ms
         )
-        return Gate(authentication, self._clock)
+        return Gate(authentication, self._clock, self._validators)

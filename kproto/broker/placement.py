@@ -13,7 +13,6 @@ Replicas = tuple[int, ...]
 """The ids of the nodes that hold a partition; the first is its leader."""
 
 _DEFAULT: Final = -1
-_DEFAULT_REPLICATION_FACTOR: Final = 1
 
 
 def place_partitions(
@@ -24,20 +23,30 @@ def place_partitions(
     nodes: Sequence[int],
     default: int,
     most: int,
+    stopped: Sequence[int] = (),
+    default_copies: int = 1,
 ) -> list[Replicas]:
     """The replicas of each partition of a new topic, from what was asked; -1 for the default.
 
-    `nodes` are the ids of those that are there: where nobody assigns partitions to them, they lead
-    in turn. Raises INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT,
-    INVALID_REQUEST and POLICY_VIOLATION.
+    `nodes` are the ids of those that are alive: where nobody assigns partitions to them, they lead
+    in turn, and their neighbours follow. Those that are `stopped` follow where the others are too
+    few, as in Kafka. Raises INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR,
+    INVALID_REPLICA_ASSIGNMENT, INVALID_REQUEST and POLICY_VIOLATION.
     """
+    known = [*nodes, *stopped]
     if assignments:
         if num_partitions != _DEFAULT or replication_factor != _DEFAULT:
             raise refusal(
                 "INVALID_REQUEST",
                 "with a manual assignment, partitions and replication factor must be -1",
             )
-        placed = _assigned(assignments, nodes)
+        placed = _assigned(assignments, known)
+        for index, replicas in enumerate(placed):
+            if not set(replicas) & set(nodes):
+                raise refusal(
+                    "INVALID_REPLICA_ASSIGNMENT",
+                    f"all brokers that partition {index} is assigned to are stopped",
+                )
         _check_count(len(placed), most)
         return placed
     if num_partitions == 0 or num_partitions < _DEFAULT:
@@ -47,18 +56,25 @@ def place_partitions(
             "INVALID_REPLICATION_FACTOR",
             "the replication factor must be more than 0, or -1 for the default",
         )
-    if replication_factor > len(nodes):
+    copies = default_copies if replication_factor == _DEFAULT else replication_factor
+    if copies > len(known):
         raise refusal(
             "INVALID_REPLICATION_FACTOR",
-            f"{replication_factor} replicas need as many brokers; the cluster has {len(nodes)}",
+            f"{copies} replicas need as many brokers; the cluster has {len(known)}",
         )
+    if not nodes:
+        raise refusal("INVALID_REPLICATION_FACTOR", "all brokers are stopped")
     count = default if num_partitions == _DEFAULT else num_partitions
     _check_count(count, most)
-    copies = _DEFAULT_REPLICATION_FACTOR if replication_factor == _DEFAULT else replication_factor
+    here = min(copies, len(nodes))
     return [
-        tuple(nodes[(index + copy) % len(nodes)] for copy in range(copies))
+        _neighbours(index, here, nodes) + _neighbours(index, copies - here, stopped)
         for index in range(count)
     ]
+
+
+def _neighbours(index: int, count: int, nodes: Sequence[int]) -> Replicas:
+    return tuple(nodes[(index + copy) % len(nodes)] for copy in range(count))
 
 
 def _assigned(assignments: Mapping[int, Iterable[int]], nodes: Sequence[int]) -> list[Replicas]:

@@ -19,6 +19,7 @@ __all__ = [
     "check",
     "check_cluster",
     "check_topic_of_id",
+    "cluster_operations",
     "needed_authorizer",
 ]
 
@@ -91,3 +92,10 @@ def authorized_operations(context: Context, resource_type: ResourceType, name: s
         for operation in SUPPORTED[resource_type]
         if allows(context, operation, resource_type, name)
     )
+
+
+def cluster_operations(context: Context) -> int:
+    """The same of the cluster; 0 for who may not describe it."""
+    if not allows_cluster(context, Operation.DESCRIBE):
+        return 0
+    return authorized_operations(context, ResourceType.CLUSTER, CLUSTER_NAME)

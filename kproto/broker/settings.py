@@ -8,11 +8,13 @@ from typing import Final
 
 from ..protocol.framing import DEFAULT_MAX_FRAME_BYTES
 from ..protocol.sasl import MAX_TOKEN_BYTES, BearerValidator
-from ..wire.checks import check_least
+from ..wire.checks import check_least, check_whole_number
 from ..wire.errors import ConfigurationError
 from .authorizer import Acl
 from .lines import is_whole
 from .listeners import Listener, check_names
+from .releases import Release, check_release
+from .replica_selectors import check_selector
 from .security.users import check_users
 
 __all__ = ["BrokerSettings"]
@@ -38,6 +40,8 @@ _LEAST: Final = {
     "max_stored_bytes": 1,
     "retention_check_interval_ms": 1,
     "producer_id_expiration_ms": 1,
+    "max_incremental_fetch_session_cache_slots": 0,
+    "min_incremental_fetch_session_eviction_ms": 0,
     "idle_timeout_ms": 1,
     "quota_window_num": 2,
     "quota_window_size_seconds": 1,
@@ -97,6 +101,10 @@ class BrokerSettings:
     cluster_id: str | None = None
     #: Partitions of a topic for which nobody says how many (Kafka's num.partitions).
     num_partitions: int = 1
+    #: Replicas of a topic for which nobody says how many (default.replication.factor). None for
+    #: three, or as many as there are brokers. Kafka has 1; with that, each broker that is stopped
+    #: leaves partitions without a leader, which a test of several brokers seldom means.
+    default_replication_factor: int | None = None
     #: Create a topic when a client asks for its metadata. Off, unlike Kafka's: in a test a
     #: misspelt name shall be an error.
     auto_create_topics: bool = False
@@ -108,6 +116,15 @@ class BrokerSettings:
     message_max_bytes: int = 1_048_588
     #: Most bytes of records in one fetch response, whatever the client allows (fetch.max.bytes).
     fetch_max_bytes: int = 57_671_680
+    #: How many clients may have a fetch session (KIP-227), which takes about 0.5 KB a partition
+    #: (max.incremental.fetch.session.cache.slots). With 0 all name all partitions each time.
+    max_incremental_fetch_session_cache_slots: int = 1000
+    #: How long a fetch session has its place for sure, after it began and after it was used
+    #: (min.incremental.fetch.session.eviction.ms).
+    min_incremental_fetch_session_eviction_ms: int = 120_000
+    #: Who tells consumers to read from another replica than the leader: None for nobody, as in
+    #: Kafka, or RackAwareReplicaSelector for one in their rack (replica.selector.class).
+    replica_selector: str | None = None
     #: Requests of one connection that wait for their turn; with more, nothing is read from it.
     max_queued_bytes: int = 4_194_304
     #: Responses that a client has not taken yet; with more, its next request is not worked on.
@@ -123,6 +140,9 @@ class BrokerSettings:
     producer_id_expiration_ms: int = 86_400_000
     #: A connection on which nothing was heard for so long is closed (connections.max.idle.ms).
     idle_timeout_ms: int = 600_000
+    #: Take the versions of this release alone, such as "0.9", "3.9.2" or "4.4", or these by api
+    #: key; None for all. Before 0.10 no broker answered ApiVersions.
+    release: Release | None = field(default=None, hash=False)
     #: Also take the versions that the definitions mark as unstable.
     unstable_versions: bool = False
     #: Ask for rights, as Kafka with its StandardAuthorizer (authorizer.class.name). Off, as there.
@@ -144,7 +164,11 @@ class BrokerSettings:
 
     def __post_init__(self) -> None:
         check_least(self, _LEAST)
+        if self.default_replication_factor is not None:
+            check_whole_number("default_replication_factor", self.default_replication_factor, 1)
         check_users(self.users)
+        check_selector(self.replica_selector)
+        check_release(self.release)
         key: object = self.delegation_token_secret_key
         if key is not None and not (isinstance(key, str) and key and is_whole(key)):
             raise ConfigurationError(

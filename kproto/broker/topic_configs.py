@@ -1,7 +1,7 @@
 """The settings that a topic may have, under Kafka's names: a table, and reading what was asked.
 
 What `TopicConfig` has an attribute for acts here. The others are kept and shown, and change
-nothing: there is no disk, no second replica and no compaction. Source: Kafka 4.4, "Topic Configs".
+nothing: there is no disk, and no compaction. Source: Kafka 4.4, "Topic Configs".
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class TopicConfig:
     None for the producer's. `retention_bytes` and `retention_ms` are what a log keeps, below 0
     without limit, as where the topic is compacted alone; `retention_check_interval_ms` is how long
     records stay that are too old when they come, `producer_id_expiration_ms` how long a producer is
-    known that writes no more.
+    known that writes no more; `min_insync_replicas` is how many must be in sync for acks=-1.
     """
 
     def __init__(
@@ -133,6 +133,7 @@ class TopicConfig:
         self.log_append_time = self._one_of("message.timestamp.type", _TIMESTAMP_TYPES) == (
             "LogAppendTime"
         )
+        self.min_insync_replicas = self._number("min.insync.replicas", least=1)
         policies = self._cleanup_policies()
         self.keys_needed = "compact" in policies
         is_cut = "delete" in policies

@@ -6,7 +6,7 @@ Knows no message; where partitions are placed is decided before.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from ..wire.uuid import Uuid
@@ -33,17 +33,25 @@ INTERNAL_TOPICS: Final = frozenset(
 
 
 class Topic:
-    """One topic; its partitions are numbered from 0, and `replicas` says who holds each."""
+    """One topic; its partitions are numbered from 0, and `replicas` says who holds each.
+
+    `lead` decides who of them leads first, and who is in sync.
+    """
 
     def __init__(
-        self, name: str, replicas: Sequence[Replicas], config: TopicConfig, room: Room | None = None
+        self,
+        name: str,
+        replicas: Sequence[Replicas],
+        config: TopicConfig,
+        room: Room | None = None,
+        *,
+        lead: Callable[[Replicas], Leadership] = Leadership.first,
     ) -> None:
         self.name = name
         self.topic_id = Uuid.random()
         self.config = config
         self.partitions = [
-            Partition(index, led=Leadership.first(its), room=room)
-            for index, its in enumerate(replicas)
+            Partition(index, led=lead(its), room=room) for index, its in enumerate(replicas)
         ]
 
     @property
@@ -72,8 +80,21 @@ class Topic:
         `leader_epoch` is the one that the client believes in, below 0 when it knows none (KIP-320).
         Raises UNKNOWN_LEADER_EPOCH, FENCED_LEADER_EPOCH or NOT_LEADER_OR_FOLLOWER.
         """
-        partition = self.partition(index)
-        current = partition.log.epochs.current
+        self.check_epoch(index, leader_epoch)
+        leader = self.partition(index).led.leader
+        if leader != node_id:
+            raise refusal(
+                "NOT_LEADER_OR_FOLLOWER",
+                f"partition {index} of topic {self.name!r} is led by broker {leader}, not by "
+                f"{node_id}",
+            )
+
+    def check_epoch(self, index: int, leader_epoch: int) -> None:
+        """The same for a request that a follower answers, too (KIP-392).
+
+        Raises UNKNOWN_LEADER_EPOCH or FENCED_LEADER_EPOCH.
+        """
+        current = self.partition(index).log.epochs.current
         if leader_epoch > current:
             raise refusal(
                 "UNKNOWN_LEADER_EPOCH", f"the leader epoch is {current}, not {leader_epoch}"
@@ -81,13 +102,6 @@ class Topic:
         if 0 <= leader_epoch < current:
             raise refusal(
                 "FENCED_LEADER_EPOCH", f"the leader epoch is {current}, no longer {leader_epoch}"
-            )
-        leader = partition.led.leader
-        if leader != node_id:
-            raise refusal(
-                "NOT_LEADER_OR_FOLLOWER",
-                f"partition {index} of topic {self.name!r} is led by broker {leader}, not by "
-                f"{node_id}",
             )
 
 

@@ -34,9 +34,24 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     """Describe the command's arguments."""
     parser = commands.add_parser(
         "broker",
-        help="run a Kafka broker in memory",
-        description="Runs a Kafka broker in memory until Ctrl-C. Its first line ends with the "
-        "address that clients need. What it stores is gone when it ends.",
+        help="run a Kafka broker in memory, or several",
+        description="Runs a Kafka broker in memory until Ctrl-C, or a cluster of them. Its first "
+        "line ends with the addresses that clients need. What it stores is gone when it ends.",
+    )
+    parser.add_argument(
+        "--brokers",
+        type=int,
+        default=1,
+        metavar="N",
+        help="how many brokers; they listen at the port and those behind it (%(default)s)",
+    )
+    parser.add_argument(
+        "--rack",
+        dest="racks",
+        action="append",
+        default=[],
+        metavar="RACK",
+        help="where the first broker stands, then the second and so on; once for each of them",
     )
     parser.add_argument("--host", help="where to listen (127.0.0.1)")
     parser.add_argument("--port", type=int, help="TCP port; 0 lets the system choose (9092)")

@@ -9,7 +9,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from ..broker import Broker, BrokerSettings, Listener, ServerTls
+from ..broker import BrokerSettings, Cluster, Listener, ServerTls
 from ..wire.errors import ConfigurationError
 from .broker import ListenerToOpen, TopicToCreate
 
@@ -38,7 +38,13 @@ def run(options: argparse.Namespace) -> int:
     )
     if options.verbose:
         logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
-    asyncio.run(_serve(settings, options.topics))
+    if options.racks and len(options.racks) != options.brokers:
+        raise ConfigurationError(
+            f"--rack is given {len(options.racks)} times, and there are {options.brokers} brokers "
+            "(--brokers); give it once for each of them"
+        )
+    cluster = Cluster(options.brokers, racks=options.racks or None, settings=settings)
+    asyncio.run(_serve(cluster, options.topics))
     return 0
 
 
@@ -98,20 +104,21 @@ def _listener(wanted: ListenerToOpen, options: argparse.Namespace) -> Listener:
     )
 
 
-async def _serve(settings: BrokerSettings, topics: list[TopicToCreate]) -> None:
+async def _serve(cluster: Cluster, topics: list[TopicToCreate]) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    broker = Broker(settings)
     for topic in topics:
-        broker.create_topic(topic.name, topic.partitions)
-    async with broker:
-        where = broker.listens_at
-        if settings.listeners:
-            names = [listener.name for listener in settings.listeners]
-            where = ", ".join(f"{name}://{broker.bootstrap_of(name)}" for name in names)
-        elif broker.bootstrap != where:
-            where += f"; clients connect to {broker.bootstrap}"
+        cluster.create_topic(topic.name, topic.partitions)
+    async with cluster:
+        where = ",".join(cluster.broker(node).listens_at for node in cluster.nodes)
+        listeners = cluster.settings.listeners
+        if listeners:
+            where = ", ".join(
+                f"{each.name}://{cluster.bootstrap_of(each.name)}" for each in listeners
+            )
+        elif cluster.bootstrap != where:
+            where += f"; clients connect to {cluster.bootstrap}"
         print(f"kproto broker, in memory, listens on {where}", flush=True)
         await stop.wait()

@@ -24,6 +24,7 @@ from .admin.topics import (
     raise_for_deleted,
 )
 from .cluster.metadata import Cluster, TopicInfo, TopicPartition
+from .cluster.requests import BrokerAnswer
 from .cluster.view import ClusterView
 from .connections.broker_connection import BrokerConnection
 from .consumer.consumer import Consumer, Start
@@ -128,6 +129,14 @@ class Client:
         """Brokers and topics as last heard of."""
         return self._view.cluster
 
+    def metrics(self) -> dict[str, Any]:
+        """What this client has done and holds, as plain data that JSON can say.
+
+        Counted since it was made; what each means, and in which unit, docs/observability.md says.
+        """
+        nodes = {str(address): node for node, address in self.cluster.brokers.items()}
+        return self._view.observer.metrics(nodes)
+
     async def request(
         self,
         request: Request[R],
@@ -138,15 +147,30 @@ class Client:
     ) -> R:
         """Send any request of the definitions; returns its response, error codes and all.
 
-        It goes to the broker of node id `broker`, or where it belongs: a leader, a coordinator,
-        the controller, any broker, or every broker, whose answers are merged. The version is
-        negotiated unless `version` names one. Raises ConfigurationError when the broker must be
-        named, EncodeError when the version cannot express the request, UnsupportedVersionError,
-        BrokerConnectionError and RequestTimeoutError.
+        It goes to the broker of node id `broker`, or where it belongs: leaders, coordinators, the
+        controller, any broker, or every broker. What is for several is split, they are asked side
+        by side, and their answers are merged in the order of the request. The version is
+        negotiated with each unless `version` names one. Raises ConfigurationError when the broker
+        must be named, EncodeError when the version cannot express the request,
+        UnsupportedVersionError, BrokerConnectionError and RequestTimeoutError; of several brokers
+        the first error, once all have answered, with a note on which it was.
         """
         return await self._view.request(
             request, broker=broker, version=version, timeout_ms=timeout_ms
         )
+
+    async def request_by_broker(
+        self,
+        request: Request[R],
+        *,
+        version: int | None = None,
+        timeout_ms: int | None = None,
+    ) -> list[BrokerAnswer[R]]:
+        """The same, with the answer of each broker by itself: its response, or its error.
+
+        Raises only where it cannot be known who answers.
+        """
+        return await self._view.request_by_broker(request, version=version, timeout_ms=timeout_ms)
 
     async def connection(
         self, broker: int | None = None, *, owner: object = None

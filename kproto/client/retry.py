@@ -148,6 +148,10 @@ class Attempts:
         """What the attempt began with is done, and the rest of it is due."""
         self.not_before = max(self.not_before, now)
 
+    def at_once(self, now: float) -> None:
+        """Leave out the wait after a failure: the next attempt is another broker's."""
+        self.not_before = now
+
     def ends_at(self, now: float) -> float:
         """When an attempt that begins at `now` must have its answer."""
         return max(self.deadline, now + LAST_ATTEMPT_S) if self.count else self.deadline

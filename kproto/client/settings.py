@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal, TypeAlias, get_args
 
 from ..protocol.framing import DEFAULT_MAX_FRAME_BYTES
 from ..records import MAX_DECOMPRESSED_BYTES
@@ -12,9 +12,13 @@ from ..security.mechanisms import Sasl, check_sasl
 from ..security.tls import AnyTls, check_tls
 from ..wire.checks import check_least
 from ..wire.errors import ConfigurationError
+from .observing.hooks import Hooks, check_hooks
 from .release import release_called
 
-__all__ = ["Address", "ClientSettings", "parse_bootstrap"]
+__all__ = ["Address", "ClientSettings", "RecoveryStrategy", "parse_bootstrap"]
+
+#: What to do when no broker that is known can be reached.
+RecoveryStrategy: TypeAlias = Literal["rebootstrap", "none"]
 
 _DEFAULT_PORT: Final = 9092
 _PORT_DIGITS: Final = 5
@@ -34,6 +38,7 @@ _LEAST: Final = {
     "retry_backoff_ms": 1,
     "retry_backoff_max_ms": 1,
     "metadata_max_age_ms": 1,
+    "metadata_recovery_rebootstrap_trigger_ms": 0,
     "topic_timeout_ms": 1,
     "max_frame_bytes": 1,
     "max_decompressed_bytes": 1,
@@ -93,6 +98,13 @@ class ClientSettings:
     retry_backoff_max_ms: int = 1_000
     #: Metadata older than this is asked for again before it is used.
     metadata_max_age_ms: int = 300_000
+    #: When no broker that is known can be reached, or metadata says that the client must: go back
+    #: to the servers it was given, looking up their names anew (`rebootstrap`), or not (`none`).
+    #: Behind those names other brokers may be by then (KIP-899).
+    metadata_recovery_strategy: RecoveryStrategy = "rebootstrap"
+    #: So long no metadata came, though it was asked for: every connection is closed, and the client
+    #: begins anew with the servers it was given (KIP-1102).
+    metadata_recovery_rebootstrap_trigger_ms: int = 300_000
     #: How long a topic or leader that is not known yet is asked for: one just created takes a
     #: moment to be known everywhere.
     topic_timeout_ms: int = 5_000
@@ -107,13 +119,22 @@ class ClientSettings:
     #: Requests on one connection that wait for a response; more wait their turn here. Brokers
     #: work on one request of a connection at a time, so more would only queue there.
     max_in_flight: int = 16
+    #: Let brokers remember what a consumer reads (KIP-227): a fetch then names what has changed.
+    fetch_sessions: bool = True
     #: Negotiate versions that the definitions mark as unstable.
     unstable_versions: bool = False
+    #: Is told what the client does, and may change records on their way.
+    hooks: Hooks | None = None
 
     def __post_init__(self) -> None:
         check_least(self, _LEAST)
         if not isinstance(self.client_id, str):
             raise ConfigurationError(f"client_id is {self.client_id!r}; it must be a str")
+        if self.metadata_recovery_strategy not in get_args(RecoveryStrategy):
+            raise ConfigurationError(
+                f"metadata_recovery_strategy is {self.metadata_recovery_strategy!r}; it must be "
+                "'rebootstrap' or 'none'"
+            )
         if self.broker_version is not None:
             if not isinstance(self.broker_version, str):
                 raise ConfigurationError(
@@ -122,6 +143,7 @@ class ClientSettings:
             release_called(self.broker_version)
         check_tls(self.tls)
         check_sasl(self.sasl)
+        check_hooks(self.hooks)
 
 
 @dataclass(frozen=True, slots=True, order=True)

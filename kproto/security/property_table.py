@@ -68,6 +68,18 @@ ROWS: Final = (
     Row("settings", "retry_backoff_ms", ("retry.backoff.ms",), _MS),
     Row("settings", "retry_backoff_max_ms", ("retry.backoff.max.ms",), _MS),
     Row("settings", "metadata_max_age_ms", ("metadata.max.age.ms",), _MS),
+    Row(
+        "settings",
+        "metadata_recovery_strategy",
+        ("metadata.recovery.strategy",),
+        choice({each: each for each in ("rebootstrap", "none")}),
+    ),
+    Row(
+        "settings",
+        "metadata_recovery_rebootstrap_trigger_ms",
+        ("metadata.recovery.rebootstrap.trigger.ms",),
+        whole(0),
+    ),
     Row("settings", "max_frame_bytes", ("receive.message.max.bytes",), whole(1000)),
     Row("settings", "max_request_bytes", ("max.request.size", "message.max.bytes"), whole(1)),
     Row(

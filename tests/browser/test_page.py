@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from PIL import Image
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver import ActionChains, Chrome, Keys
 from selenium.webdriver.common.by import By
 
@@ -106,9 +108,15 @@ return all.filter((one) => {
 
 
 def until(holds: Callable[[], object]) -> None:
-    """Wait until something holds. Fails after some seconds."""
+    """Wait until something holds. Fails after some seconds.
+
+    An element that is replaced between being found and being asked does not hold yet.
+    """
     last = time.monotonic() + SECONDS
-    while not holds():
+    while True:
+        with suppress(StaleElementReferenceException):
+            if holds():
+                return
         assert time.monotonic() < last, "what is waited for did not come"
         time.sleep(0.01)
 

@@ -11,10 +11,14 @@ from typing import NamedTuple
 
 import pytest
 
+from kproto.broker import BrokerSettings
 from tests.support.brokers import RunningKafka
 from tests.support.embedded import threaded_broker
 
+from .admin_conversations import deleting_records, describing_settings
+from .cluster_conversations import CLUSTER_CONVERSATIONS
 from .conversations import CONVERSATIONS, Said
+from .session_conversations import keeping_sessions, losing_topics
 from .talk import Talk, ranges
 
 pytestmark = pytest.mark.kafka
@@ -32,10 +36,22 @@ BY_DESIGN: dict[tuple[str, object], Difference] = {
     ("producing", "two hours ahead"): Difference(
         "3.9 has no bound for timestamps unless it is set", ("3.9.2",)
     ),
+    ("finding_coordinators", (6, 2)): Difference("3.9 has no share groups", ("3.9.2",)),
 }
 
 
-@pytest.mark.parametrize("conversation", CONVERSATIONS, ids=lambda it: it.__name__)
+@pytest.mark.parametrize(
+    "conversation",
+    [
+        *CONVERSATIONS,
+        *CLUSTER_CONVERSATIONS,
+        keeping_sessions,
+        losing_topics,
+        deleting_records,
+        describing_settings,
+    ],
+    ids=lambda it: it.__name__,
+)
 def test_the_broker_answers_as_kafka_does(
     conversation: Callable[[Talk], Said], kafka: RunningKafka
 ) -> None:
@@ -43,7 +59,7 @@ def test_the_broker_answers_as_kafka_does(
     theirs = dict(conversation(Talk(kafka.bootstrap, both)))
     with threaded_broker() as broker:
         ours = dict(conversation(Talk(broker.bootstrap, both)))
-    assert len(theirs) > 10
+    assert len(theirs) >= 9
     assert list(ours) == list(theirs)
     differing = {asked for asked in ours if ours[asked] != theirs[asked]}
     expected = {
@@ -56,3 +72,13 @@ def test_the_broker_answers_as_kafka_does(
     assert differing == expected, {
         asked: (ours[asked], theirs[asked]) for asked in differing ^ expected
     }
+
+
+def test_a_broker_of_a_release_lists_what_the_real_one_lists(kafka: RunningKafka) -> None:
+    if kafka.version == "external":
+        pytest.skip("of which release it is, is not known")
+    theirs = ranges(kafka.bootstrap)
+    with threaded_broker(BrokerSettings(release=kafka.version)) as broker:
+        ours = ranges(broker.bootstrap)
+    assert ours == {key: theirs[key] for key in ours}
+    assert len(ours) > 20

@@ -11,19 +11,26 @@ import contextlib
 import os
 import re
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import pytest
 
-from tools.kafka import VERSIONS, KafkaJarsError, KafkaNode, KafkaStartError, resolve_jars
+from tools.kafka import (
+    VERSIONS,
+    KafkaCluster,
+    KafkaJarsError,
+    KafkaNode,
+    KafkaStartError,
+    resolve_jars,
+)
 from tools.setup.java import JavaNotFoundError, java_home
 
 from .availability import not_available
 from .docker_kafka import DockerKafka, DockerKafkaError, engine_answers
 
-__all__ = ["Brokers", "RunningKafka", "StartKafka"]
+__all__ = ["Brokers", "RunningKafka", "StartCluster", "StartKafka"]
 
 EXTERNAL = "external"
 """The version of a broker that was running already."""
@@ -51,6 +58,20 @@ class StartKafka(Protocol):
 
     def __call__(self, version: str = ..., config: Mapping[str, str] | None = None) -> KafkaNode:
         """Start a node and wait until it answers."""
+
+
+class StartCluster(Protocol):
+    """What the fixture `start_cluster` gives."""
+
+    def __call__(
+        self,
+        version: str = ...,
+        *,
+        nodes: int = ...,
+        racks: Sequence[str] = ...,
+        config: Mapping[str, str] | None = None,
+    ) -> KafkaCluster:
+        """Start a cluster and wait until its nodes know each other."""
 
 
 class Brokers:
@@ -146,6 +167,27 @@ def start_kafka(kafka_jars: None) -> Iterator[StartKafka]:
 
         def start(version: str = VERSIONS[0], config: Mapping[str, str] | None = None) -> KafkaNode:
             return nodes.enter_context(KafkaNode(version, config=config))
+
+        yield start
+
+
+@pytest.fixture
+def start_cluster(kafka_jars: None) -> Iterator[StartCluster]:
+    """Start a cluster of the test's own: `start_cluster("4.4.0", racks=("a", "b", "c"))`.
+
+    Its nodes may be killed and started again, and are gone after the test.
+    """
+    with contextlib.ExitStack() as clusters:
+
+        def start(
+            version: str = VERSIONS[0],
+            *,
+            nodes: int = 3,
+            racks: Sequence[str] = (),
+            config: Mapping[str, str] | None = None,
+        ) -> KafkaCluster:
+            cluster = KafkaCluster(version, nodes=nodes, racks=racks, config=config)
+            return clusters.enter_context(cluster)
 
         yield start
 

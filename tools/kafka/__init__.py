@@ -1,17 +1,21 @@
-"""A real Apache Kafka broker of a named version, from Maven's jars, started and stopped at will.
+"""Real Apache Kafka of a named version, from Maven's jars: a broker or a cluster, started at will.
 
     with KafkaNode("4.4.0") as node:
         connect_to(node.bootstrap)
+    with KafkaCluster("4.4.0", nodes=3, racks=("a", "b", "c")) as cluster:
+        cluster.node(2).kill()
 
-From a terminal: `python -m tools.kafka start --version 4.4.0`, `status`, `stop --port N`.
+From a terminal: `python -m tools.kafka start --version 4.4.0 --nodes 3`, `status`, `stop --port N`.
 """
 
+from .cluster import KafkaCluster
 from .jars import KafkaJarsError, resolve_jars
 from .node import KafkaNode, KafkaStartError, RunningNode, running_nodes
 
 __all__ = [
     "DEFAULT_VERSION",
     "VERSIONS",
+    "KafkaCluster",
     "KafkaJarsError",
     "KafkaNode",
     "KafkaStartError",

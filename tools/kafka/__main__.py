@@ -1,4 +1,4 @@
-"""`python -m tools.kafka start|status|stop`: a real Kafka broker from the terminal."""
+"""`python -m tools.kafka start|status|stop`: real Kafka, a broker or several, by hand."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from tools.setup.java import JavaNotFoundError
 
 from . import (
     DEFAULT_VERSION,
+    KafkaCluster,
     KafkaJarsError,
     KafkaNode,
     KafkaStartError,
@@ -37,10 +38,18 @@ def main(arguments: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tools.kafka", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    start = commands.add_parser("start", help="start a broker that runs until it is stopped")
+    start = commands.add_parser("start", help="start brokers that run until they are stopped")
     start.add_argument("--version", default=DEFAULT_VERSION, help="default: %(default)s")
     start.add_argument("--port", type=int, help="default: a free one")
-    start.add_argument("--heap", default="512m", help="the JVM's heap; default: %(default)s")
+    start.add_argument("--nodes", type=int, default=1, help="brokers; default: %(default)s")
+    start.add_argument(
+        "--racks",
+        type=lambda text: text.split(","),
+        default=(),
+        metavar="A,B,C",
+        help="the rack of each node; readers are then sent to the replica in theirs",
+    )
+    start.add_argument("--heap", default="512m", help="a JVM's heap; default: %(default)s")
     start.add_argument(
         "--config",
         nargs="+",
@@ -56,7 +65,9 @@ def _parser() -> argparse.ArgumentParser:
         help="with a listener for each kind of TLS and SASL, and ACLs; writes a client.properties "
         "for each, of the user alice",
     )
-    stop = commands.add_parser("stop", help="stop a broker that `start` started; its data goes too")
+    stop = commands.add_parser(
+        "stop", help="stop a broker that `start` started, and its whole cluster"
+    )
     # Never all by default: others may work in the same checkout, and their data would be lost.
     which = stop.add_mutually_exclusive_group(required=True)
     which.add_argument("--port", type=int, help="the one at this port")
@@ -77,6 +88,8 @@ def _setting(text: str) -> tuple[str, str]:
 def _start(options: argparse.Namespace) -> int:
     if options.secured:
         return _start_secured(options)
+    if options.nodes > 1 or options.racks:
+        return _start_cluster(options)
     node = KafkaNode(
         options.version,
         port=options.port,
@@ -86,6 +99,22 @@ def _start(options: argparse.Namespace) -> int:
     )
     node.start()
     print(node.bootstrap)
+    return 0
+
+
+def _start_cluster(options: argparse.Namespace) -> int:
+    if options.port is not None:
+        raise KafkaStartError("the nodes of a cluster take free ports: leave out --port")
+    cluster = KafkaCluster(
+        options.version,
+        nodes=options.nodes,
+        racks=options.racks,
+        config=dict(options.config),
+        heap=options.heap,
+        detached=True,
+    )
+    cluster.start()
+    print(cluster.bootstrap)
     return 0
 
 
@@ -102,11 +131,9 @@ def _start_secured(options: argparse.Namespace) -> int:
 
 
 def _stop(port: int | None) -> int:
-    chosen = [
-        node
-        for node in running_nodes()
-        if node.detached and (port is None or node.bootstrap.endswith(f":{port}"))
-    ]
+    running = [node for node in running_nodes() if node.detached]
+    clusters = {node.voters for node in running if node.bootstrap.endswith(f":{port}")}
+    chosen = [node for node in running if port is None or node.voters in clusters]
     for node in chosen:
         node.stop()
         print(f"stopped Kafka {node.version} at {node.bootstrap}")

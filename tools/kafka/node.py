@@ -28,9 +28,9 @@ from tools.setup.programs import supervised
 from . import folders
 from .jars import resolve_jars
 from .probe import answers_api_versions
-from .properties import HOST, Ports, render, server_properties
+from .properties import HOST, VOTERS, Ports, render, server_properties
 
-__all__ = ["KafkaNode", "KafkaStartError", "RunningNode", "running_nodes"]
+__all__ = ["KafkaNode", "KafkaStartError", "RunningNode", "new_cluster_id", "running_nodes"]
 
 JVM_OPTIONS = (
     "-XX:+UseSerialGC",  # starts quickest, and two cores are shared with the tests
@@ -66,6 +66,12 @@ class RunningNode:
     process_group: int
     detached: bool
 
+    @property
+    def voters(self) -> str:
+        """The controllers of its cluster: the same text in each node of one cluster."""
+        lines = (self.folder / "server.properties").read_text(encoding="utf-8").splitlines()
+        return next((line for line in lines if line.startswith(VOTERS)), self.bootstrap)
+
     def stop(self) -> None:
         """Stop it cleanly, kill it if it does not listen, and remove its folder."""
         _signal_group(self.process_group, signal.SIGTERM)
@@ -93,14 +99,19 @@ def running_nodes() -> list[RunningNode]:
     return found
 
 
+def new_cluster_id() -> str:
+    """An id as Kafka makes them: 16 bytes of chance as base64url."""
+    return urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii").rstrip("=")
+
+
 class KafkaNode:
     """A combined broker and controller on free ports of the loopback address.
 
     `config` overrides settings of server.properties, `format_arguments` are further ones of
-    `kafka-storage format`. As a context manager it is running inside the block and gone, with its
-    data, after it; `start`, `stop` and `kill` may also be called in any order until `close`, and
-    keep ports and data. Raises `KafkaStartError`, `KafkaJarsError`
-    or `JavaNotFoundError` when it cannot be had.
+    `kafka-storage format`. A node of a cluster is given its `ports` and the `cluster_id`. As a
+    context manager it is running inside the block and gone, with its data, after it; `start`,
+    `stop` and `kill` may also be called in any order until `close`, and keep ports and data.
+    Raises `KafkaStartError`, `KafkaJarsError` or `JavaNotFoundError` when it cannot be had.
     """
 
     def __init__(
@@ -108,13 +119,16 @@ class KafkaNode:
         version: str,
         *,
         port: int | None = None,
+        ports: Ports | None = None,
+        cluster_id: str | None = None,
         config: Mapping[str, str] | None = None,
         format_arguments: Sequence[str] = (),
         heap: str = HEAP,
         detached: bool = False,
     ) -> None:
         self.version = version
-        self.ports = _ports(port)
+        self.ports = ports or _ports(port)
+        self.cluster_id = cluster_id or new_cluster_id()
         self.bootstrap = f"{HOST}:{self.ports.broker}"
         self._config = dict(config or {})
         self._format_arguments = tuple(format_arguments)
@@ -201,11 +215,10 @@ class KafkaNode:
         properties = server_properties(self.version, self._folder, self.ports, self._config)
         settings.touch(mode=0o600)  # it may hold passwords
         settings.write_text(render(properties), encoding="utf-8")
-        cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii").rstrip("=")
         # With =, since an id may begin with a dash.
         arguments = [
             "format",
-            f"--cluster-id={cluster_id}",
+            f"--cluster-id={self.cluster_id}",
             "-c",
             str(settings),
             *self._format_arguments,

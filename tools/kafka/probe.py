@@ -1,4 +1,4 @@
-"""Asks whether something that speaks Kafka answers at an address.
+"""Asks whether something that speaks Kafka answers at an address, and which brokers it knows.
 
 Written out by hand on a plain socket, so that a fault in the product cannot hide a broker's.
 """
@@ -8,12 +8,16 @@ from __future__ import annotations
 import socket
 import struct
 
-__all__ = ["answers_api_versions"]
+__all__ = ["answers_api_versions", "known_brokers"]
 
 API_VERSIONS_KEY = 18
 CORRELATION_ID = 0x6B70
 REQUEST = struct.pack(">hhih", API_VERSIONS_KEY, 0, CORRELATION_ID, -1)
 """ApiVersions v0 with a null client id: header v1 and an empty body."""
+
+METADATA_KEY = 3
+NO_TOPICS = struct.pack(">hhihi", METADATA_KEY, 1, CORRELATION_ID, -1, 0)
+"""Metadata v1 that asks for no topic: its answer begins with the brokers that are alive."""
 
 LARGEST_ANSWER = 1 << 16
 """An ApiVersions v0 answer has 6 bytes an API; more than this is no Kafka."""
@@ -21,17 +25,29 @@ LARGEST_ANSWER = 1 << 16
 
 def answers_api_versions(host: str, port: int, timeout_s: float) -> bool:
     """Return whether an ApiVersions request to this address is answered without an error."""
+    answer = _answer(host, port, timeout_s, REQUEST)
+    return answer is not None and struct.unpack_from(">h", answer) == (0,)
+
+
+def known_brokers(host: str, port: int, timeout_s: float) -> int:
+    """Return how many brokers of its cluster, itself among them, a broker knows to be alive."""
+    answer = _answer(host, port, timeout_s, NO_TOPICS)
+    return 0 if answer is None else int(struct.unpack_from(">i", answer)[0])
+
+
+def _answer(host: str, port: int, timeout_s: float, request: bytes) -> bytes | None:
+    """What follows the correlation id of the answer; None if there is no answer of Kafka's."""
     try:
         with socket.create_connection((host, port), timeout_s) as connection:
             connection.settimeout(timeout_s)
-            connection.sendall(struct.pack(">i", len(REQUEST)) + REQUEST)
+            connection.sendall(struct.pack(">i", len(request)) + request)
             (size,) = struct.unpack(">i", _read(connection, 4))
             if not 10 <= size <= LARGEST_ANSWER:
-                return False
-            correlation_id, error_code = struct.unpack_from(">ih", _read(connection, size))
+                return None
+            answer = _read(connection, size)
     except OSError:
-        return False
-    return bool(correlation_id == CORRELATION_ID and error_code == 0)
+        return None
+    return answer[4:] if answer[:4] == struct.pack(">i", CORRELATION_ID) else None
 
 
 def _read(connection: socket.socket, size: int) -> bytes:

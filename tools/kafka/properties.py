@@ -1,17 +1,20 @@
-"""The server.properties of one combined broker and controller node. Plain data in, text out."""
+"""The server.properties of combined broker and controller nodes. Plain data in, text out."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
 from tools.setup.ports import LOOPBACK
 
-__all__ = ["HOST", "Ports", "render", "server_properties"]
+__all__ = ["HOST", "VOTERS", "Ports", "cluster_properties", "render", "server_properties"]
 
 HOST = LOOPBACK
 """Loopback only, by number: no test depends on how `localhost` resolves."""
+
+VOTERS = "controller.quorum.voters"
+"""Names the controllers of a cluster."""
 
 FIXED = {
     "process.roles": "broker,controller",
@@ -38,6 +41,8 @@ FIXED = {
     "auto.create.topics.enable": "false",
     "delete.topic.enable": "true",
 }
+INTERNAL_TOPICS = ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic")
+RACK_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 CONSUMER_PROTOCOL = {"group.coordinator.rebalance.protocols": "classic,consumer"}
 """KIP-848 is there in 3.7 to 3.9 but off; from 4.0 on the default has it."""
 
@@ -62,10 +67,34 @@ def server_properties(
     properties |= {
         "listeners": f"PLAINTEXT://{HOST}:{ports.broker},CONTROLLER://{HOST}:{ports.controller}",
         "advertised.listeners": f"PLAINTEXT://{HOST}:{ports.broker}",
-        "controller.quorum.voters": f"1@{HOST}:{ports.controller}",
+        VOTERS: f"1@{HOST}:{ports.controller}",
         "log.dirs": str(folder / "data"),
     }
     return {**properties, **overrides}
+
+
+def cluster_properties(node: int, ports: Sequence[Ports], racks: Sequence[str]) -> dict[str, str]:
+    """What a node of several, counted from 1, has otherwise than a single one.
+
+    `ports` are those of all nodes. Each internal partition has three replicas, where there are as
+    many nodes, of which two must be in sync. With `racks`, one a node, a leader names a reader the
+    replica in its rack (KIP-392).
+    """
+    voters = (f"{at}@{HOST}:{one.controller}" for at, one in enumerate(ports, 1))
+    replicas = min(3, len(ports))
+    in_sync = min(2, replicas)
+    properties = {
+        "node.id": str(node),
+        VOTERS: ",".join(voters),
+        "default.replication.factor": str(replicas),
+        "min.insync.replicas": str(in_sync),
+        **{f"{name}.replication.factor": str(replicas) for name in INTERNAL_TOPICS},
+        "transaction.state.log.min.isr": str(in_sync),
+        "share.coordinator.state.topic.min.isr": str(in_sync),
+    }
+    if racks:
+        properties |= {"broker.rack": racks[node - 1], "replica.selector.class": RACK_SELECTOR}
+    return properties
 
 
 def render(properties: Mapping[str, str]) -> str:

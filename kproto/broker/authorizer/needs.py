@@ -138,12 +138,7 @@ NEEDS: Final[Mapping[int, tuple[Need, ...]]] = {
     ),
     # OffsetForLeaderEpoch
     23: (
-        _need(
-            "CLUSTER_ACTION CLUSTER",
-            "from a follower",
-            either="epoch",
-            error=DENIED[ResourceType.TOPIC],
-        ),
+        _need("CLUSTER_ACTION CLUSTER", either="epoch", error=DENIED[ResourceType.TOPIC]),
         _need("DESCRIBE TOPIC", either="epoch"),
     ),
     # AddPartitionsToTxn, AddOffsetsToTxn, EndTxn, WriteTxnMarkers, TxnOffsetCommit

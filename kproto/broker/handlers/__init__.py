@@ -13,14 +13,18 @@ from .api_00_produce import produce
 from .api_01_fetch import fetch
 from .api_02_list_offsets import list_offsets
 from .api_03_metadata import metadata
+from .api_10_find_coordinator import find_coordinator
 from .api_17_sasl_handshake import sasl_handshake
 from .api_18_api_versions import api_versions
 from .api_19_create_topics import create_topics
 from .api_20_delete_topics import delete_topics
+from .api_21_delete_records import delete_records
 from .api_22_init_producer_id import init_producer_id
+from .api_23_offset_for_leader_epoch import offset_for_leader_epoch
 from .api_29_describe_acls import describe_acls
 from .api_30_create_acls import create_acls
 from .api_31_delete_acls import delete_acls
+from .api_32_describe_configs import describe_configs
 from .api_36_sasl_authenticate import sasl_authenticate
 from .api_38_create_delegation_token import create_delegation_token
 from .api_39_renew_delegation_token import renew_delegation_token
@@ -30,6 +34,7 @@ from .api_48_describe_client_quotas import describe_client_quotas
 from .api_49_alter_client_quotas import alter_client_quotas
 from .api_50_describe_user_scram_credentials import describe_user_scram_credentials
 from .api_51_alter_user_scram_credentials import alter_user_scram_credentials
+from .api_60_describe_cluster import describe_cluster
 
 __all__ = ["KAFKA_APIS"]
 
@@ -39,14 +44,18 @@ KAFKA_APIS: Final[tuple[Api, ...]] = (
     fetch,
     list_offsets,
     metadata,
+    find_coordinator,
     sasl_handshake,
     api_versions,
     create_topics,
     delete_topics,
+    delete_records,
     init_producer_id,
+    offset_for_leader_epoch,
     describe_acls,
     create_acls,
     delete_acls,
+    describe_configs,
     sasl_authenticate,
     create_delegation_token,
     renew_delegation_token,
@@ -56,4 +65,5 @@ KAFKA_APIS: Final[tuple[Api, ...]] = (
     alter_client_quotas,
     describe_user_scram_credentials,
     alter_user_scram_credentials,
+    describe_cluster,
 )

@@ -15,21 +15,28 @@ v13     topics by id (KIP-516)
 Message sets are stored as record batches with the same codec, as by Kafka up to 3.9 (4.0 lists
 v0-v2 and refuses them); without a whole message they are a success with offset -1, as there.
 
+With acks=-1, a partition whose ISR is smaller than min.insync.replicas, or than all of its replicas
+if that is less, is NOT_ENOUGH_REPLICAS.
+
 Left out: transactions (a transactional batch is answered with INVALID_TXN_STATE, as one outside a
-transaction is); `current_leader`, for whoever asked another node than the leader; `record_errors`,
-since records are mostly not decoded: the message names the first that was refused.
+transaction is); `record_errors`, since records are mostly not decoded: the message names the first
+that was refused.
 """
 
 from __future__ import annotations
 
 from ...messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from ...messages.produce_response import (
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    NodeEndpointCollection,
     PartitionProduceResponse,
     ProduceResponse,
     TopicProduceResponse,
 )
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
+from ...wire.uuid import ZERO_UUID
 from ..authorizer import DENIED, Operation, ResourceType
 from ..context import Context
 from ..decisions import CloseConnection
@@ -37,6 +44,7 @@ from ..refusal import refusal
 from ..registry import handles
 from ..rights import allows, check, check_topic_of_id
 from ..storage.appending import append_records
+from ..storage.partition import Partition
 from ..topics import Topic
 
 _NO_OFFSET = -1
@@ -49,6 +57,9 @@ _MAGIC_OF_BATCHES = 2
 _ATTRIBUTES_AT = 22
 _TRANSACTIONAL = 0x10
 _STORAGE_ERROR = code_of("KAFKA_STORAGE_ERROR")
+_ALL_IN_SYNC = -1
+_FIRST_VERSION_OF_LEADERS = 10
+_NOT_LEADER = code_of("NOT_LEADER_OR_FOLLOWER")
 
 
 @handles(ProduceRequest, versions=range(14))
@@ -73,6 +84,8 @@ def produce(context: Context, request: ProduceRequest, version: int) -> ProduceR
         ]
     )
     if request.acks != 0:
+        if version >= _FIRST_VERSION_OF_LEADERS:
+            _name_leaders(context, response)
         return response
     for answered in response.responses:
         for partition in answered.partition_responses:
@@ -97,6 +110,8 @@ def _partition(
             raise refusal("INVALID_REQUIRED_ACKS", f"acks is {request.acks}; it is -1, 0 or 1")
         partition = found.partition(data.index)
         found.check_leader(data.index, context.endpoint.node_id)
+        if request.acks == _ALL_IN_SYNC:
+            _check_in_sync(found, partition)
         now_ms = context.clock.now_ms()
         if not context.cluster.room.has(len(data.records or b"")):
             context.cluster.topics.keep_retention(now_ms)
@@ -115,6 +130,39 @@ def _partition(
         log_append_time_ms=appended.log_append_time,
         log_start_offset=start_offset,
     )
+
+
+def _check_in_sync(topic: Topic, partition: Partition) -> None:
+    led = partition.led
+    least = min(topic.config.min_insync_replicas, len(led.replicas))
+    if len(led.in_sync) < least:
+        raise refusal(
+            "NOT_ENOUGH_REPLICAS",
+            f"in sync are {len(led.in_sync)} replicas, and min.insync.replicas asks for {least}",
+        )
+
+
+def _name_leaders(context: Context, response: ProduceResponse) -> None:
+    """Tell who asked another node than the leader who leads, and where that is (KIP-951)."""
+    endpoints: dict[int, NodeEndpoint] = {}
+    for topic in response.responses:
+        for answered in topic.partition_responses:
+            if answered.error_code != _NOT_LEADER:
+                continue
+            found = context.cluster.topics.asked(
+                topic.name, topic.topic_id, by_id=topic.topic_id != ZERO_UUID
+            )
+            partition = found.partition(answered.index)
+            leader = partition.led.leader
+            answered.current_leader = LeaderIdAndEpoch(
+                leader_id=leader, leader_epoch=partition.log.epochs.current
+            )
+            endpoint = context.cluster.endpoint_of(leader, context.endpoint.listener)
+            if endpoint is not None:
+                endpoints[leader] = NodeEndpoint(
+                    node_id=leader, host=endpoint.host, port=endpoint.port, rack=endpoint.rack
+                )
+    response.node_endpoints = NodeEndpointCollection(endpoints.values())
 
 
 def _may_use_id(context: Context, request: ProduceRequest) -> bool:

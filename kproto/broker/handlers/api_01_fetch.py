@@ -9,210 +9,341 @@ v7      fetch sessions (KIP-227)
 v9      current leader epoch (KIP-320)
 v10     the client reads zstd (KIP-110); older ones get such batches too, as from Kafka
 v11     rack of the consumer, preferred replica (KIP-392)
-v12     flexible; last fetched epoch, diverging epoch (KIP-595); current leader
+v12     flexible; last fetched epoch, diverging epoch (KIP-595)
 v13     topics by id (KIP-516)
 v15     replica state in place of replica id (KIP-903)
-v16     addresses of leaders (KIP-951)
+v16     the current leader and where it is, for errors about leaders (KIP-951)
 v17-18  directory id and high watermark of a follower (KIP-853, KIP-1166)
+
+From v11 on a follower answers a consumer from its log, and a leader names a replica in the rack of
+the consumer, without records, if `BrokerSettings.replica_selector` says so. All replicas share one
+log, so that none is behind, and an offset out of range is so everywhere. The parts of an answer
+stand in Kafka's order: those that could be read or tried, then those without such a topic,
+partition or right. The latter alone do not keep a request from waiting.
 
 For v0-v3 batches are converted down as Kafka up to 3.9 does it (4.0 no longer takes these
 versions): headers are lost, and a batch compressed with zstd is UNSUPPORTED_COMPRESSION_TYPE.
 
-Left out: sessions (every answer has session id 0, as a broker's whose cache of sessions is full,
-and the client goes on without one); followers; transactions, so never an aborted one;
-`current_leader`, for whoever asked another node than the leader. Batches always come whole: where
-Kafka cuts the last one at the limit, here it is not begun, and where Kafka fills up what became
-shorter by converting it, here it is short.
+Left out: followers that replicate (there is nothing to replicate); transactions, so never an
+aborted one. Batches always come whole: where Kafka cuts the last one at the limit, here it is not
+begun, and where Kafka fills up what became shorter by converting it, here it is short.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
 
-from ...messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from ...messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
-from ...protocol.error_codes import code_of
+from ...messages.fetch_request import FetchRequest
+from ...messages.fetch_response import (
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+from ...protocol.error_codes import code_of, error_of_code
 from ...wire.errors import BrokerResponseError
 from ..authorizer import DENIED, Operation, ResourceType
 from ..context import Context
 from ..decisions import Decision, Wait
+from ..fetch_sessions import FetchRound, Sought
 from ..refusal import refusal
 from ..registry import handles
+from ..replica_selection import preferred_replica
 from ..rights import allows_cluster, check
+from ..storage.epochs import UNKNOWN_EPOCH, EpochEnd
 from ..storage.log import LogSlice
 from ..storage.partition import Partition
-from ..storage.reading import FetchLimit
+from ..storage.reading import FetchLimit, diverging
 from ..throttle import most_to_fetch
 from ..topics import Topic
 
 #: The magic that a client of an old version reads; the others read batches.
 _MAGIC_OF_MESSAGE_SETS: Final = {0: 0, 1: 0, 2: 1, 3: 1}
 _FIRST_VERSION_OF_WHOLE_BATCHES: Final = 3
+_FIRST_VERSION_FROM_FOLLOWERS: Final = 11
 _FIRST_VERSION_BY_ID: Final = 13
+_FIRST_VERSION_OF_LEADERS: Final = 16
 
 _READ_COMMITTED: Final = 1
-_NO_SESSION: Final = 0
-#: Session epochs that ask for all partitions: without a session, and to open one.
-_FULL_FETCHES: Final = (-1, 0)
+_ABOUT_LEADERS: Final = ("NOT_LEADER_OR_FOLLOWER", "FENCED_LEADER_EPOCH")
 
 _NOTHING: Final = LogSlice([], 0)
 
 
-class PartitionRead(NamedTuple):
-    """What was found of one partition: batches, or an error; `partition` is None for no such."""
+@dataclass(slots=True, eq=False)
+class PartitionRead:
+    """What was found of one partition: batches, or another place to read, or an error.
 
-    wanted: FetchPartition
-    partition: Partition | None
-    found: LogSlice
-    error: BrokerResponseError | None
+    `partition` is None where there is none to be read. `preferred` is the replica to read from,
+    `diverged` where the client's log is another than this.
+    """
+
+    sought: Sought
+    topic: Topic | None = None
+    partition: Partition | None = None
+    found: LogSlice = _NOTHING
+    error: BrokerResponseError | None = None
+    preferred: int | None = None
+    diverged: EpochEnd | None = None
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether the client has to hear it at once, without records."""
+        return any(it is not None for it in (self.error, self.preferred, self.diverged))
 
 
-class Read(NamedTuple):
-    """One look at all partitions of a request, in its order."""
+class Fetching:
+    """A request at work: it is looked up once, and read until there is enough.
 
-    topics: list[tuple[FetchTopic, list[PartitionRead]]]
+    `refused` are the partitions that are not there, or may not be read.
+    """
 
-    def is_enough(self, min_bytes: int) -> bool:
+    def __init__(
+        self, context: Context, request: FetchRequest, version: int, turn: FetchRound
+    ) -> None:
+        self.context = context
+        self.request = request
+        self.version = version
+        self.turn = turn
+        self.topics: list[tuple[Sought, Topic]] = []
+        self.refused: list[PartitionRead] = []
+        for sought in turn.sought:
+            try:
+                self.topics.append((sought, self._find(sought)))
+            except BrokerResponseError as error:
+                self.refused.append(PartitionRead(sought, error=error))
+
+    def _find(self, sought: Sought) -> Topic:
+        """The topic, if the client may read it; of a name it does not hear whether it is there."""
+        topics = self.context.cluster.topics
+        found: Topic | None = None
+        name = sought.name or sought.topic
+        if not name:
+            found = topics.with_id(sought.topic_id)
+            name = sought.name = found.name
+        if not _is_from_follower(self.request):
+            check(self.context, Operation.READ, ResourceType.TOPIC, name)
+        elif not allows_cluster(self.context, Operation.CLUSTER_ACTION):
+            raise refusal(DENIED[ResourceType.TOPIC], "followers are brokers of the cluster")
+        if found is None:
+            found = topics.named(name)
+        found.partition(sought.wanted.partition)
+        return found
+
+    def read(self) -> list[PartitionRead]:
+        """Read every partition that was found, within the limits of the request."""
+        most = min(self.request.max_bytes, self.context.settings.fetch_max_bytes)
+        limit = FetchLimit(
+            most_to_fetch(self.context, most),
+            at_least_one=self.version >= _FIRST_VERSION_OF_WHOLE_BATCHES,
+        )
+        return [self._read(sought, topic, limit) for sought, topic in self.topics]
+
+    def is_enough(self, read: list[PartitionRead]) -> bool:
         """Whether to answer at once: there is nothing to wait for, an error, or `min_bytes`."""
-        if not self.topics:
+        if not read:
             return True
-        size = 0
-        for _, parts in self.topics:
-            for part in parts:
-                if part.error is not None:
-                    return True
-                size += part.found.size
-        return size >= min_bytes
+        # More than a quota allows would never come.
+        min_bytes = most_to_fetch(self.context, self.request.min_bytes)
+        if any(part.is_urgent for part in read):
+            return True
+        return sum(part.found.size for part in read) >= min_bytes
+
+    def _read(self, sought: Sought, topic: Topic, limit: FetchLimit) -> PartitionRead:
+        wanted, part = sought.wanted, PartitionRead(sought, topic)
+        try:
+            self._check_there(sought, topic)
+            partition = topic.kept(wanted.partition, self.context.clock.now_ms())
+            self._check_replica(sought, topic, partition)
+            part.partition = partition
+            part.preferred = self._preferred(sought, partition)
+            if part.preferred is None and wanted.last_fetched_epoch != UNKNOWN_EPOCH:
+                part.diverged = diverging(
+                    partition.log, wanted.fetch_offset, wanted.last_fetched_epoch
+                )
+            if part.preferred is None and part.diverged is None:
+                part.found = limit.read(
+                    partition.log, wanted.fetch_offset, wanted.partition_max_bytes
+                )
+        except BrokerResponseError as error:
+            part.error = error
+        return part
+
+    def _check_there(self, sought: Sought, topic: Topic) -> None:
+        """Raises what a fault wants, and the error for a topic that was deleted meanwhile.
+
+        That was while the request waited, or since the session began.
+        """
+        refuse = self.context.refuse
+        if refuse is not None and refuse.means(topic.name, sought.wanted.partition):
+            raise error_of_code(refuse.code, "a fault of the test")
+        now = self.context.cluster.topics.named(topic.name)
+        if now is not topic or (not sought.topic and now.topic_id != sought.topic_id):
+            raise refusal(
+                "INCONSISTENT_TOPIC_ID" if not sought.topic else "UNKNOWN_TOPIC_OR_PARTITION",
+                f"topic {topic.name!r} was deleted, and is now another",
+            )
+
+    def _check_replica(self, sought: Sought, topic: Topic, partition: Partition) -> None:
+        """Raises NOT_LEADER_OR_FOLLOWER, UNKNOWN_LEADER_EPOCH, FENCED_LEADER_EPOCH."""
+        node_id = self.context.endpoint.node_id
+        if _is_from_follower(self.request):
+            topic.check_leader(partition.index, node_id, sought.wanted.current_leader_epoch)
+            raise refusal("NOT_LEADER_OR_FOLLOWER", "this cluster has no followers that replicate")
+        epoch = sought.wanted.current_leader_epoch
+        if node_id not in partition.led.replicas:
+            topic.check_leader(partition.index, node_id)
+        elif self.version >= _FIRST_VERSION_FROM_FOLLOWERS:
+            topic.check_epoch(partition.index, epoch)
+        else:
+            topic.check_leader(partition.index, node_id, epoch)
+
+    def _preferred(self, sought: Sought, partition: Partition) -> int | None:
+        """The replica from which the client had better read; None for this one."""
+        if (
+            self.version < _FIRST_VERSION_FROM_FOLLOWERS
+            or partition.led.leader != self.context.endpoint.node_id
+            or not partition.log.start_offset <= sought.wanted.fetch_offset
+            or not sought.wanted.fetch_offset <= partition.log.end_offset
+        ):
+            return None
+        return preferred_replica(
+            self.context.settings.replica_selector,
+            self.request.rack_id,
+            partition.led,
+            self.context.cluster.endpoints(self.context.endpoint.listener),
+        )
 
 
 @handles(FetchRequest, versions=range(19))
 def fetch(context: Context, request: FetchRequest, version: int) -> Decision:
     """Answer once there are `min_bytes`, an error, or `max_wait_ms` have passed."""
-    if request.session_epoch not in _FULL_FETCHES:
-        return FetchResponse(error_code=code_of("FETCH_SESSION_ID_NOT_FOUND"))
-    read = read_partitions(context, request, version)
-    min_bytes = most_to_fetch(context, request.min_bytes)  # more would never come
-    if request.max_wait_ms <= 0 or read.is_enough(min_bytes):
-        return _response(request, version, read)
+    try:
+        turn = context.fetch_sessions.open_round(
+            request, by_id=version >= _FIRST_VERSION_BY_ID, now_ms=_now_ms(context)
+        )
+    except BrokerResponseError as error:
+        return FetchResponse(error_code=error.code)
+    fetching = Fetching(context, request, version, turn)
+    read = fetching.read()
+    if request.max_wait_ms <= 0 or fetching.is_enough(read):
+        return _response(fetching, read)
 
     def look_again(time_is_over: bool) -> Decision:
-        read = read_partitions(context, request, version)
-        if time_is_over or read.is_enough(min_bytes):
-            return _response(request, version, read)
+        read = fetching.read()
+        if time_is_over or fetching.is_enough(read):
+            return _response(fetching, read)
         return wait
 
-    partitions = (part.partition for _, parts in read.topics for part in parts)
     wait = Wait(
         until=context.deadline(request.max_wait_ms),
-        wake=[partition.log for partition in partitions if partition is not None],
+        wake=[part.partition.log for part in read if part.partition is not None],
         then=look_again,
     )
     return wait
 
 
-def read_partitions(context: Context, request: FetchRequest, version: int) -> Read:
-    """Read every partition, in the order of the request, within its limits."""
-    limit = FetchLimit(
-        most_to_fetch(context, min(request.max_bytes, context.settings.fetch_max_bytes)),
-        at_least_one=version >= _FIRST_VERSION_OF_WHOLE_BATCHES,
-    )
-    return Read(
-        [
-            (
-                topic,
-                [
-                    _read_partition(context, request, topic, wanted, version, limit)
-                    for wanted in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
-
-
-def _read_partition(
-    context: Context,
-    request: FetchRequest,
-    topic: FetchTopic,
-    wanted: FetchPartition,
-    version: int,
-    limit: FetchLimit,
-) -> PartitionRead:
-    partition: Partition | None = None
-    try:
-        found_topic = _find(context, request, topic, version)
-        partition = found_topic.kept(wanted.partition, context.clock.now_ms())
-        found_topic.check_leader(
-            wanted.partition, context.endpoint.node_id, wanted.current_leader_epoch
-        )
-        if _is_from_follower(request):
-            raise refusal("NOT_LEADER_OR_FOLLOWER", "this cluster has no followers")
-        found = limit.read(partition.log, wanted.fetch_offset, wanted.partition_max_bytes)
-    except BrokerResponseError as error:
-        return PartitionRead(wanted, partition, _NOTHING, error)
-    return PartitionRead(wanted, partition, found, None)
-
-
-def _find(context: Context, request: FetchRequest, topic: FetchTopic, version: int) -> Topic:
-    """The topic, if the client may read it; of a name it does not hear whether it is there."""
-    topics = context.cluster.topics
-    found = topics.with_id(topic.topic_id) if version >= _FIRST_VERSION_BY_ID else None
-    name = topic.topic if found is None else found.name
-    if not _is_from_follower(request):
-        check(context, Operation.READ, ResourceType.TOPIC, name)
-    elif not allows_cluster(context, Operation.CLUSTER_ACTION):
-        raise refusal(DENIED[ResourceType.TOPIC], "followers are brokers of the cluster")
-    return topics.named(name) if found is None else found
+def _now_ms(context: Context) -> int:
+    return int(context.clock.monotonic() * 1000)
 
 
 def _is_from_follower(request: FetchRequest) -> bool:
     return request.replica_id >= 0 or request.replica_state.replica_id >= 0
 
 
-def _response(request: FetchRequest, version: int, read: Read) -> FetchResponse:
-    committed = request.isolation_level == _READ_COMMITTED
-    return FetchResponse(
-        session_id=_NO_SESSION,
-        responses=[
-            FetchableTopicResponse(
-                topic=topic.topic,
-                topic_id=topic.topic_id,
-                partitions=[_partition(part, committed, version) for part in parts],
-            )
-            for topic, parts in read.topics
-        ],
+def _response(fetching: Fetching, read: list[PartitionRead]) -> FetchResponse:
+    context, version = fetching.context, fetching.version
+    committed = fetching.request.isolation_level == _READ_COMMITTED
+    response = FetchResponse()
+    parts = []
+    for part in (*read, *fetching.refused):
+        data = _partition(part, committed, version)
+        if version >= _FIRST_VERSION_OF_LEADERS:
+            _hint(context, part, data, response)
+        parts.append((part.sought, data))
+    answer = fetching.turn.answer(parts, _now_ms(context))
+    if answer.error is not None:
+        response.error_code = code_of(answer.error)
+    response.session_id = answer.session_id
+    response.responses = _by_topic(answer.partitions)
+    return response
+
+
+def _by_topic(parts: Iterable[tuple[Sought, PartitionData]]) -> list[FetchableTopicResponse]:
+    """Neighbours of one topic stand together, as in Kafka."""
+    topics: list[FetchableTopicResponse] = []
+    for sought, data in parts:
+        last = topics[-1] if topics else None
+        if last is None or (last.topic, last.topic_id) != (sought.topic, sought.topic_id):
+            last = FetchableTopicResponse(topic=sought.topic, topic_id=sought.topic_id)
+            topics.append(last)
+        last.partitions.append(data)
+    return topics
+
+
+def _hint(
+    context: Context, part: PartitionRead, data: PartitionData, response: FetchResponse
+) -> None:
+    """Say who leads, and where it is, to who asked another (KIP-951)."""
+    if part.error is None or part.error.name not in _ABOUT_LEADERS or part.topic is None:
+        return
+    partition = part.topic.partition(part.sought.wanted.partition)
+    leader = partition.led.leader
+    data.current_leader = LeaderIdAndEpoch(
+        leader_id=leader, leader_epoch=partition.log.epochs.current
     )
+    for endpoint in context.cluster.endpoints(context.endpoint.listener):
+        known = response.node_endpoints.find(node_id=leader)
+        if endpoint.node_id == leader and known is None:
+            node = NodeEndpoint(
+                node_id=leader, host=endpoint.host, port=endpoint.port, rack=endpoint.rack
+            )
+            response.node_endpoints.append(node)
 
 
 def _partition(part: PartitionRead, committed: bool, version: int) -> PartitionData:
-    if part.error is not None or part.partition is None:
+    partition = part.partition
+    if part.error is not None or partition is None:
         return _failed(part, part.error)
-    try:
-        records = _records(part, version)
-    except BrokerResponseError as error:
-        return _failed(part, error)
-    return PartitionData(
-        partition_index=part.wanted.partition,
-        high_watermark=part.partition.high_watermark,
-        last_stable_offset=part.partition.last_stable_offset,
-        log_start_offset=part.partition.log.start_offset,
-        aborted_transactions=[] if committed else None,
-        records=records,
+    data = PartitionData(
+        partition_index=part.sought.wanted.partition,
+        high_watermark=partition.high_watermark,
+        last_stable_offset=partition.last_stable_offset,
+        log_start_offset=partition.log.start_offset,
+        aborted_transactions=None,
+        records=b"",
     )
+    if part.preferred is not None:
+        data.preferred_read_replica = part.preferred
+    elif part.diverged is not None:
+        data.diverging_epoch = EpochEndOffset(
+            epoch=part.diverged.epoch, end_offset=part.diverged.end_offset
+        )
+    else:
+        try:
+            data.records = _records(part, version)
+        except BrokerResponseError as error:
+            return _failed(part, error)
+        data.aborted_transactions = [] if committed else None
+    return data
 
 
 def _records(part: PartitionRead, version: int) -> bytes:
     magic = _MAGIC_OF_MESSAGE_SETS.get(version)
     if magic is None:
         return part.found.join()
-    return part.found.join_as_message_set(magic, part.wanted.fetch_offset)
+    return part.found.join_as_message_set(magic, part.sought.wanted.fetch_offset)
 
 
 def _failed(part: PartitionRead, error: BrokerResponseError | None) -> PartitionData:
     return PartitionData(
-        partition_index=part.wanted.partition,
+        partition_index=part.sought.wanted.partition,
         error_code=error.code if error else 0,
         high_watermark=-1,
-        aborted_transactions=[] if part.partition is None else None,
+        aborted_transactions=[] if part.topic is None else None,
         records=b"",
     )

@@ -14,14 +14,16 @@ v12     topics may be asked for by id
 v13     an error code for the whole response (KIP-1102)
 
 Topics that the client may not describe are left out of all topics, and TOPIC_AUTHORIZATION_FAILED
-where they are named, whether they are there or not.
+where they are named, whether they are there or not. A partition that nobody leads is
+LEADER_NOT_AVAILABLE. v0 leaves out the replicas that are stopped, and says REPLICA_NOT_AVAILABLE
+then.
 
-Left out: offline replicas.
+Left out: nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from ...messages.metadata_request import MetadataRequest, MetadataRequestTopic
@@ -31,13 +33,16 @@ from ...messages.metadata_response import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
 from ...wire.uuid import ZERO_UUID
-from ..authorizer import CLUSTER_NAME, DENIED, Operation, ResourceType
+from ..authorizer import DENIED, Operation, ResourceType
 from ..context import Context
+from ..leadership import NO_LEADER
 from ..refusal import refusal
 from ..registry import handles
-from ..rights import allows, allows_cluster, authorized_operations, check
+from ..rights import allows, allows_cluster, authorized_operations, check, cluster_operations
+from ..storage.partition import Partition
 from ..topics import Topic, check_topic_name
 
 _NOT_ASKED: Final = -0x8000_0000
@@ -61,11 +66,7 @@ def metadata(context: Context, request: MetadataRequest, version: int) -> Metada
         topics=_topics(context, request, version),
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = (
-            authorized_operations(context, ResourceType.CLUSTER, CLUSTER_NAME)
-            if allows_cluster(context, Operation.DESCRIBE)
-            else 0
-        )
+        response.cluster_authorized_operations = cluster_operations(context)
     return response
 
 
@@ -74,7 +75,7 @@ def _topics(
 ) -> Iterable[MetadataResponseTopic]:
     if request.topics is None or (version == 0 and not request.topics):
         return [
-            _described(topic, _operations(context, request, topic.name))
+            _described(context, topic, version, _operations(context, request, topic.name))
             for topic in context.cluster.topics
             if allows(context, Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
         ]
@@ -95,7 +96,7 @@ def _asked(
 ) -> MetadataResponseTopic:
     try:
         topic = _find(context, request, wanted, version)
-        return _described(topic, _operations(context, request, topic.name))
+        return _described(context, topic, version, _operations(context, request, topic.name))
     except BrokerResponseError as error:
         return MetadataResponseTopic(
             error_code=error.code,
@@ -151,20 +152,41 @@ def _name_of_unknown(wanted: MetadataRequestTopic, version: int) -> str | None:
     return wanted.name if wanted.topic_id == ZERO_UUID else None
 
 
-def _described(topic: Topic, operations: int) -> MetadataResponseTopic:
+def _described(
+    context: Context, topic: Topic, version: int, operations: int
+) -> MetadataResponseTopic:
+    here = {each.node_id for each in context.cluster.endpoints(context.endpoint.listener)}
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
-        partitions=[
-            MetadataResponsePartition(
-                partition_index=partition.index,
-                leader_id=partition.led.leader,
-                leader_epoch=partition.log.epochs.current,
-                replica_nodes=list(partition.led.replicas),
-                isr_nodes=list(partition.led.in_sync),
-            )
-            for partition in topic.partitions
-        ],
+        partitions=[_partition(partition, here, version) for partition in topic.partitions],
         topic_authorized_operations=operations,
+    )
+
+
+def _partition(
+    partition: Partition, here: Collection[int], version: int
+) -> MetadataResponsePartition:
+    """What is told of a partition; `here` are the nodes that the client can reach."""
+    led = partition.led
+    replicas, in_sync = led.replicas, led.in_sync
+    offline = [node for node in replicas if node not in here]
+    if version == 0 and offline:
+        replicas = tuple(node for node in replicas if node in here)
+        in_sync = tuple(node for node in in_sync if node in here)
+    if led.leader not in here:
+        error = "LEADER_NOT_AVAILABLE"
+    elif (replicas, in_sync) != (led.replicas, led.in_sync):
+        error = "REPLICA_NOT_AVAILABLE"
+    else:
+        error = "NONE"
+    return MetadataResponsePartition(
+        error_code=code_of(error),
+        partition_index=partition.index,
+        leader_id=led.leader if led.leader in here else NO_LEADER,
+        leader_epoch=partition.log.epochs.current,
+        replica_nodes=list(replicas),
+        isr_nodes=list(in_sync),
+        offline_replicas=offline,
     )

@@ -50,13 +50,14 @@ class EpochHistory:
     def end_of(self, epoch: int, log_end: int) -> EpochEnd | None:
         """The largest epoch that is known and not above `epoch`, and where it ends.
 
-        None for an epoch above the current one, or below the first that is known.
+        None for an epoch above the current one, and for UNKNOWN_EPOCH. As in Kafka, one below the
+        first that is known is given back with the offset at which that begins.
         """
-        if epoch > self.current:
+        if epoch == UNKNOWN_EPOCH or epoch > self.current:
             return None
         index = bisect_right(self._epochs, epoch) - 1
         if index < 0:
-            return None
+            return EpochEnd(epoch, self._starts[0])
         after = index + 1
         end = self._starts[after] if after < len(self._starts) else log_end
         return EpochEnd(self._epochs[index], end)

@@ -81,7 +81,8 @@ class StoredBatch(NamedTuple):
 
 
 class PartitionLog(Watched, ABC):
-    """Batches by offset; it changes with each append, and when its topic is deleted.
+    """Batches by offset; it changes with each append, with its leader, and when its topic is
+    deleted.
 
     `start_offset` is that of the oldest record one may read, `end_offset` the one that the next
     record will get, `last_append_time` in ms, -1 before the first append.
@@ -144,6 +145,13 @@ class PartitionLog(Watched, ABC):
         """Move the start of the log to `offset`; batches that lie before it are dropped.
 
         Raises OFFSET_OUT_OF_RANGE when that is beyond the end.
+        """
+
+    @abstractmethod
+    def truncate(self, offset: int) -> None:
+        """Drop the batches that hold `offset` and what is behind it: the log ends before them.
+
+        Raises OFFSET_OUT_OF_RANGE when that is not within the log.
         """
 
 

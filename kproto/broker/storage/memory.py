@@ -87,11 +87,7 @@ class MemoryLog(PartitionLog):
         return base_offset
 
     def read(self, offset: int, max_bytes: int, *, at_least_one: bool) -> LogSlice:
-        if not self.start_offset <= offset <= self.end_offset:
-            raise refusal(
-                "OFFSET_OUT_OF_RANGE",
-                f"offset {offset} is not within {self.start_offset} to {self.end_offset}",
-            )
+        self._check_within(offset)
         first = bisect_left(self._last_offsets, offset)
         start = self._end_of(first)
         stop = bisect_right(self._ends, start + max_bytes)
@@ -138,15 +134,38 @@ class MemoryLog(PartitionLog):
         if (self._end_of(first) - self._begin) * _DELETED_SHARE >= self.size_in_bytes:
             self._forget_deleted()
 
-    def _forget_deleted(self) -> None:
-        self._begin = self._end_of(self._first)
-        for of_each_batch in (
+    def truncate(self, offset: int) -> None:
+        self._check_within(offset)
+        kept = max(self._first, bisect_left(self._last_offsets, offset))
+        if kept == len(self._batches):
+            return
+        lost = self._end_of(len(self._batches)) - self._end_of(kept)
+        self._room.give_back(lost + (len(self._batches) - kept) * BATCH_OVERHEAD_BYTES)
+        # The oldest batch may begin before what one may still read.
+        self.end_offset = max(self.start_offset, self._batches[kept].base_offset)
+        for of_each_batch in self._of_each_batch:
+            del of_each_batch[kept:]
+
+    def _check_within(self, offset: int) -> None:
+        if not self.start_offset <= offset <= self.end_offset:
+            raise refusal(
+                "OFFSET_OUT_OF_RANGE",
+                f"offset {offset} is not within {self.start_offset} to {self.end_offset}",
+            )
+
+    @property
+    def _of_each_batch(self) -> tuple[list[RecordBatch] | list[int], ...]:
+        return (
             self._batches,
             self._last_offsets,
             self._ends,
             self._max_timestamps,
             self._appended_ms,
-        ):
+        )
+
+    def _forget_deleted(self) -> None:
+        self._begin = self._end_of(self._first)
+        for of_each_batch in self._of_each_batch:
             del of_each_batch[: self._first]
         self._first = 0
 

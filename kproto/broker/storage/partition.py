@@ -40,3 +40,30 @@ class Partition:
     def last_stable_offset(self) -> int:
         """The end of what consumers of committed records may read."""
         return self.log.end_offset
+
+    def take_leadership(self, led: Leadership) -> bool:
+        """Let `led` count from now on; whether the leader is another, so that the epoch rose.
+
+        Who waits for the log is woken: the answer of another leader is NOT_LEADER_OR_FOLLOWER.
+        """
+        before, self.led = self.led, led
+        if before.leader == led.leader:
+            return False
+        self._begin_epoch()
+        return True
+
+    def truncate(self, offset: int) -> int:
+        """Lose the end of the log from `offset` on, as after an unclean election; its new end.
+
+        Batches are lost whole, and the leader epoch rises. Producers are known by what is left.
+        Raises OFFSET_OUT_OF_RANGE for an offset that is not within the log.
+        """
+        self.log.truncate(offset)
+        self.sequences.truncate(self.log.end_offset, self.log)
+        self._begin_epoch()
+        return self.log.end_offset
+
+    def _begin_epoch(self) -> None:
+        epochs = self.log.epochs
+        epochs.begin(epochs.current + 1, self.log.end_offset)
+        self.log.notify()

@@ -1,10 +1,12 @@
-"""How much of which log goes into one fetch response (KIP-74)."""
+"""How much of which log goes into one fetch response (KIP-74), and who may read on (KIP-320)."""
 
 from __future__ import annotations
 
+from ..refusal import refusal
+from .epochs import EpochEnd
 from .log import LogSlice, PartitionLog
 
-__all__ = ["FetchLimit"]
+__all__ = ["FetchLimit", "diverging"]
 
 
 class FetchLimit:
@@ -24,3 +26,22 @@ class FetchLimit:
             self.left = max(0, self.left - found.size)
             self.at_least_one = False
         return found
+
+
+def diverging(log: PartitionLog, offset: int, last_epoch: int) -> EpochEnd | None:
+    """Where the reader's log and this one part, if not behind `offset`.
+
+    The reader goes on at `offset`, and the record before it was of leader epoch `last_epoch`; if
+    that epoch ends earlier here, records that the reader has were lost. Raises OFFSET_OUT_OF_RANGE,
+    also for an epoch of which nothing is known.
+    """
+    end = log.epochs.end_of(last_epoch, log.end_offset)
+    if end is None:
+        raise refusal("OFFSET_OUT_OF_RANGE", f"leader epoch {last_epoch} is not known here")
+    if offset < log.start_offset:
+        raise refusal(
+            "OFFSET_OUT_OF_RANGE", f"offset {offset} is before the first, {log.start_offset}"
+        )
+    if end.epoch < last_epoch or end.end_offset < offset:
+        return end
+    return None

@@ -8,6 +8,7 @@ are those of Kafka's ProducerAppendInfo. As in Kafka, a producer outlives its ba
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -84,6 +85,28 @@ class ProducerSequences:
                 f"producer {batch.producer_id} sent sequence {batch.base_sequence}, "
                 f"and {expected} comes next",
             )
+
+    def truncate(self, end_offset: int, left: Iterable[RecordBatch]) -> None:
+        """The log lost its end: know what a broker knows that never had more than `left`.
+
+        A producer that wrote what was lost is known by its batches in `left`, and not at all where
+        there are none; then any sequence number of it will do. Others stay as they are.
+        """
+        lost = {
+            producer_id: producer
+            for producer_id, producer in self._producers.items()
+            if producer.batches and producer.batches[-1].base_offset >= end_offset
+        }
+        if not lost:
+            return
+        for producer_id in lost:
+            del self._producers[producer_id]
+        for batch in left:
+            if batch.producer_id in lost:
+                last_append_ms = lost[batch.producer_id].last_append_ms
+                self.remember(batch, batch.base_offset, batch.max_timestamp, last_append_ms)
+        by_age = sorted(self._producers.items(), key=lambda item: item[1].last_append_ms)
+        self._producers = OrderedDict(by_age)
 
     def remember(self, batch: RecordBatch, base_offset: int, timestamp: int, now_ms: int) -> None:
         """Take note of a batch that was appended at `now_ms`; `timestamp` (ms) is its largest."""

@@ -1,20 +1,20 @@
 """The coordinators of groups and transactions: who they are, and when that is no longer true.
 
-Plain data: `view` sends the requests.
+Plain data: `requests` sends what is asked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from ...messages.find_coordinator_request import FindCoordinatorRequest
 from ...messages.find_coordinator_response import FindCoordinatorResponse
-from ...protocol.error_codes import raise_for_code
-from ...wire.errors import ProtocolError
+from ...protocol.error_codes import error_of_code
+from ...wire.errors import BrokerResponseError, ProtocolError
 from .routing import CoordinatorType
 
-__all__ = ["Coordinators", "coordinator_of", "find_coordinator_request"]
+__all__ = ["Coordinators", "coordinators_in", "find_coordinator_requests"]
 
 #: FindCoordinator asks for several at once from this version on (KIP-699).
 _BATCHED: Final = 4
@@ -39,28 +39,40 @@ class Coordinators:
         for key in keys:
             self._nodes.pop((kind, key), None)
 
-
-def find_coordinator_request(
-    kind: CoordinatorType, key: str, version: int
-) -> FindCoordinatorRequest:
-    """The request for one coordinator, in the shape that `version` has."""
-    batched = version >= _BATCHED
-    return FindCoordinatorRequest(
-        key="" if batched else key,
-        key_type=kind.value,
-        coordinator_keys=[key] if batched else [],
-    )
+    def forget_all(self) -> None:
+        """Drop them all: the cluster may be another."""
+        self._nodes.clear()
 
 
-def coordinator_of(
-    kind: CoordinatorType, key: str, answer: FindCoordinatorResponse, version: int
-) -> int:
-    """The node that a response names. Raises BrokerResponseError, or ProtocolError without one."""
-    batched = version >= _BATCHED
-    place = f"the coordinator of {kind.name.lower()} {key!r}"
-    if batched and not answer.coordinators:
-        raise ProtocolError(f"the response to FindCoordinator does not name {place}")
-    found = answer.coordinators[0] if batched else answer
-    detail = f": {found.error_message}" if found.error_message else ""
-    raise_for_code(found.error_code, f"finding {place}{detail}")
-    return found.node_id
+def find_coordinator_requests(
+    kind: CoordinatorType, keys: Sequence[str], version: int
+) -> list[FindCoordinatorRequest]:
+    """The requests for these coordinators in the shape that `version` has: one, or one a key."""
+    if version >= _BATCHED:
+        return [FindCoordinatorRequest(key_type=kind.value, coordinator_keys=list(keys))]
+    return [FindCoordinatorRequest(key=key, key_type=kind.value) for key in keys]
+
+
+def coordinators_in(
+    kind: CoordinatorType,
+    request: FindCoordinatorRequest,
+    answer: FindCoordinatorResponse,
+) -> dict[str, int | BrokerResponseError]:
+    """The node that a response names for each key of its request, or why it names none.
+
+    Raises ProtocolError where a key is missing.
+    """
+    batched = {each.key: each for each in answer.coordinators}
+    found: dict[str, int | BrokerResponseError] = {}
+    for key in request.coordinator_keys or [request.key]:
+        place = f"the coordinator of {kind.name.lower()} {key!r}"
+        each = batched.get(key) if request.coordinator_keys else answer
+        if each is None:
+            raise ProtocolError(f"the response to FindCoordinator does not name {place}")
+        detail = f": {each.error_message}" if each.error_message else ""
+        found[key] = (
+            error_of_code(each.error_code, f"finding {place}{detail}")
+            if each.error_code
+            else each.node_id
+        )
+    return found

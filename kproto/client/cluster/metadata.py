@@ -90,6 +90,11 @@ class Cluster:
         A topic with an error is forgotten, so that it is asked for again; so is every other one
         when the response is about the `whole` cluster.
         """
+        if self.cluster_id != response.cluster_id and None not in (
+            self.cluster_id,
+            response.cluster_id,
+        ):
+            self.topics.clear()  # of another cluster, whose leader epochs count for themselves
         self.cluster_id = response.cluster_id
         self.controller = response.controller_id
         self.brokers = {
@@ -159,6 +164,13 @@ class Cluster:
         self.topics[hint.topic] = replace(info, partitions=partitions)
         return True
 
+    def begin_anew(self) -> None:
+        """Forget brokers and topics; which cluster it was stays known, to be compared."""
+        self.controller = -1
+        self.brokers.clear()
+        self.racks.clear()
+        self.topics.clear()
+
     def forget(self, topics: Iterable[str]) -> None:
         """Drop topics whose leaders have turned out to be others."""
         for name in topics:
@@ -169,6 +181,12 @@ class Cluster:
         info = self.topics.get(topic)
         known = info.partitions.get(partition) if info is not None else None
         return -1 if known is None else known.leader
+
+    def leader_epoch(self, topic: str, partition: int) -> int:
+        """Since which leader epoch that node leads it; -1 when that is not known."""
+        info = self.topics.get(topic)
+        known = info.partitions.get(partition) if info is not None else None
+        return -1 if known is None else known.leader_epoch
 
     def topic_name(self, topic_id: Uuid) -> str | None:
         """The topic of that id, as long as it is known."""

@@ -1,31 +1,26 @@
 """Which broker answers which request. A table of every request, and what the odd rows need.
 
-Plain functions on plain data: finding and asking the brokers is `view`'s.
+Plain functions on plain data: what of a request is whose says `splitting`; `requests` finds the
+brokers and asks them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import Enum
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
-from ...messages.base import Message, Response
+from ...messages.base import Message
 from ...messages.init_producer_id_request import InitProducerIdRequest
-from ...wire.errors import ConfigurationError
 
 __all__ = [
     "COORDINATORS",
-    "MERGED_LISTS",
     "ROUTES",
     "CoordinatorType",
     "Route",
     "coordinator_keys",
-    "merged",
     "named_broker",
     "route_of",
 ]
-
-R = TypeVar("R", bound=Response)
 
 
 class Route(Enum):
@@ -33,10 +28,11 @@ class Route(Enum):
 
     ANY = "any broker"
     CONTROLLER = "the controller, or a broker that forwards to it"
-    GROUP_COORDINATOR = "the coordinator of a group"
-    TRANSACTION_COORDINATOR = "the coordinator of a transactional id"
+    GROUP_COORDINATOR = "the coordinators of the groups it names"
+    TRANSACTION_COORDINATOR = "the coordinators of the transactional ids it names"
     LEADER = "the leaders of the partitions it names"
-    RESOURCES = "the broker whose own settings it names, else any broker"
+    RESOURCES = "the brokers whose own settings it names; for all else any broker"
+    REPLICAS = "every broker that has a replica of the partitions it names"
     EVERY_BROKER = "every broker, each for itself; the answers are merged"
     NAMED = "one certain broker, which the caller names"
 
@@ -77,15 +73,15 @@ ROUTES: Final[dict[str, Route]] = {
     "AddPartitionsToTxnRequest": Route.TRANSACTION_COORDINATOR,
     "AddOffsetsToTxnRequest": Route.TRANSACTION_COORDINATOR,
     "EndTxnRequest": Route.TRANSACTION_COORDINATOR,
-    "WriteTxnMarkersRequest": Route.NAMED,
+    "WriteTxnMarkersRequest": Route.LEADER,
     "TxnOffsetCommitRequest": Route.GROUP_COORDINATOR,
     "DescribeAclsRequest": Route.ANY,
     "CreateAclsRequest": Route.CONTROLLER,
     "DeleteAclsRequest": Route.CONTROLLER,
     "DescribeConfigsRequest": Route.RESOURCES,
     "AlterConfigsRequest": Route.RESOURCES,
-    "AlterReplicaLogDirsRequest": Route.NAMED,
-    "DescribeLogDirsRequest": Route.NAMED,
+    "AlterReplicaLogDirsRequest": Route.REPLICAS,
+    "DescribeLogDirsRequest": Route.EVERY_BROKER,
     "SaslAuthenticateRequest": Route.NAMED,
     "CreatePartitionsRequest": Route.CONTROLLER,
     "CreateDelegationTokenRequest": Route.CONTROLLER,
@@ -175,13 +171,6 @@ COORDINATORS: Final[dict[Route, CoordinatorRow]] = {
     ),
 }
 
-#: By the request that goes to every broker: the lists of its response that are put together; of
-#: strings each is kept once.
-MERGED_LISTS: Final[dict[str, tuple[str, ...]]] = {
-    "ListGroupsRequest": ("groups",),
-    "ListTransactionsRequest": ("transaction_states", "unknown_state_filters"),
-}
-
 #: Types of resources that are brokers (ConfigResource): its settings, and its loggers.
 _BROKER_RESOURCES: Final = frozenset({4, 8})
 
@@ -209,35 +198,9 @@ def coordinator_keys(request: Message) -> list[str]:
     return list(found)
 
 
-def named_broker(request: Any) -> int | None:
-    """The broker whose own settings a request of `Route.RESOURCES` is about; None for any broker.
-
-    Raises ConfigurationError where it is about several brokers.
-    """
-    nodes = {
-        int(resource.resource_name)
-        for resource in request.resources
-        if resource.resource_type in _BROKER_RESOURCES and resource.resource_name.isdecimal()
-    }
-    if len(nodes) > 1:
-        raise ConfigurationError(
-            f"{type(request).__name__} names {len(nodes)} brokers, and each knows its own settings "
-            "alone; ask for one at a time"
-        )
-    return next(iter(nodes), None)
-
-
-def merged(request: Message, responses: Sequence[R]) -> R:
-    """The answers of every broker to `request` as one: the first, with what the others add.
-
-    Its error code is the first that is not 0, its throttle time the longest.
-    """
-    every: Sequence[Any] = responses
-    for name in MERGED_LISTS[type(request).__name__]:
-        elements = [element for response in every for element in getattr(response, name)]
-        if all(isinstance(element, str) for element in elements):
-            elements = list(dict.fromkeys(elements))
-        setattr(responses[0], name, elements)
-    every[0].error_code = next((each.error_code for each in every if each.error_code), 0)
-    every[0].throttle_time_ms = max(each.throttle_time_ms for each in every)
-    return responses[0]
+def named_broker(resource: Any) -> int | None:
+    """The broker whose own settings or loggers a resource is; None where any broker knows it."""
+    name = resource.resource_name
+    if resource.resource_type not in _BROKER_RESOURCES or not name.isdecimal():
+        return None
+    return int(name)

@@ -6,15 +6,15 @@ grown old. What a response means is its caller's; what to do about an error is `
 
 from __future__ import annotations
 
-import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import Any, Final, TypeVar
 
 from ...clock import Clock
 from ...messages.base import Request, Response
-from ...messages.find_coordinator_request import FindCoordinatorRequest
 from ...messages.metadata_request import MetadataRequest, MetadataRequestTopic
-from ...protocol.error_codes import code_of, error_of_code
+from ...messages.metadata_response import MetadataResponse
+from ...protocol.error_codes import code_of, error_of_code, raise_for_code
 from ...wire.checks import check_whole_number
 from ...wire.errors import (
     BrokerConnectionError,
@@ -24,30 +24,35 @@ from ...wire.errors import (
     ProtocolError,
     RequestTimeoutError,
 )
+from ...wire.uuid import Uuid
 from ..connections.broker_connection import BrokerConnection
 from ..connections.pool import ConnectionPool
+from ..observing.observer import Observer
 from ..retry import TICK_S, Attempts, Remedy, remedy_of
 from ..settings import Address, ClientSettings
-from .coordinators import Coordinators, coordinator_of, find_coordinator_request
+from .changes import Changes
+from .choosing import Choosing, Recovery
+from .joining import Joining
 from .metadata import Broker, Cluster, LeaderHint, TopicInfo, TopicPartition, why_unled
-from .response_codes import says_it_is_no_controller, says_it_is_no_coordinator
-from .routing import (
-    COORDINATORS,
-    CoordinatorType,
-    Route,
-    coordinator_keys,
-    merged,
-    named_broker,
-    route_of,
-)
+from .reaching import reach, reach_any
+from .requests import BrokerAnswer, Requests
+from .routing import Route, route_of
+from .side_by_side import all_of
 
 __all__ = ["ClusterView"]
 
 R = TypeVar("R", bound=Response)
 T = TypeVar("T")
 
+_log: Final = logging.getLogger("kproto.client")
+
 _NO_SUCH_TOPIC: Final = code_of("UNKNOWN_TOPIC_OR_PARTITION")
 _NO_LEADER: Final = code_of("LEADER_NOT_AVAILABLE")
+
+_REBOOTSTRAP: Final = code_of("REBOOTSTRAP_REQUIRED")
+
+#: Metadata is asked for by topic id from this version on (KIP-516).
+_BY_ID: Final = 12
 
 #: Metadata calls a broker up to this version when it wants no topic created (KIP-204).
 _ALWAYS_CREATES: Final = 3
@@ -62,18 +67,29 @@ class ClusterView:
         self.settings = settings
         self.clock = clock
         self.cluster = Cluster()
-        self._pool = ConnectionPool(bootstrap, settings, clock)
-        self._coordinators = Coordinators()
+        self.observer = Observer(settings.hooks, clock.monotonic)
+        self._changes = Changes()
+        self._pool = ConnectionPool(bootstrap, settings, clock, self.observer)
+        self._requests = Requests(self)
         self._heard_of: dict[str, float] = {}  # when metadata of a topic came
         self._hinted: dict[TopicPartition, float] = {}  # when who leads it came in another response
-        self._refreshing: dict[frozenset[str] | None, asyncio.Task[list[TopicInfo]]] = {}
+        self._bootstrap = list(bootstrap)
+        self._goes_back = settings.metadata_recovery_strategy == "rebootstrap"
+        self._choosing = Choosing(bootstrap, goes_back=self._goes_back)
+        trigger_ms = settings.metadata_recovery_rebootstrap_trigger_ms
+        self._recovery = Recovery(trigger_ms, goes_back=self._goes_back)
+        self._all_topics = Joining(self._ask_for_all)
+        self._by_name = Joining(self._ask_by_name)
+        self._by_id = Joining(self._ask_by_id)
         self._is_suspect = False  # a broker was lost, or said that it is not the controller
 
     async def close(self) -> None:
         """Close every connection; what waits and what comes later gets an error."""
         await self._pool.close()
         # Without connections they end at once; cancelled, they would take along who waits for them.
-        await asyncio.gather(*self._refreshing.values(), return_exceptions=True)
+        await self._all_topics.ended()
+        await self._by_name.ended()
+        await self._by_id.ended()
 
     # Requests
 
@@ -86,28 +102,28 @@ class ClusterView:
         timeout_ms: int | None = None,
     ) -> R:
         """Send a request to whoever answers it; see `Client.request`."""
-        if not isinstance(request, Request):
-            raise ConfigurationError(f"{request!r:.80} is no request of kproto.messages")
-        if timeout_ms is not None:
-            check_whole_number("timeout_ms", timeout_ms, 1)
+        _check(request, timeout_ms)
+        return await self._requests.request(request, broker, version, timeout_ms)
+
+    async def request_by_broker(
+        self,
+        request: Request[R],
+        *,
+        version: int | None = None,
+        timeout_ms: int | None = None,
+    ) -> list[BrokerAnswer[R]]:
+        """What each broker says of its part of a request; see `Client.request_by_broker`."""
+        _check(request, timeout_ms)
+        return await self._requests.by_broker(request, None, version, timeout_ms)
+
+    def suspect(self) -> None:
+        """A broker was lost, or said that it is not the controller."""
+        self._is_suspect = True
+
+    async def clear_suspicion(self) -> None:
+        """Ask who the brokers are before the next request, if they may be others."""
         if self._is_suspect:
             await self._ask_for_brokers()
-        route = route_of(request) if broker is None else Route.NAMED
-        try:
-            if route in COORDINATORS:
-                return await self._at_coordinator(route, request, version, timeout_ms)
-            if route is Route.EVERY_BROKER:
-                return await self._at_every_broker(request, version, timeout_ms)
-            connection = await self.connection(
-                self._node_for(route, request) if broker is None else broker
-            )
-            response = await connection.request(request, version=version, timeout_ms=timeout_ms)
-        except (BrokerConnectionError, RequestTimeoutError):
-            self._is_suspect = True
-            raise
-        if route is Route.CONTROLLER and says_it_is_no_controller(response):
-            self._is_suspect = True
-        return response
 
     async def _ask_for_brokers(self) -> None:
         """Who the brokers are, where, and which of them is the controller."""
@@ -118,29 +134,22 @@ class ClusterView:
         self._is_suspect = False
 
     async def connection_for(self, request: Request[R]) -> BrokerConnection:
-        """A connection to who answers `request`, for one that is made to fit the version."""
-        if self._is_suspect:
-            await self._ask_for_brokers()
-        return await self.connection(self._node_for(route_of(request), request))
+        """A connection to who answers `request`, for one that is made to fit the version.
 
-    def _node_for(self, route: Route, request: Request[R]) -> int | None:
-        """The node that answers; None when any does. Raises ConfigurationError."""
-        if route is Route.CONTROLLER and self.cluster.controller in self.cluster.brokers:
-            return self.cluster.controller
-        if route is Route.RESOURCES:
-            return named_broker(request)
-        if route in (Route.LEADER, Route.NAMED) and len(self.cluster.brokers) > 1:
-            raise ConfigurationError(
-                f"{type(request).__name__} is answered by {route.value}; name it with broker="
-            )
-        return None
+        For what the controller answers, or any broker.
+        """
+        await self.clear_suspicion()
+        is_for_controller = route_of(request) is Route.CONTROLLER
+        controller = self.cluster.controller
+        known = is_for_controller and controller in self.cluster.brokers
+        return await self.connection(controller if known else None)
 
     async def connection(
         self, broker: int | None = None, *, owner: object = None
     ) -> BrokerConnection:
         """The connection to the broker of that node id, or to any; see `Client.connection`."""
         if broker is None:
-            return await self._pool.to_any(self.cluster.brokers.values())
+            return await reach_any(self._pool, self._choosing, self.cluster.brokers.values())
         if broker not in self.cluster.brokers:
             await self.refresh([])
         if broker not in self.cluster.brokers:
@@ -154,7 +163,7 @@ class ClusterView:
         address = self.cluster.brokers.get(node)
         if address is None:
             raise BrokerConnectionError(f"broker {node} has left the cluster")
-        return await self._pool.to(address, owner)
+        return await reach(self._pool, self._choosing, address, owner)
 
     def connection_at_hand(self, node: int) -> BrokerConnection | None:
         """The connection that `connection_to` would give, if it is open."""
@@ -174,97 +183,87 @@ class ClusterView:
         """The same, for who cannot wait."""
         self._pool.abort(owner)
 
-    async def _at_every_broker(
-        self, request: Request[R], version: int | None, timeout_ms: int | None
-    ) -> R:
-        """Ask all side by side. Raises the first error: an answer that lacks a broker is none."""
-        await self.refresh([])
-
-        async def ask(node: int) -> R:
-            connection = await self.connection_to(node)
-            return await connection.request(request, version=version, timeout_ms=timeout_ms)
-
-        return merged(request, await _all_of(map(ask, sorted(self.cluster.brokers))))
-
-    # Coordinators
-
-    async def _at_coordinator(
-        self, route: Route, request: Request[R], version: int | None, timeout_ms: int | None
-    ) -> R:
-        """Ask the coordinator, and forget it where it says or shows that it is another."""
-        kind = COORDINATORS[route].type
-        keys = coordinator_keys(request)
-        what = f"{type(request).__name__} names"
-        if not keys:
-            raise ConfigurationError(f"{what} no {kind.name.lower()} to route it by")
-        if len(keys) > 1 and len(self.cluster.brokers) > 1:
-            raise ConfigurationError(
-                f"{what} {len(keys)} of them, whose coordinators may be several brokers; ask for "
-                "one at a time, or name the broker with broker="
-            )
-        node = await self.coordinator(kind, keys[0])
-        try:
-            connection = await self.connection_to(node)
-            response = await connection.request(request, version=version, timeout_ms=timeout_ms)
-        except (BrokerConnectionError, RequestTimeoutError):
-            self._coordinators.forget(kind, keys)
-            raise
-        if says_it_is_no_coordinator(response):
-            self._coordinators.forget(kind, keys)
-        return response
-
-    async def coordinator(self, kind: CoordinatorType, key: str) -> int:
-        """The node that coordinates the group or transactional id `key`.
-
-        It is asked for while it is not there yet. Raises BrokerResponseError.
-        """
-        known = self._coordinators.node(kind, key)
-        if known is not None and known in self.cluster.brokers:
-            return known
-        node = await self.retrying(lambda: self._find_coordinator(kind, key))
-        self._coordinators.learn(kind, key, node)
-        return node
-
-    async def _find_coordinator(self, kind: CoordinatorType, key: str) -> int:
-        connection = await self.connection()
-        version = connection.version_of(FindCoordinatorRequest)
-        request = find_coordinator_request(kind, key, version)
-        answer = await connection.request(request, version=version)
-        return coordinator_of(kind, key, answer, version)
-
     # Metadata
 
     async def refresh(self, topics: Iterable[str] | None = None) -> list[TopicInfo]:
         """Ask for metadata of `topics`, or of all; see `Client.refresh`."""
-        wanted = None if topics is None else frozenset(topics)
-        task = self._refreshing.get(wanted)
-        if task is None:
-            task = asyncio.create_task(self._refresh(wanted))
-            self._refreshing[wanted] = task
-            task.add_done_callback(lambda done: self._refreshed(wanted, done))
-        return await asyncio.shield(task)
+        if topics is None:
+            return await self._all_topics.answer(frozenset())
+        wanted = frozenset(topics)
+        return [each for each in await self._by_name.answer(wanted) if each.name in wanted]
 
-    def _refreshed(
-        self, wanted: frozenset[str] | None, task: asyncio.Task[list[TopicInfo]]
-    ) -> None:
-        self._refreshing.pop(wanted, None)
-        if not task.cancelled():
-            task.exception()  # whoever waited has it; when nobody does any more, it is seen here
+    async def refresh_ids(self, ids: Iterable[Uuid]) -> list[TopicInfo]:
+        """Ask for the metadata of topics by their ids; returns them with their error codes.
 
-    async def _refresh(self, wanted: frozenset[str] | None) -> list[TopicInfo]:
-        connection = await self.connection()
-        version = connection.version_of(MetadataRequest)
+        Brokers that cannot be asked so are asked for all topics.
+        """
+        wanted = frozenset(ids)
+        return [each for each in await self._by_id.answer(wanted) if each.topic_id in wanted]
+
+    async def _ask_for_all(self, _: frozenset[str]) -> list[TopicInfo]:
         # In v0 no name means every topic; later versions say so by null.
-        named = [MetadataRequestTopic(name=name) for name in sorted(wanted or ())]
-        request = MetadataRequest(
-            topics=None if wanted is None and version > 0 else named,
-            allow_auto_topic_creation=version <= _ALWAYS_CREATES,
-        )
-        response = await connection.request(request, version=version)
-        topics = self.cluster.update(response, whole=wanted is None)
+        return await self._metadata(lambda version: None if version else [])
+
+    async def _ask_by_name(self, names: frozenset[str]) -> list[TopicInfo]:
+        topics = [MetadataRequestTopic(name=name) for name in sorted(names)]
+        return await self._metadata(lambda version: topics)
+
+    async def _ask_by_id(self, ids: frozenset[Uuid]) -> list[TopicInfo]:
+        topics = [MetadataRequestTopic(topic_id=each, name=None) for each in sorted(ids)]
+        return await self._metadata(lambda version: topics if version >= _BY_ID else None)
+
+    async def _metadata(
+        self, topics_in: Callable[[int], list[MetadataRequestTopic] | None]
+    ) -> list[TopicInfo]:
+        """Ask for the topics that `topics_in` gives for a version, None for all."""
+        if self._recovery.asked(self.clock.monotonic()):
+            waited = self.settings.metadata_recovery_rebootstrap_trigger_ms
+            self._rebootstrap(f"no metadata came for {waited} ms")
+        response, is_whole = await self._asked_for_metadata(topics_in)
+        if response.error_code == _REBOOTSTRAP and self._goes_back:
+            self._rebootstrap("a broker says that this client must begin anew")
+            response, is_whole = await self._asked_for_metadata(topics_in)
+        if response.error_code == _REBOOTSTRAP:  # a wait may mend it, as that of a lost broker
+            raise BrokerConnectionError("a broker says that this client must bootstrap anew")
+        raise_for_code(response.error_code, "asking for metadata")
+        self._recovery.answered()
+        before = self.cluster.cluster_id
+        topics = self.cluster.update(response, whole=is_whole)
+        self.observer.refreshed()
+        self._tell_changes()
         now = self.clock.monotonic()
         self._heard_of.update({topic.name: now for topic in topics if not topic.error_code})
+        if before is not None and self.cluster.cluster_id not in (None, before):
+            _log.warning("the cluster has id %s, and had %s", self.cluster.cluster_id, before)
         return topics
+
+    def _tell_changes(self) -> None:
+        if self.observer.tells_changes:
+            self.observer.changed(self._changes.heard(self.cluster))
+
+    async def _asked_for_metadata(
+        self, topics_in: Callable[[int], list[MetadataRequestTopic] | None]
+    ) -> tuple[MetadataResponse, bool]:
+        """The response, and whether it is about every topic."""
+        connection = await self.connection()
+        version = connection.version_of(MetadataRequest)
+        topics = topics_in(version)
+        request = MetadataRequest(
+            topics=topics, allow_auto_topic_creation=version <= _ALWAYS_CREATES
+        )
+        is_whole = topics is None or (version == 0 and not topics)
+        return await connection.request(request, version=version), is_whole
+
+    def _rebootstrap(self, why: str) -> None:
+        """Forget the cluster and begin anew with the servers that were given (KIP-1102)."""
+        servers = ", ".join(map(str, self._bootstrap))
+        self.observer.rebootstrapped(why, servers)
+        self._pool.abort_all()
+        self.cluster.begin_anew()
+        self._requests.coordinators.forget_all()
+        self._choosing.begin_anew()
+        self._heard_of.clear()
+        self._hinted.clear()
 
     def is_fresh(self, name: str) -> bool:
         """True when metadata of a topic is known and younger than `metadata_max_age_ms`."""
@@ -286,6 +285,7 @@ class ClusterView:
         """
         self.cluster.hear_brokers(brokers)
         news = [hint for hint in hints if self.cluster.hear_leader(hint)]
+        self._tell_changes()
         now = self.clock.monotonic()
         self._hinted.update({(hint.topic, hint.partition): now for hint in news})
         return bool(news)
@@ -351,6 +351,7 @@ class ClusterView:
                 if code == _NO_SUCH_TOPIC:
                     waited += "; topics are not created by asking: see Client.create_topics"
                 raise error_of_code(code, waited)
+            self.observer.retried("metadata", error, attempts, name)
             await self.until(attempts.not_before)
 
     # Waiting and trying again
@@ -400,6 +401,7 @@ class ClusterView:
                 if not attempts.failed(error, self.clock.monotonic()):
                     raise
                 self._is_suspect = self._is_suspect or remedy_of(error) is not Remedy.RETRY
+                self.observer.retried("call", error, attempts)
             await self.until(attempts.not_before)
 
     async def _within(self, attempts: Attempts, operation: Awaitable[T]) -> T:
@@ -431,7 +433,7 @@ class ClusterView:
             except (BrokerConnectionError, RequestTimeoutError) as lost:
                 error = lost
             else:
-                asking = _all_of([ask(node, its) for node, its in by_leader.items()])
+                asking = all_of([ask(node, its) for node, its in by_leader.items()])
                 try:
                     return await self._within(attempts, asking)
                 except KprotoError as failed:
@@ -441,6 +443,7 @@ class ClusterView:
                 raise error
             if not attempts.failed(error, self.clock.monotonic()):
                 raise error
+            self.observer.retried("leaders", error, attempts)
             await self.until(attempts.not_before)
 
     async def _by_leader(
@@ -453,12 +456,9 @@ class ClusterView:
         return found
 
 
-async def _all_of(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Their results, side by side. After the first error none of them is left running."""
-    tasks = [asyncio.create_task(call) for call in calls]
-    try:
-        return await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+def _check(request: object, timeout_ms: int | None) -> None:
+    """Raise ConfigurationError for what cannot be sent."""
+    if not isinstance(request, Request):
+        raise ConfigurationError(f"{request!r:.80} is no request of kproto.messages")
+    if timeout_ms is not None:
+        check_whole_number("timeout_ms", timeout_ms, 1)

@@ -31,6 +31,7 @@ from ...wire.errors import (
     ProtocolError,
     RequestTimeoutError,
 )
+from ..observing.connection_watch import NO_WATCH, ConnectionWatch
 from ..release import MAGIC_OF_BATCHES, message_magic, says_versions
 from ..settings import Address, ClientSettings
 from .addresses import Target, Targets
@@ -62,11 +63,17 @@ class BrokerConnection(asyncio.BufferedProtocol):
     """A connection that has agreed on versions; made by `open`."""
 
     def __init__(
-        self, address: Address, settings: ClientSettings, clock: Clock, tls: TlsContexts
+        self,
+        address: Address,
+        settings: ClientSettings,
+        clock: Clock,
+        tls: TlsContexts,
+        watch: ConnectionWatch = NO_WATCH,
     ) -> None:
         self.address = address
         self.settings = settings
         self.clock = clock
+        self._watch = watch
         self.ranges: Mapping[int, ApiRange] = {}
         self.message_magic = MAGIC_OF_BATCHES  # the newest format of records that the broker takes
         self.target: Target | None = None  # where it goes: one address of the name
@@ -111,6 +118,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         *,
         tls: TlsContexts | None = None,
         reach: Reach | None = None,
+        watch: ConnectionWatch = NO_WATCH,
     ) -> BrokerConnection:
         """Connect to `address`, agree on versions, and authenticate; `tls` is made of `settings`.
 
@@ -132,7 +140,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
                 f"{address}: its name was not looked up within {limit_ms} ms (connect_timeout_ms)"
             ) from None
         while True:
-            connection = cls(address, settings, clock, tls)
+            connection = cls(address, settings, clock, tls, watch)
             connection.reach = reach
             try:
                 await connection._open(targets, ends_at, limit_ms)
@@ -225,6 +233,11 @@ class BrokerConnection(asyncio.BufferedProtocol):
     def usable(self) -> bool:
         """False once the connection is closed or has failed."""
         return self._error is None
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests wait for their response."""
+        return len(self._waiting)
 
     @property
     def was_dropped(self) -> bool:
@@ -339,6 +352,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self.used_at = self.clock.monotonic()
         ends_at = self.used_at + limit_ms / 1000
         self._waiting.expect(Exchange(request, version, tell, ends_at, limit_ms, holds_slot=True))
+        self._watch.written(request, version, len(data))
 
     def _tell(self, exchange: Exchange, outcome: Response | KprotoError) -> None:
         if exchange.holds_slot:
@@ -357,6 +371,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self._raise_if_failed()
         _, data = self._protocol.send(request, used)
         self._write(data)
+        self._watch.sent_only(type(request), used, len(data))
 
     async def _until_writable(
         self, request: type[Message], version: int, limit_ms: int, what: str
@@ -431,6 +446,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         exchange.is_written = False
         self._unwritten.append(exchange)
         self._waiting.expect(exchange)
+        self._watch.written(exchange.request, exchange.version, len(data))
         return data
 
     def _refuse_unanswered(self, request: Request[R], version: int) -> None:
@@ -482,6 +498,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         if self._bare_token is not None and not self._bare_token.done():
             self._bare_token.set_exception(fresh(self._error, self.address))
         self._outgoing.clear()
+        self._watch.lost(self._error)
         self._writable.set()
         self._muting.end()
         if self._transport is not None:
@@ -510,6 +527,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
     def abort(self) -> None:
         """Close the connection; requests still waiting get an error."""
         self._was_closed_here = True
+        self._watch.closing()
         self.fail(BrokerConnectionError("the connection was closed", address=str(self.address)))
 
     # What asyncio calls
@@ -556,6 +574,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
             if getattr(message, "throttle_time_ms", 0) and answered is not None:
                 self._throttle(asked_to_wait_ms(message, answered.version))
         if answered is not None:
+            self._watch.answered(len(data), outcome)
             self._tell(answered, outcome)
 
     def _throttle(self, asked_ms: int) -> None:

@@ -30,6 +30,8 @@ __all__ = ["agreed_ranges", "attach", "context_of", "targets_of"]
 #: How the client names itself to brokers (KIP-511).
 _SOFTWARE_NAME: Final = "kproto"
 
+_LAST_PORT: Final = 65_535
+
 #: Sends a request in a version, and gives what came for it.
 _Ask: TypeAlias = Callable[[Request[Any], int], Awaitable[Response]]
 
@@ -39,6 +41,9 @@ async def targets_of(address: Address, failed_ip: str | None) -> Targets:
 
     Raises BrokerConnectionError.
     """
+    if not 0 < address.port <= _LAST_PORT:  # as a broker told it; in bootstrap there is none
+        reason = f"cannot connect: {address.port} is no port; they end at {_LAST_PORT}"
+        raise BrokerConnectionError(reason, address=str(address))
     try:
         return Targets(address, in_turns(await look_up(address), failed_ip))
     except OSError as error:

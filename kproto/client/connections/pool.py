@@ -10,18 +10,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from typing import Final, TypeAlias
 
 from ...clock import Clock, Timer
 from ...security.tls import TlsContexts
-from ...wire.errors import (
-    AuthenticationError,
-    BrokerConnectionError,
-    ConfigurationError,
-    KprotoError,
-)
+from ...wire.errors import BrokerConnectionError, ConfigurationError, KprotoError
+from ..observing.observer import Observer
 from ..release import magic_of
 from ..retry import TICK_S
 from ..settings import Address, ClientSettings
@@ -40,11 +36,16 @@ class ConnectionPool:
     """Connections by address and owner. Nothing is opened twice at once."""
 
     def __init__(
-        self, bootstrap: Sequence[Address], settings: ClientSettings, clock: Clock
+        self,
+        bootstrap: Sequence[Address],
+        settings: ClientSettings,
+        clock: Clock,
+        observer: Observer,
     ) -> None:
         self.bootstrap = list(bootstrap)
         self.settings = settings
         self.clock = clock
+        self._observer = observer
         self._open: dict[_Key, BrokerConnection] = {}
         self._opening: dict[_Key, _Opening] = {}
         self._ending: set[asyncio.Task[BrokerConnection]] = set()  # that nobody waits for any more
@@ -64,6 +65,11 @@ class ConnectionPool:
         """The shared connection to `address`, if it is open."""
         connection = self._open.get((address, None))
         return connection if connection is not None and connection.usable else None
+
+    def has_lost(self, address: Address) -> bool:
+        """True when the shared connection to `address` has failed, and no other was opened."""
+        connection = self._open.get((address, None))
+        return connection is not None and not connection.usable
 
     async def to(self, address: Address, owner: object = None) -> BrokerConnection:
         """A usable connection to `address`, shared or `owner`'s.
@@ -122,9 +128,12 @@ class ConnectionPool:
         reach = self._reach_of(address)
         while (wait_s := reach.not_before - self.clock.monotonic()) > 0:
             await self.clock.sleep(wait_s)
+        watch = self._observer.connection(str(address))
         try:
-            connection = await BrokerConnection.open(
-                address, self.settings, self.clock, tls=self._tls, reach=reach
+            connection = await watch.opening(
+                lambda: BrokerConnection.open(
+                    address, self.settings, self.clock, tls=self._tls, reach=reach, watch=watch
+                )
             )
         except KprotoError as error:
             reach.failed(error, self.clock.monotonic(), _chance(), reach.failed_ip)
@@ -177,47 +186,9 @@ class ConnectionPool:
         if self._closed:
             raise ConfigurationError("the client is closed; it cannot be used any more")
 
-    async def to_any(self, known: Iterable[Address]) -> BrokerConnection:
-        """A shared connection to any broker: an open one, else one that is known, else bootstrap.
-
-        Raises, where none can be had, an error that tells what each address answered:
-        AuthenticationError when each refused, and when one did while no broker is known, else
-        BrokerConnectionError. Raises ConfigurationError for TLS files that cannot be used, and
-        once the pool is closed.
-        """
-        self._raise_if_closed()
-        for (_, owner), connection in self._open.items():
-            if owner is None and connection.usable:
-                return connection
-        failures: list[KprotoError] = []
-        brokers = list(known)
-        # Those that are to be left alone for a moment come last.
-        now = self.clock.monotonic()
-        addresses = sorted(
-            dict.fromkeys([*brokers, *self.bootstrap]),
-            key=lambda address: max(0.0, self._reach_of(address).not_before - now),
-        )
-        for address in addresses:
-            try:
-                return await self.to(address)
-            except ConfigurationError:
-                raise
-            except KprotoError as error:
-                self._raise_if_closed()
-                failures.append(error)
-        told = "; ".join(dict.fromkeys(map(str, failures)))
-        refused = [isinstance(each, AuthenticationError) for each in failures]
-        # Who never got through has a wrong setting, and trying again may lock an account. In use
-        # the broker that worked is waited for, though another address refuses.
-        if refused and (all(refused) or (any(refused) and not brokers)):
-            raise AuthenticationError(told)
-        raise BrokerConnectionError(f"no broker can be reached: {told}")
-
     async def release(self, owner: object) -> None:
         """Close the connections that `owner` has for himself."""
-        closing = [connection.close() for connection in self._taken_from(owner)]
-        ending = list(self._ending)
-        await asyncio.gather(*closing, *ending, return_exceptions=True)
+        await self._ended(self._taken_from(owner))
 
     def abort(self, owner: object) -> None:
         """The same, for who cannot wait until they are closed."""
@@ -229,6 +200,11 @@ class ConnectionPool:
             self._give_up(key)
         return [self._open.pop(key) for key in list(self._open) if key[1] is owner]
 
+    def abort_all(self) -> None:
+        """Close every connection at once; others are opened when they are asked for."""
+        for connection in list(self._open.values()):
+            connection.abort()
+
     async def close(self) -> None:
         """Close every connection, those that are being opened too, and wait until they are."""
         self._closed = True
@@ -237,9 +213,18 @@ class ConnectionPool:
             self._idle_timer = None
         for key in list(self._opening):
             self._give_up(key)
-        await asyncio.gather(*self._ending, return_exceptions=True)
         connections = list(self._open.values())
         self._open.clear()
+        await self._ended(connections)
+
+    async def _ended(self, connections: Sequence[BrokerConnection]) -> None:
+        """Close them and wait until they are, and until nothing is opened that nobody waits for.
+
+        Who is cancelled meanwhile leaves none open.
+        """
+        for connection in connections:
+            connection.abort()
+        await asyncio.gather(*self._ending, return_exceptions=True)
         await asyncio.gather(*(connection.close() for connection in connections))
 
 

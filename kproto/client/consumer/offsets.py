@@ -61,7 +61,8 @@ async def ask_for_offsets(
     read_committed: bool,
 ) -> ListOffsetsResponse:
     """Ask the leader of partitions for their offsets, once."""
-    request = list_offsets_request(partitions, read_committed=read_committed)
+    epochs = {place: view.cluster.leader_epoch(*place) for place in partitions}
+    request = list_offsets_request(partitions, read_committed=read_committed, epochs=epochs)
     connection = await view.connection_to(leader)
     version = connection.version_of(ListOffsetsRequest)
     check_list_offsets(request, version)
@@ -72,8 +73,9 @@ def list_offsets_request(
     partitions: Mapping[TopicPartition, OffsetWanted],
     *,
     read_committed: bool,
+    epochs: Mapping[TopicPartition, int] | None = None,
 ) -> ListOffsetsRequest:
-    """The request for offsets of partitions that one broker leads.
+    """The request for offsets of partitions that one broker leads, since the epochs given.
 
     Raises ConfigurationError for an offset that is neither a time nor a word it knows.
     """
@@ -85,7 +87,11 @@ def list_offsets_request(
                 f"{wanted!r} is no offset of {topic}[{partition}] that can be asked for; "
                 "it is 'earliest', 'latest' or a time in ms"
             )
-        asked = ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
+        asked = ListOffsetsPartition(
+            partition_index=partition,
+            timestamp=timestamp,
+            current_leader_epoch=(epochs or {}).get((topic, partition), -1),
+        )
         by_topic.setdefault(topic, []).append(asked)
     return ListOffsetsRequest(
         replica_id=-1,

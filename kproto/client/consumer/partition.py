@@ -14,11 +14,22 @@ from ..cluster.metadata import TopicPartition
 from ..retry import Attempts, Remedy
 from ..settings import ClientSettings
 from .fetch_requests import fetch_remedy
+from .truncation import UNKNOWN_EPOCH
 
-__all__ = ["NOT_FOUND", "FetchPlan", "PartitionState", "new_partitions", "plan_fetches"]
+__all__ = [
+    "NOT_FOUND",
+    "NO_REPLICA",
+    "FetchPlan",
+    "PartitionState",
+    "new_partitions",
+    "plan_fetches",
+]
 
 #: The position of a partition that is new, until it is found.
 NOT_FOUND: Final = -1
+
+#: What a response says where the leader itself is to be read from.
+NO_REPLICA: Final = -1
 
 _NEVER: Final = float("inf")
 _LONG_AGO: Final = float("-inf")
@@ -26,6 +37,10 @@ _LONG_AGO: Final = float("-inf")
 
 class PartitionState:
     """`position` is the offset to be fetched next, up to `end`.
+
+    `last_epoch` is the leader epoch of the record before it, `leader_epoch` that of the leader in
+    whose log it is known to be right; -1 where there is none. `replica` is the broker to read from
+    in place of the leader, until `replica_until` (KIP-392), in seconds of the client's clock.
 
     While `lost_to` is set, the log lacks it, and the position is looked for there. Metadata must be
     newer than `suspect_since` to be believed, in seconds of the client's clock. `was_fetched` once
@@ -35,9 +50,13 @@ class PartitionState:
     __slots__ = (
         "attempts",
         "end",
+        "last_epoch",
+        "leader_epoch",
         "lost_to",
         "partition",
         "position",
+        "replica",
+        "replica_until",
         "suspect_since",
         "topic",
         "was_fetched",
@@ -59,11 +78,55 @@ class PartitionState:
         self.suspect_since = _LONG_AGO
         self.attempts = Attempts(settings)
         self.was_fetched = False
+        self.last_epoch = UNKNOWN_EPOCH
+        self.leader_epoch = UNKNOWN_EPOCH
+        self.replica: int | None = None
+        self.replica_until = _LONG_AGO
 
     @property
     def is_at_end(self) -> bool:
         """True when all that is wanted has been fetched."""
         return self.end is not None and self.position >= self.end
+
+    def is_right_at(self, leader_epoch: int) -> bool:
+        """Whether the position may be fetched from a leader of that epoch, or is to be validated.
+
+        A leader that is newer may have a log without what was read (KIP-320). Where nothing was, or
+        brokers tell no epochs, there is nothing to validate.
+        """
+        if leader_epoch != self.leader_epoch:
+            if self.last_epoch >= 0 and 0 <= self.leader_epoch < leader_epoch:
+                return False
+            self.leader_epoch = leader_epoch
+        return True
+
+    def set_back(self, position: int, last_epoch: int, log_end: int) -> None:
+        """Go back to where the log of a leader still is what was read; it ended at `log_end`."""
+        self.position = position
+        self.last_epoch = last_epoch
+        if self.end is not None:
+            self.end = min(self.end, max(log_end, position))
+
+    def prefer(self, replica: int, until: float) -> None:
+        """Read from a replica near by, as the leader says."""
+        self.replica = replica
+        self.replica_until = until
+
+    def node(self, leader: int, now: float, brokers: Container[int]) -> int:
+        """Whom to fetch from."""
+        replica = self.replica
+        if replica is None:
+            return leader
+        if now >= self.replica_until or replica not in brokers:
+            self.replica = None
+            return leader
+        return replica
+
+    def moved(self, error: KprotoError, now: float) -> None:
+        """A broker said who leads it now: ask there at once."""
+        self._wait(error, now)
+        self.suspect_since = _LONG_AGO
+        self.attempts.not_before = now
 
     def failed(self, error: KprotoError, now: float) -> None:
         """Let it wait; raises `error` where nothing mends it, or failures have lasted too long."""
@@ -88,6 +151,7 @@ class PartitionState:
         is there is passed over. One that stands behind the end goes where it would have begun.
         """
         position, self.position = self.position, offset
+        self.last_epoch = UNKNOWN_EPOCH
         if self.lost_to == "earliest" and prefers_end and offset <= position:
             self.position = position
             self.lost_to = "latest"
@@ -102,12 +166,13 @@ class PartitionState:
 
 
 class FetchPlan(NamedTuple):
-    """Which partitions to ask of which node, for records and for positions, and whose leader to
-    ask for; and when to look again, in seconds of the clock.
+    """Which partitions to ask of which node, for records, for positions, and whether positions are
+    right; whose leader to ask for; and when to look again, in seconds of the clock.
     """
 
     by_node: dict[int, list[PartitionState]]
     lost_by_node: dict[int, list[PartitionState]]
+    unsure_by_node: dict[int, list[PartitionState]]
     unled: list[PartitionState]
     next_at: float
 
@@ -116,9 +181,11 @@ def plan_fetches(
     partitions: Iterable[PartitionState],
     now: float,
     led_by: Callable[[str, int, float], int | None],
+    epoch_of: Callable[[str, int], int],
+    brokers: Container[int],
 ) -> FetchPlan:
     """What to do at `now` for all partitions, in their order."""
-    plan = FetchPlan({}, {}, [], _NEVER)
+    plan = FetchPlan({}, {}, {}, [], _NEVER)
     next_at = _NEVER
     for state in partitions:
         if state.is_at_end:
@@ -129,9 +196,13 @@ def plan_fetches(
         node = led_by(state.topic, state.partition, state.suspect_since)
         if node is None:
             plan.unled.append(state)
+        elif state.lost_to is not None:
+            plan.lost_by_node.setdefault(node, []).append(state)
+        elif not state.is_right_at(epoch_of(state.topic, state.partition)):
+            plan.unsure_by_node.setdefault(node, []).append(state)
         else:
-            groups = plan.by_node if state.lost_to is None else plan.lost_by_node
-            groups.setdefault(node, []).append(state)
+            node = state.node(node, now, brokers)
+            plan.by_node.setdefault(node, []).append(state)
     return plan._replace(next_at=next_at)
 
 

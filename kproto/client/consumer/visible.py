@@ -34,10 +34,14 @@ class PlacedBatch(NamedTuple):
 
 
 class Visible(NamedTuple):
-    """The batches of one fetch in order, and the offset of the next record to be fetched."""
+    """The batches of one fetch in order, and the offset of the next record to be fetched.
+
+    `last_epoch` is the leader epoch of the batch before it; -1 where that tells none.
+    """
 
     batches: list[PlacedBatch]
     position: int
+    last_epoch: int
 
 
 def visible_batches(
@@ -57,6 +61,7 @@ def visible_batches(
     """
     place = f"{topic}[{data.partition_index}]"
     begun = position
+    last_epoch = -1
     before: int | None = None  # behind the batch before; messages of old magics may repeat
     batches: list[PlacedBatch] = []
     aborted = AbortedTransactions(data) if read_committed else None
@@ -73,6 +78,7 @@ def visible_batches(
             elif aborted is None or not aborted.hides(batch):
                 batches.append(PlacedBatch(position, batch))
             position = next_offset
+            last_epoch = batch.partition_leader_epoch
             if end is not None and position >= end:
                 position = end
                 break  # What stands behind is not asked for, broken or not.
@@ -85,7 +91,7 @@ def visible_batches(
             f"{place}: all that the fetch from offset {begun} brought lies before it, and would be "
             "brought again"
         )
-    return Visible(batches, position)
+    return Visible(batches, position, last_epoch)
 
 
 class AbortedTransactions:

@@ -32,6 +32,7 @@ from ...protocol.error_codes import code_of, error_of_code
 from ...records import GrowingBatch
 from ...wire.errors import BrokerResponseError, KprotoError, RequestTimeoutError
 from ..cluster.metadata import TopicPartition
+from ..observing.observer import Observer
 from ..retry import Attempts, Remedy, remedy_of
 from ..settings import ClientSettings
 from .batch import (
@@ -225,8 +226,10 @@ class Accumulator:
         idempotent: bool,
         monotonic: Callable[[], float],
         new_future: Callable[[], asyncio.Future[KprotoError | None]],
+        observer: Observer | None = None,
     ) -> None:
         self.settings = settings
+        self._observer = observer or Observer(None, monotonic)
         self.batch_bytes = batch_bytes
         self.identity: Identity | None = None if idempotent else NO_IDENTITY
         self.takes_headers = True  # brokers that take message sets alone have none
@@ -393,12 +396,19 @@ class Accumulator:
         batch.base_offset = base_offset
         batch.log_append_time = log_append_time
         queue.is_known = queue.is_known or batch.identity == queue.identity
+        if queue.attempts.count:
+            self._observer.recovered("produce", queue.topic, queue.partition)
         queue.attempts.succeeded()
         self.settle(batch, None)
         self._leave(queue)
 
-    def came_back(self, batch: Batch, error: KprotoError, now: float) -> None:
-        """A batch was not stored, or nobody knows: it goes again, or its senders are told."""
+    def came_back(
+        self, batch: Batch, error: KprotoError, now: float, *, moved: bool = False
+    ) -> None:
+        """A batch was not stored, or nobody knows: it goes again, or its senders are told.
+
+        Where its partition has `moved` to a leader that is known, it goes without a wait (KIP-951).
+        """
         queue = self._back(batch)
         if batch.future.done():  # its time was over while it was under way
             self._leave(queue)
@@ -423,7 +433,7 @@ class Accumulator:
             self._give_up(queue, batch, error)
         else:
             queue.returned.append(batch)
-            self._note_failure(queue, error, now)
+            self._note_failure(queue, error, now, moved=moved)
         self._leave(queue)
 
     def failed(self, queue: PartitionQueue, error: KprotoError, now: float) -> None:
@@ -484,6 +494,7 @@ class Accumulator:
             return
         self.unsettled.discard(batch.future)
         self.buffered -= batch.content.size_in_bytes
+        self._observer.settled(batch, error)
         if error is not None:
             self._keep_unseen(batch.deliveries)
         elif not batch.deliveries:
@@ -520,10 +531,15 @@ class Accumulator:
             queue.under_way.remove(batch)
         return queue
 
-    def _note_failure(self, queue: PartitionQueue, error: KprotoError, now: float) -> None:
+    def _note_failure(
+        self, queue: PartitionQueue, error: KprotoError, now: float, *, moved: bool = False
+    ) -> None:
         queue.attempts.failed(error, now)
-        if remedy_of(error) is Remedy.REFRESH:
+        if moved:
+            queue.attempts.at_once(now)
+        elif remedy_of(error) is Remedy.REFRESH:
             queue.suspect_since = now
+        self._observer.retried("produce", error, queue.attempts, queue.topic, queue.partition)
 
     def _give_up(self, queue: PartitionQueue, batch: Batch, error: KprotoError) -> None:
         if batch.is_numbered and self._idempotent and batch.identity == queue.identity:

@@ -100,7 +100,10 @@ class Producer:
             idempotent=idempotent,
             monotonic=view.clock.monotonic,
             new_future=lambda: asyncio.get_running_loop().create_future(),
+            observer=view.observer,
         )
+        view.observer.producer(self._accumulator)
+        self._calls = view.observer.calls
         self._sender = Sender(
             view, self._accumulator, compression=compression, optional_identity=is_optional
         )
@@ -365,7 +368,12 @@ class Producer:
     # The way in
 
     async def _give(
-        self, topic: str, record: ProducerRecord, *, is_single: bool = False
+        self,
+        topic: str,
+        record: ProducerRecord,
+        *,
+        is_single: bool = False,
+        is_intercepted: bool = False,
     ) -> tuple[Batch, int]:
         """Give a record to the accumulator; returns its batch and its position there.
 
@@ -373,6 +381,8 @@ class Producer:
         the partition if it is named and not known yet, and for room. Raises DeliveryError when that
         does not come about.
         """
+        if self._calls.intercepts and not is_intercepted:
+            return await self._give_changed(topic, record, is_single=is_single)
         way_in = self._at_hand(topic)
         found = None if way_in is None else self._put(way_in, record)
         if found is not None:
@@ -388,6 +398,17 @@ class Producer:
         self._sender.wake()
         return found
 
+    async def _give_changed(
+        self, topic: str, record: ProducerRecord, *, is_single: bool
+    ) -> tuple[Batch, int]:
+        """Give what the user's hook makes of a record; tell it if that does not come about."""
+        changed = self._calls.sent(topic, record)
+        try:
+            return await self._give(topic, changed, is_single=is_single, is_intercepted=True)
+        except BaseException as error:
+            self._calls.not_taken(topic, changed, error)
+            raise
+
     async def _give_many(
         self, topic: str, values: Iterable[bytes | ProducerRecord | None], acks: Acks
     ) -> None:
@@ -402,7 +423,9 @@ class Producer:
         gives_way_at = monotonic() + GIVE_WAY_S
         given_up = self._accumulator.given_up
         every = LOOK_EVERY if type(values) in (list, tuple) else 1
-        to_come = iter(values)
+        to_come = taken = iter(values)
+        if self._calls.intercepts:
+            taken, every = self._calls.each_sent(topic, to_come), 1
 
         def left() -> list[ProducerRecord]:
             """What has not been given: all the others of a list, of an iterator what was taken."""
@@ -415,9 +438,7 @@ class Producer:
                 way_in = await _or_given_back(self._admitted(place), topic, left)
             while True:
                 timing = Timing(self._now_ms, monotonic, gives_way_at, every)
-                met: Any = take(
-                    to_come, way_in, self._accumulator, self._buffer_bytes, timing, acks
-                )
+                met: Any = take(taken, way_in, self._accumulator, self._buffer_bytes, timing, acks)
                 if met is Stop.END:
                     return
                 if not isinstance(met, Stop):
@@ -449,6 +470,10 @@ class Producer:
                     given_up = self._accumulator.given_up
                     for batch, _, cause in acks.failures():
                         raise DeliveryError(topic, batch.partition, left(), cause)
+        except BaseException as error:
+            if record is not None and self._calls.intercepts:
+                self._calls.not_taken(topic, record, error)
+            raise
         finally:
             if place is not None:
                 place.leave()

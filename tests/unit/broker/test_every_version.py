@@ -66,14 +66,18 @@ def test_api_versions(connection: RawConnection, version: int) -> None:
         1: (0, 18),
         2: (0, 11),
         3: (0, 13),
+        10: (0, 6),
         17: (0, 1),
         18: (0, 5),
         19: (0, 7),
         20: (0, 6),
+        21: (0, 2),
         22: (0, 5),
+        23: (0, 4),
         29: (0, 3),
         30: (0, 3),
         31: (0, 3),
+        32: (0, 4),
         36: (0, 2),
         38: (0, 3),
         39: (0, 2),
@@ -83,6 +87,7 @@ def test_api_versions(connection: RawConnection, version: int) -> None:
         49: (0, 1),
         50: (0, 0),
         51: (0, 0),
+        60: (0, 2),
     }
 
 

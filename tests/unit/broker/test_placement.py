@@ -84,3 +84,20 @@ def test_placements_that_cannot_be(
     replicas: int, assignments: dict[int, list[int]], name: str
 ) -> None:
     assert name_of_error(lambda: placed(-1, replicas, assignments, nodes=(1, 5, 9))) == name
+
+
+def test_stopped_nodes_follow_where_the_others_are_too_few() -> None:
+    def place(copies: int, nodes: tuple[int, ...], stopped: tuple[int, ...]) -> list[Replicas]:
+        return place_partitions(2, copies, {}, nodes=nodes, stopped=stopped, default=1, most=9)
+
+    assert place(2, (1, 3), (2,)) == [(1, 3), (3, 1)]
+    assert place(3, (1, 3), (2,)) == [(1, 3, 2), (3, 1, 2)]
+    assert name_of_error(lambda: place(4, (1, 3), (2,))) == "INVALID_REPLICATION_FACTOR"
+    assert name_of_error(lambda: place(1, (), (1, 2))) == "INVALID_REPLICATION_FACTOR"
+
+
+def test_the_default_of_replicas() -> None:
+    found = place_partitions(-1, -1, {}, nodes=(1, 2, 3), default=1, most=9, default_copies=2)
+    assert found == [(1, 2)]
+    with pytest.raises(BrokerResponseError, match="2 replicas need as many brokers"):
+        place_partitions(-1, -1, {}, nodes=(1,), default=1, most=9, default_copies=2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kproto.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from kproto.messages.fetch_response import PartitionData
+from kproto.messages.fetch_response import FetchResponse, PartitionData
 from kproto.messages.list_offsets_request import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -217,23 +217,47 @@ def test_fetch_that_fails(broker: ThreadedBroker, connection: RawConnection, ver
 
 
 @pytest.mark.parametrize("version", range(7, 19))
-@pytest.mark.parametrize(
-    ("session_id", "session_epoch", "expected"),
-    [
-        (0, -1, "NONE"),
-        (0, 0, "NONE"),
-        (5, 0, "NONE"),
-        (5, -1, "NONE"),
-        (5, 1, "FETCH_SESSION_ID_NOT_FOUND"),
-        (0, 1, "FETCH_SESSION_ID_NOT_FOUND"),
-    ],
-)
-def test_fetch_sessions_are_never_opened(
-    connection: RawConnection, version: int, session_id: int, session_epoch: int, expected: str
+def test_fetch_in_a_session(
+    broker: ThreadedBroker, connection: RawConnection, version: int
 ) -> None:
-    request = FetchRequest(session_id=session_id, session_epoch=session_epoch)
-    answer = connection.exchange(request, version)
-    assert (error_code(answer.error_code).name, answer.session_id) == (expected, 0)
+    broker.call(lambda it: it.create_topic("t", partitions=2))
+    topic_id = broker.topic_id("t")
+
+    def ask(session_id: int, epoch: int, *partitions: int, by: int = version) -> FetchResponse:
+        wanted = [FetchPartition(partition=it, partition_max_bytes=1 << 20) for it in partitions]
+        topics = [FetchTopic(topic="t", topic_id=topic_id, partitions=wanted)] if wanted else []
+        answer = connection.exchange(
+            FetchRequest(max_wait_ms=0, session_id=session_id, session_epoch=epoch, topics=topics),
+            by,
+        )
+        assert isinstance(answer, FetchResponse)
+        return answer
+
+    def told(answer: FetchResponse) -> list[tuple[int, list[int]]]:
+        return [
+            (data.partition_index, offsets(data))
+            for topic in answer.responses
+            for data in topic.partitions
+        ]
+
+    first = ask(0, 0, 0, 1)
+    assert told(first) == [(0, []), (1, [])]
+    assert first.session_id > 0
+    produce(broker, connection, 9, batch_bytes(2))
+    second = ask(first.session_id, 1)
+    assert (second.session_id, told(second)) == (first.session_id, [(0, [0, 1])])
+    other = 12 if version >= 13 else 13
+    for epoch, by, expected in (
+        (1, version, "INVALID_FETCH_SESSION_EPOCH"),
+        (2, other, "FETCH_SESSION_TOPIC_ID_ERROR"),
+    ):
+        refused = ask(first.session_id, epoch, by=by)
+        assert error_code(refused.error_code).name == expected
+        assert (refused.session_id, refused.responses) == (0, [])
+    closed = ask(first.session_id, -1, 1)
+    assert (closed.session_id, told(closed)) == (0, [(1, [])])
+    gone = ask(first.session_id, 2)
+    assert error_code(gone.error_code).name == "FETCH_SESSION_ID_NOT_FOUND"
 
 
 def list_offset(

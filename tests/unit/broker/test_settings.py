@@ -30,6 +30,8 @@ def test_settings_are_frozen() -> None:
         {"retention_check_interval_ms": 0},
         {"producer_id_expiration_ms": 0},
         {"num_partitions": 0},
+        {"default_replication_factor": 0},
+        {"default_replication_factor": True},
         {"idle_timeout_ms": 0},
         {"message_max_bytes": 1.5},
         {"host": "0.0.0.0"},

@@ -138,6 +138,8 @@ def test_it_asks_for_rights() -> None:
         (["--unsecured-tokens"], 1, "--unsecured-tokens is given, and no listener asks"),
         (["--listener", "SASL_PLAINTEXT://localhost:0"], 1, "nobody could come in by SASL"),
         (["--user", "a:b", "--user", "a:the secret"], 1, "names somebody twice"),
+        (["--brokers", "0"], 1, "brokers is 0"),
+        (["--brokers", "3", "--rack", "a"], 1, "--rack is given 1 times, and there are 3 brokers"),
         (
             ["--listener", "SSL://localhost:0", "--tls-certificate", "/nowhere"],
             1,
@@ -213,3 +215,21 @@ def test_a_taken_port_is_one_line() -> None:
         again.stderr
         == f"kproto: error: 127.0.0.1:{port}: cannot listen: {os.strerror(errno.EADDRINUSE)}\n"
     )
+
+
+async def test_three_brokers_in_racks() -> None:
+    racks = ("--rack", "a", "--rack", "b", "--rack", "c")
+    with running("--brokers", "3", *racks, "--topic", "t:3") as broker:
+        assert broker.bootstrap.count(",") == 2
+        async with Client(broker.bootstrap) as client:
+            answer = await client.request(MetadataRequest(topics=None))
+            async with client.producer() as producer:
+                for partition in range(3):
+                    await producer.send("t", b"v", partition=partition)
+        assert [(node.node_id, node.rack) for node in answer.brokers] == [
+            (1, "a"),
+            (2, "b"),
+            (3, "c"),
+        ]
+        assert [part.leader_id for part in answer.topics[0].partitions] == [1, 2, 3]
+        assert broker.end(signal.SIGTERM)[0] == 0

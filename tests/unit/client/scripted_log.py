@@ -16,18 +16,25 @@ from kproto.messages import (
     FetchResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
 )
+from kproto.messages.fetch_request import FetchPartition
 from kproto.messages.fetch_response import (
     AbortedTransaction,
-    FetchableTopicResponse,
+    EpochEndOffset,
     PartitionData,
 )
 from kproto.messages.list_offsets_response import (
     ListOffsetsPartitionResponse,
     ListOffsetsTopicResponse,
 )
+from kproto.messages.offset_for_leader_epoch_response import EpochEndOffset as EpochEnd
+from kproto.messages.offset_for_leader_epoch_response import OffsetForLeaderTopicResult
 from kproto.protocol.connection import ReceivedRequest
 from kproto.records import RecordBatch, encode_batch
+from kproto.wire.uuid import Uuid
+from tests.unit.client.broker_sessions import BrokerSessions
 from tests.unit.client.scripted_broker import ScriptedBroker
 
 __all__ = ["ABORT", "COMMIT", "ScriptedLog", "batch", "marker"]
@@ -70,10 +77,20 @@ class ScriptedLog:
         self.fetches: list[FetchRequest] = []
         #: Error codes to answer with, one a fetch, before any records.
         self.errors: list[int] = []
+        #: Of topics that have an id.
+        self.names: dict[Uuid, str] = {}
+        #: None, unless there is room for some.
+        self.sessions = BrokerSessions(room=0)
+        #: Where a leader epoch ends, by partition: then logs diverge, for readers of later ones.
+        self.epochs: dict[tuple[str, int], tuple[int, int]] = {}
+        self.asked_for_epochs: list[OffsetForLeaderEpochRequest] = []
+        #: What else a partition's answer says, by partition and in the order of fetches.
+        self.sayings: list[dict[str, Any]] = []
         #: Error codes of partitions, for every fetch.
         self.failing: dict[tuple[str, int], int] = {}
         broker.answers[FetchRequest] = self.fetch
         broker.answers[ListOffsetsRequest] = self.list_offsets
+        broker.answers[OffsetForLeaderEpochRequest] = self.epoch_ends
 
     def append(self, data: bytes, topic: str = "t", partition: int = 0) -> None:
         """Add a batch."""
@@ -96,22 +113,29 @@ class ScriptedLog:
         assert isinstance(request, FetchRequest)
         self.fetches.append(request)
         error = self.errors.pop(0) if self.errors else 0
-        topics = []
         room = request.max_bytes
-        for topic in request.topics:
-            parts = []
-            for part in topic.partitions:
-                place = (topic.topic, part.partition)
-                # The first batch of a response comes whole (KIP-74).
-                is_first = room == request.max_bytes
-                found = self._partition(place, part, error, request, room, is_first)
-                room -= len(found.records or b"")
-                parts.append(found)
-            topics.append(FetchableTopicResponse(topic=topic.topic, partitions=parts))
-        empty = not any(part.records for topic in topics for part in topic.partitions)
-        if empty and not error:
+
+        def read(topic: str, topic_id: Uuid, wanted: FetchPartition) -> PartitionData:
+            nonlocal room
+            # The first batch of a response comes whole (KIP-74).
+            is_first = room == request.max_bytes
+            found = self._partition(
+                (topic or self.names[topic_id], wanted.partition),
+                wanted,
+                error,
+                request,
+                room,
+                is_first,
+            )
+            room -= len(found.records or b"")
+            return found
+
+        response = self.sessions.fetch(request, asked.version, read)
+        found = [part for topic in response.responses for part in topic.partitions]
+        empty = not any(part.records for part in found)
+        if empty and not error and not response.error_code:
             await asyncio.sleep(request.max_wait_ms / 1000)
-        return FetchResponse(responses=topics)
+        return response
 
     def _partition(
         self,
@@ -128,7 +152,14 @@ class ScriptedLog:
         if not error and not start <= wanted.fetch_offset <= end:
             error = _OUT_OF_RANGE
         data = b""
-        if not error:
+        diverging = EpochEndOffset()
+        epoch, its_end = self.epochs.get(place, (wanted.last_fetched_epoch, end))
+        if wanted.last_fetched_epoch > epoch or (
+            wanted.last_fetched_epoch >= 0 and (its_end < wanted.fetch_offset)
+        ):
+            diverging = EpochEndOffset(epoch=epoch, end_offset=its_end)
+            error = 0
+        elif not error:
             found = [
                 stored
                 for stored, following in zip(
@@ -149,7 +180,23 @@ class ScriptedLog:
             log_start_offset=start,
             aborted_transactions=self.aborted if request.isolation_level else None,
             records=data,
+            diverging_epoch=diverging,
+            **(self.sayings.pop(0) if self.sayings else {}),
         )
+
+    def epoch_ends(self, asked: ReceivedRequest) -> OffsetForLeaderEpochResponse:
+        request = asked.message
+        assert isinstance(request, OffsetForLeaderEpochRequest)
+        self.asked_for_epochs.append(request)
+        results = []
+        for topic in request.topics:
+            parts = []
+            for part in topic.partitions:
+                place = (topic.topic, part.partition)
+                epoch, end = self.epochs.get(place, (part.leader_epoch, self.end(place)))
+                parts.append(EpochEnd(partition=part.partition, leader_epoch=epoch, end_offset=end))
+            results.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=parts))
+        return OffsetForLeaderEpochResponse(topics=results)
 
     def list_offsets(self, asked: ReceivedRequest) -> ListOffsetsResponse:
         request = asked.message

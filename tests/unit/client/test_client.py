@@ -18,6 +18,8 @@ from kproto import (
 from kproto.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
     DescribeGroupsRequest,
     DescribeGroupsResponse,
     FetchRequest,
@@ -26,7 +28,6 @@ from kproto.messages import (
     HeartbeatRequest,
     HeartbeatResponse,
     ListOffsetsRequest,
-    ListOffsetsResponse,
     MetadataRequest,
     MetadataResponse,
 )
@@ -103,13 +104,13 @@ async def test_a_broker_that_is_not_in_the_cluster() -> None:
             await client.request(MetadataRequest(), broker=7)
 
 
-async def test_a_leader_must_be_named_where_there_are_several_brokers() -> None:
+async def test_a_broker_must_be_named_where_the_request_tells_none() -> None:
     async with ScriptedBroker() as broker, Client(broker.bootstrap) as client:
-        broker.answers[ListOffsetsRequest] = lambda asked: ListOffsetsResponse()
-        await client.request(ListOffsetsRequest(replica_id=-1))
+        broker.answers[BrokerHeartbeatRequest] = lambda asked: BrokerHeartbeatResponse()
+        await client.request(BrokerHeartbeatRequest(broker_id=0))
         client.cluster.brokers[1] = client.cluster.brokers[0]
-        with pytest.raises(ConfigurationError, match=r"leaders of the partitions.*name it with br"):
-            await client.request(ListOffsetsRequest(replica_id=-1))
+        with pytest.raises(ConfigurationError, match=r"caller names; name it with broker="):
+            await client.request(BrokerHeartbeatRequest(broker_id=0))
 
 
 async def test_a_version_that_is_named_is_used() -> None:
@@ -170,7 +171,7 @@ async def test_an_old_broker_is_asked_for_one_coordinator() -> None:
 async def test_a_coordinator_that_is_refused_or_not_named() -> None:
     async with ScriptedBroker() as broker, Client(broker.bootstrap, QUICK) as client:
         broker.answers[FindCoordinatorRequest] = lambda asked: FindCoordinatorResponse(
-            coordinators=[Coordinator(error_code=30, error_message="not yours")]
+            coordinators=[Coordinator(key="g", error_code=30, error_message="not yours")]
         )
         words = "GROUP_AUTHORIZATION_FAILED .* coordinator of group 'g': not yours"
         with pytest.raises(BrokerResponseError, match=words):
@@ -180,13 +181,10 @@ async def test_a_coordinator_that_is_refused_or_not_named() -> None:
             await client.request(HeartbeatRequest(group_id="g"))
 
 
-async def test_a_request_that_names_no_group_or_several() -> None:
+async def test_a_request_that_names_no_group() -> None:
     async with ScriptedBroker() as broker, Client(broker.bootstrap) as client:
         with pytest.raises(ConfigurationError, match="HeartbeatRequest names no group"):
             await client.request(HeartbeatRequest())
-        client.cluster.brokers[1] = client.cluster.brokers[0]
-        with pytest.raises(ConfigurationError, match=r"names 2 of them, .* one at a time"):
-            await client.request(DescribeGroupsRequest(groups=["a", "b"]))
 
 
 # --- Metadata ---

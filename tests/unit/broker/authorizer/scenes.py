@@ -25,9 +25,19 @@ from kproto.messages.create_acls_request import AclCreation, CreateAclsRequest
 from kproto.messages.create_delegation_token_request import CreateDelegationTokenRequest
 from kproto.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kproto.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
+from kproto.messages.delete_records_request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from kproto.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kproto.messages.describe_acls_request import DescribeAclsRequest
 from kproto.messages.describe_client_quotas_request import DescribeClientQuotasRequest
+from kproto.messages.describe_cluster_request import DescribeClusterRequest
+from kproto.messages.describe_configs_request import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
 from kproto.messages.describe_delegation_token_request import DescribeDelegationTokenRequest
 from kproto.messages.describe_user_scram_credentials_request import (
     DescribeUserScramCredentialsRequest,
@@ -38,6 +48,7 @@ from kproto.messages.fetch_request import (
     FetchTopic,
     ReplicaState,
 )
+from kproto.messages.find_coordinator_request import FindCoordinatorRequest
 from kproto.messages.init_producer_id_request import InitProducerIdRequest
 from kproto.messages.list_offsets_request import (
     ListOffsetsPartition,
@@ -45,6 +56,11 @@ from kproto.messages.list_offsets_request import (
     ListOffsetsTopic,
 )
 from kproto.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kproto.messages.offset_for_leader_epoch_request import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
 from kproto.messages.produce_request import (
     PartitionProduceData,
     ProduceRequest,
@@ -155,6 +171,36 @@ def list_offsets(context: Context, version: int) -> ListOffsetsRequest:
     return ListOffsetsRequest(topics=[ListOffsetsTopic(name="t", partitions=[wanted])])
 
 
+def end_of_epoch(context: Context, version: int) -> OffsetForLeaderEpochRequest:
+    wanted = OffsetForLeaderPartition(leader_epoch=0)
+    return OffsetForLeaderEpochRequest(
+        topics=[OffsetForLeaderTopic(topic="t", partitions=[wanted])]
+    )
+
+
+# The cluster
+
+
+def coordinator(key: str, key_type: int) -> Build:
+    def build(context: Context, version: int) -> FindCoordinatorRequest:
+        keys: dict[str, Any] = {"coordinator_keys": [key]} if version >= 4 else {"key": key}
+        return FindCoordinatorRequest(key_type=key_type, **keys)
+
+    return build
+
+
+def error_of_coordinator(answer: Any) -> str:
+    return named(answer.coordinators[0].error_code if answer.coordinators else answer.error_code)
+
+
+def describe_cluster(context: Context, version: int) -> DescribeClusterRequest:
+    return DescribeClusterRequest(include_cluster_authorized_operations=True)
+
+
+def shown_operations(answer: Any) -> str:
+    return SEEN if answer.cluster_authorized_operations else HIDDEN
+
+
 # Metadata
 
 
@@ -204,6 +250,25 @@ def delete_topics(context: Context, version: int) -> DeleteTopicsRequest:
     if version >= 6:
         return DeleteTopicsRequest(topics=[DeleteTopicState(name="t")])
     return DeleteTopicsRequest(topic_names=["t"])
+
+
+def delete_records(context: Context, version: int) -> DeleteRecordsRequest:
+    topic = DeleteRecordsTopic(name="t", partitions=[DeleteRecordsPartition(offset=0)])
+    return DeleteRecordsRequest(topics=[topic])
+
+
+def describe_configs(resource_type: int, name: str) -> Build:
+    def build(context: Context, version: int) -> DescribeConfigsRequest:
+        wanted = DescribeConfigsResource(
+            resource_type=resource_type, resource_name=name, configuration_keys=None
+        )
+        return DescribeConfigsRequest(resources=[wanted])
+
+    return build
+
+
+def error_of_first_result(answer: Any) -> str:
+    return named(answer.results[0].error_code)
 
 
 # ACLs
@@ -380,10 +445,29 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
             Op.DESCRIBE,
             Of.CLUSTER,
             with_cluster_operations,
-            lambda answer: SEEN if answer.cluster_authorized_operations else HIDDEN,
+            shown_operations,
             when="operations with the cluster are asked for",
             versions=range(8, 11),
             fine=SEEN,
+        ),
+    ),
+    10: (
+        Scene(Op.DESCRIBE, Of.GROUP, coordinator("g", 0), error_of_coordinator, when="of a group"),
+        Scene(
+            Op.DESCRIBE,
+            Of.TRANSACTIONAL_ID,
+            coordinator("tx", 1),
+            error_of_coordinator,
+            when="of a transactional id",
+            versions=range(1, 7),
+        ),
+        Scene(
+            Op.CLUSTER_ACTION,
+            Of.CLUSTER,
+            coordinator("g:AAAAAAAAAAAAAAAAAAAAAQ:0", 2),
+            error_of_coordinator,
+            when="of a share partition",
+            versions=[6],
         ),
     ),
     19: (
@@ -401,6 +485,14 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
     20: (
         Scene(Op.DELETE, Of.CLUSTER, delete_topics, lambda answer: error(answer.responses[0])),
         Scene(Op.DELETE, Of.TOPIC, delete_topics, lambda answer: error(answer.responses[0])),
+    ),
+    21: (
+        Scene(
+            Op.DELETE,
+            Of.TOPIC,
+            delete_records,
+            lambda answer: named(answer.topics[0].partitions[0].error_code),
+        ),
     ),
     22: (
         Scene(
@@ -435,9 +527,36 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
             when="without a transactional id; any topic will do",
         ),
     ),
+    23: (
+        Scene(Op.CLUSTER_ACTION, Of.CLUSTER, end_of_epoch, error_of_first_partition),
+        Scene(Op.DESCRIBE, Of.TOPIC, end_of_epoch, error_of_first_partition),
+    ),
     29: (Scene(Op.DESCRIBE, Of.CLUSTER, describe_acls, error),),
     30: (Scene(Op.ALTER, Of.CLUSTER, create_acls, lambda answer: error(answer.results[0])),),
     31: (Scene(Op.ALTER, Of.CLUSTER, delete_acls, lambda answer: error(answer.filter_results[0])),),
+    32: (
+        Scene(
+            Op.DESCRIBE_CONFIGS,
+            Of.CLUSTER,
+            describe_configs(4, "1"),
+            error_of_first_result,
+            when="of brokers",
+        ),
+        Scene(
+            Op.DESCRIBE_CONFIGS,
+            Of.TOPIC,
+            describe_configs(2, "t"),
+            error_of_first_result,
+            when="of topics",
+        ),
+        Scene(
+            Op.DESCRIBE_CONFIGS,
+            Of.GROUP,
+            describe_configs(32, "g"),
+            error_of_first_result,
+            when="of groups",
+        ),
+    ),
     38: (
         Scene(
             Op.CREATE_TOKENS, Of.USER, token_for_bob, error, when="for another owner", versions=[3]
@@ -466,5 +585,15 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
     48: (Scene(Op.DESCRIBE_CONFIGS, Of.CLUSTER, describe_quotas, error),),
     49: (
         Scene(Op.ALTER_CONFIGS, Of.CLUSTER, alter_quotas, lambda answer: error(answer.entries[0])),
+    ),
+    60: (
+        Scene(
+            Op.DESCRIBE,
+            Of.CLUSTER,
+            describe_cluster,
+            shown_operations,
+            when="operations with the cluster are asked for",
+            fine=SEEN,
+        ),
     ),
 }

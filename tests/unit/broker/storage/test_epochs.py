@@ -44,10 +44,11 @@ def test_after_a_truncation_the_new_epoch_begins_at_the_new_end() -> None:
     assert history.end_of(0, 5) == EpochEnd(0, 4)
 
 
-def test_an_epoch_before_the_first_that_is_known_is_unknown() -> None:
+def test_an_epoch_before_the_first_that_is_known_ends_where_that_begins() -> None:
     history = EpochHistory()
     history.begin(4, 0)
-    assert history.end_of(3, 9) is None
+    assert history.end_of(3, 9) == EpochEnd(3, 0)
+    assert history.end_of(-1, 9) is None, "no epoch at all"
 
 
 @given(st.lists(st.tuples(st.integers(1, 5), st.integers(0, 9)), max_size=20))

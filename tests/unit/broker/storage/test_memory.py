@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kproto import BrokerResponseError
-from kproto.broker.storage.memory import MemoryLog
+from kproto.broker.storage.memory import BATCH_OVERHEAD_BYTES, MemoryLog
+from kproto.broker.storage.room import Room
 from kproto.records import LOG_APPEND_TIME, RecordBatch, read_batches
 from tests.support.batches import TIMESTAMP, batch_bytes, view
 
@@ -284,3 +285,55 @@ def test_batches_are_stamped_with_the_epoch_of_the_leader() -> None:
     log.epochs.begin(4, log.end_offset)
     log.append(view(1), TIMESTAMP)
     assert [stored.partition_leader_epoch for stored in log] == [0, 4]
+
+
+def test_a_log_that_loses_its_end() -> None:
+    log = filled(3, 3, 3)
+    log.truncate(9)
+    assert log.end_offset == 9, "nothing lies behind the end"
+    log.truncate(7)
+    assert log.end_offset == 6, "batches are lost whole"
+    assert bases(log, 0, 10_000) == [0, 3]
+    log.append(view(2), TIMESTAMP)
+    assert bases(log, 0, 10_000) == [0, 3, 6]
+    log.truncate(6)
+    assert log.end_offset == 6
+    log.truncate(0)
+    assert (log.start_offset, log.end_offset, log.size_in_bytes) == (0, 0, 0)
+    assert list(log) == []
+    with pytest.raises(BrokerResponseError, match="OFFSET_OUT_OF_RANGE"):
+        log.truncate(1)
+
+
+def test_a_log_that_lost_its_start_loses_its_end() -> None:
+    log = filled(3, 3, 3)
+    log.delete_before(4)
+    with pytest.raises(BrokerResponseError, match="OFFSET_OUT_OF_RANGE"):
+        log.truncate(3)
+    log.truncate(5)
+    assert (log.start_offset, log.end_offset) == (4, 4)
+    log.append(view(2), TIMESTAMP)
+    assert bases(log, 4, 10_000) == [4]
+
+
+@given(st.lists(st.tuples(st.sampled_from(["append", "delete", "truncate"]), st.integers(0, 40))))
+def test_what_is_lost_gives_its_room_back(steps: list[tuple[str, int]]) -> None:
+    room = Room(1 << 30)
+    log = MemoryLog(room)
+    for what, number in steps:
+        if what == "append":
+            log.append(view(1 + number % 3), TIMESTAMP)
+            continue
+        offset = log.start_offset + number % (log.end_offset - log.start_offset + 1)
+        if what == "delete":
+            log.delete_before(offset)
+        else:
+            log.truncate(offset)
+            assert log.start_offset <= log.end_offset <= offset
+        batches = list(log)
+        assert log.size_in_bytes == sum(batch.size_in_bytes for batch in batches)
+        assert room.used == log.size_in_bytes + len(batches) * BATCH_OVERHEAD_BYTES
+        if batches:
+            assert batches[-1].next_offset == log.end_offset
+    log.delete_before(log.end_offset)
+    assert room.used == 0

@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from kproto import BrokerResponseError
+from kproto.broker.storage.appending import append_records
+from kproto.broker.storage.partition import Partition
 from kproto.broker.storage.sequences import ProducerSequences
+from kproto.broker.topic_configs import TopicConfig
 from kproto.records import RecordBatch
-from tests.support.batches import view
+from tests.support.batches import TIMESTAMP, batch_bytes, view
 
 PRODUCER = 7
 
@@ -90,3 +93,32 @@ def test_a_producer_that_writes_no_more_is_forgotten() -> None:
     assert sequences.duplicate_of(view(1, producer_id=7, producer_epoch=0, base_sequence=1)) is None
     sequences.expire(1_000)
     assert not sequences._producers
+
+
+def test_after_a_truncation_producers_are_known_by_what_is_left() -> None:
+    partition = Partition(0)
+    config = TopicConfig({}, 1_000_000)
+
+    def write(producer: int, sequence: int) -> None:
+        records = batch_bytes(producer_id=producer, producer_epoch=0, base_sequence=sequence)
+        append_records(partition, config, records, 9, TIMESTAMP)
+
+    for sequence in range(8):
+        write(PRODUCER, sequence)
+    write(8, 0)
+    write(9, 0)
+    partition.log.delete_before(9)
+    write(PRODUCER, 8)
+    write(9, 1)
+    assert partition.truncate(10) == 10
+    sequences = partition.sequences
+    assert verdict(sequences, batch(3)) == "NONE", "nothing of it is left"
+    assert verdict(sequences, view(producer_id=8, producer_epoch=0, base_sequence=5)) == (
+        "OUT_OF_ORDER_SEQUENCE_NUMBER"
+    ), "it is known, though its batches were deleted"
+    again = sequences.duplicate_of(view(producer_id=9, producer_epoch=0, base_sequence=0))
+    assert again is not None
+    assert again.base_offset == 9
+    assert verdict(sequences, view(producer_id=9, producer_epoch=0, base_sequence=1)) == "NONE"
+    write(9, 1)
+    assert [each.base_sequence for each in partition.log] == [0, 1]

@@ -8,11 +8,9 @@ import pytest
 
 from kproto import messages
 from kproto.client.cluster.routing import (
-    MERGED_LISTS,
     ROUTES,
     Route,
     coordinator_keys,
-    merged,
     named_broker,
     route_of,
 )
@@ -26,17 +24,13 @@ from kproto.messages import (
     DescribeTransactionsRequest,
     HeartbeatRequest,
     InitProducerIdRequest,
-    ListTransactionsRequest,
-    ListTransactionsResponse,
     MetadataRequest,
     OffsetFetchRequest,
     TxnOffsetCommitRequest,
 )
 from kproto.messages.add_partitions_to_txn_request import AddPartitionsToTxnTransaction
 from kproto.messages.describe_configs_request import DescribeConfigsResource
-from kproto.messages.list_transactions_response import TransactionState
 from kproto.messages.offset_fetch_request import OffsetFetchRequestGroup
-from kproto.wire.errors import ConfigurationError
 
 REQUESTS = {names[0] for names in messages.API_KEYS.values()}
 
@@ -51,50 +45,14 @@ def test_what_no_broker_offers_to_clients_is_never_sent_by_itself(name: str) -> 
         assert ROUTES[name] is Route.NAMED
 
 
-def test_what_every_broker_answers_says_how_it_is_merged() -> None:
-    assert set(MERGED_LISTS) == {
-        name for name, route in ROUTES.items() if route is Route.EVERY_BROKER
-    }
-    for name, lists in MERGED_LISTS.items():
-        response = getattr(messages, name.replace("Request", "Response"))
-        assert {"error_code", "throttle_time_ms", *lists} == set(response.__slots__)
-
-
-def test_the_answers_of_two_brokers_as_one() -> None:
-    one = ListTransactionsResponse(
-        throttle_time_ms=5,
-        unknown_state_filters=["x", "y"],
-        transaction_states=[TransactionState(transactional_id="a")],
-    )
-    two = ListTransactionsResponse(
-        error_code=14,
-        unknown_state_filters=["y", "z"],
-        transaction_states=[TransactionState(transactional_id="b")],
-    )
-    whole = merged(ListTransactionsRequest(), [one, two])
-    assert whole.throttle_time_ms == 5
-    assert whole.error_code == 14
-    assert whole.unknown_state_filters == ["x", "y", "z"]
-    assert [state.transactional_id for state in whole.transaction_states] == ["a", "b"]
-
-
 @pytest.mark.parametrize(
-    ("resources", "node"),
-    [([(2, "topic")], None), ([], None), ([(4, "3"), (2, "topic")], 3), ([(8, "3"), (4, "3")], 3)],
+    ("kind", "name", "node"),
+    [(2, "3", None), (4, "3", 3), (8, "3", 3), (4, "", None), (32, "3", None)],
 )
-def test_settings_of_a_broker_are_its_own(
-    resources: list[tuple[int, str]], node: int | None
-) -> None:
-    listed = [DescribeConfigsResource(resource_type=t, resource_name=n) for t, n in resources]
-    request = DescribeConfigsRequest(resources=listed)
-    assert route_of(request) is Route.RESOURCES
-    assert named_broker(request) == node
-
-
-def test_settings_of_two_brokers_at_once() -> None:
-    listed = [DescribeConfigsResource(resource_type=4, resource_name=n) for n in ("1", "2")]
-    with pytest.raises(ConfigurationError, match="names 2 brokers"):
-        named_broker(DescribeConfigsRequest(resources=listed))
+def test_settings_of_a_broker_are_its_own(kind: int, name: str, node: int | None) -> None:
+    resource = DescribeConfigsResource(resource_type=kind, resource_name=name)
+    assert route_of(DescribeConfigsRequest(resources=[resource])) is Route.RESOURCES
+    assert named_broker(resource) == node
 
 
 def test_everything_about_one_group_or_transaction_goes_to_its_coordinator() -> None:

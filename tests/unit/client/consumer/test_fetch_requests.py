@@ -6,12 +6,19 @@ import pytest
 
 from kproto.client.cluster.metadata import TopicInfo
 from kproto.client.consumer.fetch_requests import (
+    closing_request,
     fetch_remedy,
     fetch_request,
     fetched_partitions,
     highest_fetch_version,
     is_out_of_range,
     response_bytes,
+)
+from kproto.client.consumer.sessions import (
+    ForgottenPartition,
+    SessionFetch,
+    WantedPartition,
+    without_session,
 )
 from kproto.client.retry import Remedy
 from kproto.messages import FetchResponse
@@ -21,6 +28,7 @@ from kproto.wire.errors import BrokerConnectionError
 from kproto.wire.uuid import ZERO_UUID, Uuid
 
 ID = Uuid(bytes(15) + b"\x01")
+OTHER = Uuid(bytes(15) + b"\x02")
 
 REMEDIES = {
     "OFFSET_NOT_AVAILABLE": Remedy.RETRY,
@@ -62,10 +70,14 @@ def test_another_position_mends_an_offset_that_the_log_lacks() -> None:
 
 def test_a_request_without_a_session() -> None:
     request = fetch_request(
-        {("t", 0): 5, ("u", 1): 6, ("t", 2): 7},
-        {"t": TopicInfo("t", ID, {}), "u": TopicInfo("u", ZERO_UUID, {})},
+        without_session(
+            {
+                ("t", 0): WantedPartition(ID, 5, 400),
+                ("u", 1): WantedPartition(ZERO_UUID, 6, 400),
+                ("t", 2): WantedPartition(ID, 7, 400, leader_epoch=3),
+            }
+        ),
         max_bytes=1000,
-        partition_bytes=400,
         min_bytes=1,
         max_wait_ms=50,
         read_committed=True,
@@ -79,8 +91,29 @@ def test_a_request_without_a_session() -> None:
         for part in topic.partitions
     ]
     assert asked == [("t", ID, 0, 5, 400), ("t", ID, 2, 7, 400), ("u", ZERO_UUID, 1, 6, 400)]
+    assert [part.current_leader_epoch for part in request.topics[0].partitions] == [-1, 3]
     for version in range(4, 19):
         assert request.size(version) > 0
+
+
+def test_a_request_of_a_session_names_what_it_shall_forget() -> None:
+    forgotten = [ForgottenPartition("t", ID, 1), ForgottenPartition("u", OTHER, 0)]
+    forgotten.append(ForgottenPartition("t", ID, 4))
+    request = fetch_request(
+        SessionFetch(7, 3, {}, forgotten),
+        max_bytes=1000,
+        min_bytes=1,
+        max_wait_ms=50,
+        read_committed=False,
+    )
+    assert (request.session_id, request.session_epoch, request.topics) == (7, 3, [])
+    told = [(each.topic, each.topic_id, each.partitions) for each in request.forgotten_topics_data]
+    assert told == [("t", ID, [1, 4]), ("u", OTHER, [0])]
+
+
+def test_a_request_that_closes_a_session() -> None:
+    request = closing_request(7)
+    assert (request.session_id, request.session_epoch, request.max_wait_ms) == (7, -1, 0)
 
 
 def test_without_an_id_a_topic_can_be_named_only() -> None:

@@ -1,0 +1,89 @@
+"""Which node coordinates a group, a transactional id or a share partition.
+
+As in Kafka, whoever leads a partition of an internal topic coordinates the keys that hash to it
+(KIP-98, KIP-932). Here those topics have no logs and are in no list of topics: there is nothing to
+store yet. They have replicas, in-sync ones and leaders, which move as those of all partitions do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Final
+
+from ..wire.errors import KprotoError
+from ..wire.uuid import Uuid
+from .leadership import Leadership
+from .refusal import refusal
+
+__all__ = [
+    "INTERNAL_PARTITIONS",
+    "CoordinatorType",
+    "Coordinators",
+    "check_share_key",
+    "java_hash",
+    "partition_of",
+]
+
+#: Of each internal topic: Kafka's default for all three (offsets.topic.num.partitions,
+#: transaction.state.log.num.partitions, share.coordinator.state.topic.num.partitions).
+INTERNAL_PARTITIONS: Final = 50
+
+_PARTS_OF_SHARE_KEY: Final = 3
+_LEAST_INT: Final = -0x8000_0000
+
+
+class CoordinatorType(IntEnum):
+    """What a key is of, as FindCoordinator says it."""
+
+    GROUP = 0
+    TRANSACTION = 1
+    SHARE = 2
+
+
+class Coordinators:
+    """The leaders of the internal topics, which are placed by `place` when first asked for."""
+
+    def __init__(self, place: Callable[[int], list[Leadership]]) -> None:
+        self._place = place
+        self._led: dict[CoordinatorType, list[Leadership]] = {}
+
+    def of(self, kind: CoordinatorType, key: str) -> int:
+        """The id of the node; NO_LEADER where nobody leads."""
+        if kind not in self._led:
+            self._led[kind] = self._place(INTERNAL_PARTITIONS)
+        return self._led[kind][partition_of(key)].leader
+
+    def change(self, decide: Callable[[Leadership], Leadership]) -> None:
+        """Let a decision count for each partition."""
+        for kind, led in self._led.items():
+            self._led[kind] = [decide(each) for each in led]
+
+
+def java_hash(text: str) -> int:
+    """What Java's `String.hashCode` gives: an int32 over the UTF-16 code units."""
+    units = text.encode("utf-16-be", "surrogatepass")
+    value = 0
+    for at in range(0, len(units), 2):
+        value = (31 * value + int.from_bytes(units[at : at + 2])) & 0xFFFF_FFFF
+    return value - (value >> 31 << 32)
+
+
+def partition_of(key: str, partitions: int = INTERNAL_PARTITIONS) -> int:
+    """The partition of an internal topic to which a key belongs."""
+    value = java_hash(key)
+    return 0 if value == _LEAST_INT else abs(value) % partitions
+
+
+def check_share_key(key: str) -> None:
+    """Raises INVALID_REQUEST unless it is `group:topicId:partition`."""
+    parts = key.split(":")
+    good = len(parts) == _PARTS_OF_SHARE_KEY and bool(parts[0].strip())
+    if good:
+        try:
+            Uuid.parse(parts[1])
+            int(parts[2])
+        except (KprotoError, ValueError):
+            good = False
+    if not good:
+        raise refusal("INVALID_REQUEST", f"{key!r} is not of the form group:topicId:partition")

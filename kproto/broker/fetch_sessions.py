@@ -1,0 +1,301 @@
+"""Fetch sessions (KIP-227): a client names its partitions once, and then what changes.
+
+    full            all partitions are named; with epoch 0 a session begins
+    incremental     epochs 1, 2, 3 …: the client names what it changes, and is answered what has
+                    changed here
+    closing         epoch -1: all partitions are named, as in a full one, and the session is over
+
+Plain decisions: knows neither topics nor logs, and is told the time. A broker has one
+`FetchSessions` for all of its clients.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, TypeAlias
+
+from ..messages.fetch_request import FetchPartition, FetchRequest
+from ..messages.fetch_response import FetchResponse, PartitionData
+from ..wire.uuid import ZERO_UUID, Uuid
+from .refusal import refusal
+
+__all__ = [
+    "FINAL_EPOCH",
+    "INITIAL_EPOCH",
+    "NO_SESSION",
+    "FetchRound",
+    "FetchSessions",
+    "Sought",
+    "next_epoch",
+]
+
+#: The session id of who has none.
+NO_SESSION: Final = 0
+#: The epoch of a request that would begin a session.
+INITIAL_EPOCH: Final = 0
+#: The epoch of a request that is without a session, or that ends one.
+FINAL_EPOCH: Final = -1
+
+_LAST_EPOCH: Final = 2**31 - 1
+_LAST_ID: Final = 2**31 - 1
+_UNKNOWN: Final = -1
+_NO_REPLICA: Final = -1
+_SLOTS: Final = 1000
+_EVICTION_MS: Final = 120_000
+_RANDOM: Final = random.SystemRandom()
+
+#: A partition in a session: topic, topic id and index. Either name or id is empty.
+_Key: TypeAlias = tuple[str, Uuid, int]
+
+
+def next_epoch(epoch: int) -> int:
+    """The epoch that follows: 1 to 2**31 - 1, and then 1 again; -1 stays."""
+    if epoch < INITIAL_EPOCH:
+        return FINAL_EPOCH
+    return 1 if epoch == _LAST_EPOCH else epoch + 1
+
+
+@dataclass(slots=True, eq=False)
+class Sought:
+    """A partition that a client reads, and what it was last told of it.
+
+    `topic` is its name, or empty where the client says `topic_id`. Then `name` is the one that the
+    id stood for when it was first looked up, None until then.
+    """
+
+    topic: str
+    topic_id: Uuid
+    wanted: FetchPartition
+    name: str | None = None
+    high_watermark: int = _UNKNOWN
+    log_start_offset: int = _UNKNOWN
+
+    @property
+    def key(self) -> _Key:
+        """What it is known by in a session."""
+        return self.topic, self.topic_id, self.wanted.partition
+
+    def is_news(self, data: PartitionData) -> bool:
+        """Whether the client has to hear `data`: records, offsets that moved, an error."""
+        return (
+            bool(data.records)
+            or data.error_code != 0
+            or data.high_watermark != self.high_watermark
+            or data.log_start_offset != self.log_start_offset
+            or data.preferred_read_replica != _NO_REPLICA
+            or data.diverging_epoch.epoch != _UNKNOWN
+        )
+
+    def told(self, data: PartitionData) -> None:
+        """The client hears `data`. After an error it shall hear what is there again."""
+        self.high_watermark = _UNKNOWN if data.error_code else data.high_watermark
+        self.log_start_offset = data.log_start_offset
+
+
+@dataclass(slots=True, eq=False)
+class _Session:
+    """What the broker keeps of one client; `epoch` is that of the next request.
+
+    `size` is how many partitions it had when it was last used, `is_old` whether it was then older
+    than the time within which no other may take its place.
+    """
+
+    session_id: int
+    by_id: bool
+    partitions: dict[_Key, Sought]
+    created_ms: int
+    used_ms: int
+    epoch: int = next_epoch(INITIAL_EPOCH)
+    size: int = 0
+    is_old: bool = False
+
+    def update(self, named: Iterable[Sought], forgotten: Iterable[_Key]) -> None:
+        """Take over what the client has changed."""
+        for sought in named:
+            known = self.partitions.setdefault(sought.key, sought)
+            known.wanted = sought.wanted
+        for key in forgotten:
+            self.partitions.pop(key, None)
+
+
+class RoundAnswer(NamedTuple):
+    """What is answered: the name of an error for the whole, the session, and the partitions."""
+
+    error: str | None
+    session_id: int
+    partitions: list[tuple[Sought, PartitionData]]
+
+
+@dataclass(slots=True, eq=False)
+class FetchRound:
+    """One request: which partitions are read, and then which of them are answered."""
+
+    sought: list[Sought]
+    _sessions: FetchSessions
+    _session: _Session | None = None
+    _epoch: int = FINAL_EPOCH
+    _by_id: bool = False
+    _begins: bool = False
+
+    def answer(self, read: list[tuple[Sought, PartitionData]], now_ms: int) -> RoundAnswer:
+        """Of what was read, in the order in which it is answered, what the client has to hear."""
+        session = self._session
+        if session is None:
+            session_id = NO_SESSION
+            if self._begins:
+                session_id = self._sessions.begin(read, by_id=self._by_id, now_ms=now_ms)
+            return RoundAnswer(None, session_id, read)
+        if session.epoch != self._epoch:
+            # While this one waited, another request of the session was answered.
+            return RoundAnswer("INVALID_FETCH_SESSION_EPOCH", session.session_id, [])
+        news = []
+        for sought, data in read:
+            known = session.partitions.get(sought.key)
+            if known is None or not known.is_news(data):
+                continue
+            known.told(data)
+            if data.records:
+                # Next time the others come first, so that none starves behind one that is full.
+                session.partitions[sought.key] = session.partitions.pop(sought.key)
+            news.append((sought, data))
+        return RoundAnswer(None, session.session_id, news)
+
+
+def _random_id() -> int:
+    return _RANDOM.randint(1, _LAST_ID)
+
+
+@dataclass(slots=True, eq=False)
+class FetchSessions:
+    """The sessions of one broker, at most `slots` (max.incremental.fetch.session.cache.slots).
+
+    When there is no room, the one that was used longest ago gives way if that is more than
+    `eviction_ms` ago (min.incremental.fetch.session.eviction.ms); else the smallest of those that
+    are so old, if it is smaller than the new one; else the new one is none, and the client names
+    all partitions each time. `new_id` makes up ids, 1 to 2**31 - 1. Followers have no privileges.
+    """
+
+    slots: int = _SLOTS
+    eviction_ms: int = _EVICTION_MS
+    new_id: Callable[[], int] = _random_id
+    #: By id; the one that was used longest ago is the first.
+    _by_id: OrderedDict[int, _Session] = field(default_factory=OrderedDict)
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def open_round(self, request: FetchRequest, *, by_id: bool, now_ms: int) -> FetchRound:
+        """What a request reads; `by_id` says whether its version names topics by their ids.
+
+        A partition that is named twice counts once, as it was named last. Raises
+        FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH and FETCH_SESSION_TOPIC_ID_ERROR.
+        """
+        named = _named(request, by_id)
+        if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            self._by_id.pop(request.session_id, None)
+            begins = request.session_epoch == INITIAL_EPOCH
+            return FetchRound(list(named.values()), self, _by_id=by_id, _begins=begins)
+        session = self._by_id.get(request.session_id)
+        if session is None:
+            raise refusal(
+                "FETCH_SESSION_ID_NOT_FOUND", f"there is no fetch session {request.session_id}"
+            )
+        if session.epoch != request.session_epoch:
+            raise refusal(
+                "INVALID_FETCH_SESSION_EPOCH",
+                f"the next epoch of the session is {session.epoch}, not {request.session_epoch}",
+            )
+        if session.by_id != by_id:
+            how = "ids" if session.by_id else "names"
+            raise refusal(
+                "FETCH_SESSION_TOPIC_ID_ERROR", f"the session was begun with {how} of topics"
+            )
+        session.update(named.values(), _forgotten(request, by_id))
+        if not session.partitions:
+            del self._by_id[session.session_id]
+            return FetchRound(list(named.values()), self)
+        self._touch(session, now_ms)
+        session.epoch = next_epoch(session.epoch)
+        return FetchRound(list(session.partitions.values()), self, session, session.epoch)
+
+    def begin(
+        self, read: Iterable[tuple[Sought, PartitionData]], *, by_id: bool, now_ms: int
+    ) -> int:
+        """A session with what its client is told now; its id, or NO_SESSION without room for it."""
+        partitions = {}
+        for sought, data in read:
+            sought.high_watermark = data.high_watermark
+            sought.log_start_offset = data.log_start_offset
+            partitions[sought.key] = sought
+        if len(self._by_id) >= self.slots and not self._make_room(len(partitions), now_ms):
+            return NO_SESSION
+        session_id = self.new_id()
+        while session_id in self._by_id:
+            session_id = self.new_id()
+        session = _Session(session_id, by_id, partitions, now_ms, now_ms)
+        self._by_id[session_id] = session
+        self._touch(session, now_ms)
+        return session_id
+
+    def not_sent(self, request: FetchRequest, response: FetchResponse) -> int:
+        """The client does not hear the partitions of `response`, which is sent without them.
+
+        The session id to send: a session that would have begun is none.
+        """
+        session = self._by_id.get(response.session_id)
+        if session is None or request.session_epoch == INITIAL_EPOCH:
+            self._by_id.pop(response.session_id, None)
+            return NO_SESSION
+        for topic in response.responses:
+            for partition in topic.partitions:
+                key = topic.topic, Uuid(topic.topic_id), partition.partition_index
+                known = session.partitions.get(key)
+                if known is not None:
+                    known.high_watermark = _UNKNOWN
+        return session.session_id
+
+    def _touch(self, session: _Session, now_ms: int) -> None:
+        session.used_ms = now_ms
+        session.size = len(session.partitions)
+        session.is_old = now_ms - session.created_ms > self.eviction_ms
+        self._by_id.move_to_end(session.session_id)
+
+    def _make_room(self, size: int, now_ms: int) -> bool:
+        """Whether one gave way to a session of so many partitions."""
+        if not self._by_id:
+            return False
+        victim = next(iter(self._by_id.values()))
+        if now_ms - victim.used_ms <= self.eviction_ms:
+            old = [session for session in self._by_id.values() if session.is_old]
+            if not old:
+                return False
+            victim = min(old, key=lambda it: (it.size, it.session_id))
+            if size <= victim.size:
+                return False
+        del self._by_id[victim.session_id]
+        return True
+
+
+def _named(request: FetchRequest, by_id: bool) -> dict[_Key, Sought]:
+    found: dict[_Key, Sought] = {}
+    for topic in request.topics:
+        name, topic_id = _identity(topic.topic, topic.topic_id, by_id)
+        for wanted in topic.partitions:
+            sought = Sought(name, topic_id, wanted)
+            found.setdefault(sought.key, sought).wanted = wanted
+    return found
+
+
+def _forgotten(request: FetchRequest, by_id: bool) -> list[_Key]:
+    return [
+        (*_identity(topic.topic, topic.topic_id, by_id), index)
+        for topic in request.forgotten_topics_data
+        for index in topic.partitions
+    ]
+
+
+def _identity(name: str, topic_id: bytes, by_id: bool) -> tuple[str, Uuid]:
+    return ("", Uuid(topic_id)) if by_id else (name, ZERO_UUID)

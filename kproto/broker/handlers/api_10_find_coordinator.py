@@ -1,0 +1,84 @@
+"""FindCoordinator (10), v0 to v6.
+
+v0      the coordinator of a group
+v1      of a transactional id too, by the type of the key (KIP-98); error message, throttle time
+v3      flexible
+v4      many keys in one request (KIP-699)
+v5      TRANSACTION_ABORTABLE (KIP-890)
+v6      of a share partition, `group:topicId:partition` (KIP-932)
+
+The leader of the partition of __consumer_offsets, __transaction_state or __share_group_state to
+which a key hashes coordinates it. Where nobody leads that, it is COORDINATOR_NOT_AVAILABLE.
+
+Left out: those topics, of which there are only leaders (see `coordinators`), so that the first
+answer is not COORDINATOR_NOT_AVAILABLE as Kafka's is while it creates them; what coordinators do.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...messages.find_coordinator_request import FindCoordinatorRequest
+from ...messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
+from ...wire.errors import BrokerResponseError
+from ..authorizer import Operation, ResourceType
+from ..cluster import Endpoint
+from ..context import Context
+from ..coordinators import CoordinatorType, check_share_key
+from ..refusal import refusal
+from ..registry import handles
+from ..rights import check, check_cluster
+
+_FIRST_VERSION_OF_MANY: Final = 4
+_FIRST_VERSION_OF_SHARES: Final = 6
+#: What Kafka says for success in the versions of one key, and nothing in those of many.
+_NO_ERROR: Final = "NONE"
+
+
+@handles(FindCoordinatorRequest, versions=range(7))
+def find_coordinator(
+    context: Context, request: FindCoordinatorRequest, version: int
+) -> FindCoordinatorResponse:
+    """Tell of each key which node coordinates it."""
+    many = version >= _FIRST_VERSION_OF_MANY
+    keys = request.coordinator_keys if many else [request.key]
+    found = [_found(context, request.key_type, key, version) for key in keys]
+    if many:
+        return FindCoordinatorResponse(coordinators=found)
+    (only,) = found
+    return FindCoordinatorResponse(
+        error_code=only.error_code,
+        error_message=only.error_message or _NO_ERROR,
+        node_id=only.node_id,
+        host=only.host,
+        port=only.port,
+    )
+
+
+def _found(context: Context, key_type: int, key: str, version: int) -> Coordinator:
+    try:
+        endpoint = _coordinator(context, key_type, key, version)
+    except BrokerResponseError as error:
+        return Coordinator(
+            key=key, error_code=error.code, error_message=error.detail, node_id=-1, port=-1
+        )
+    return Coordinator(key=key, node_id=endpoint.node_id, host=endpoint.host, port=endpoint.port)
+
+
+def _coordinator(context: Context, key_type: int, key: str, version: int) -> Endpoint:
+    if key_type == CoordinatorType.GROUP:
+        check(context, Operation.DESCRIBE, ResourceType.GROUP, key)
+    elif key_type == CoordinatorType.TRANSACTION:
+        check(context, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key)
+    elif key_type == CoordinatorType.SHARE and version >= _FIRST_VERSION_OF_SHARES:
+        check_cluster(context, Operation.CLUSTER_ACTION)
+        check_share_key(key)
+    else:
+        raise refusal(
+            "INVALID_REQUEST", f"FindCoordinator v{version} knows no keys of type {key_type}"
+        )
+    node = context.cluster.coordinator(CoordinatorType(key_type), key)
+    endpoint = context.cluster.endpoint_of(node, context.endpoint.listener)
+    if endpoint is None:
+        raise refusal("COORDINATOR_NOT_AVAILABLE", "nobody leads the partition of that key")
+    return endpoint

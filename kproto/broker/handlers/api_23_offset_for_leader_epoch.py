@@ -1,0 +1,63 @@
+"""OffsetForLeaderEpoch (23), v0 to v4.
+
+v0      where the records of a leader epoch end (KIP-101)
+v1      the epoch that this is about, as the one asked for may be unknown (KIP-279)
+v2      the epoch in which the client believes; throttle time (KIP-320)
+v3      replica id: consumers ask too (KIP-320)
+v4      flexible
+
+An epoch that the log does not have is answered with the largest below it, one above all with -1.
+Only the leader answers.
+
+Left out: nothing.
+"""
+
+from __future__ import annotations
+
+from ...messages.offset_for_leader_epoch_request import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+)
+from ...messages.offset_for_leader_epoch_response import (
+    EpochEndOffset,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopicResult,
+)
+from ...wire.errors import BrokerResponseError
+from ..authorizer import Operation, ResourceType
+from ..context import Context
+from ..registry import handles
+from ..rights import allows_cluster, check
+
+
+@handles(OffsetForLeaderEpochRequest, versions=range(5))
+def offset_for_leader_epoch(
+    context: Context, request: OffsetForLeaderEpochRequest, version: int
+) -> OffsetForLeaderEpochResponse:
+    """Look up where an epoch ends in each partition."""
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=[_partition(context, topic.topic, each) for each in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _partition(context: Context, name: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
+    answer = EpochEndOffset(partition=wanted.partition)
+    try:
+        if not allows_cluster(context, Operation.CLUSTER_ACTION):
+            check(context, Operation.DESCRIBE, ResourceType.TOPIC, name)
+        topic = context.cluster.topics.named(name)
+        log = topic.kept(wanted.partition, context.clock.now_ms()).log
+        topic.check_leader(wanted.partition, context.endpoint.node_id, wanted.current_leader_epoch)
+    except BrokerResponseError as error:
+        answer.error_code = error.code
+        return answer
+    found = log.epochs.end_of(wanted.leader_epoch, log.end_offset)
+    if found is not None:
+        answer.leader_epoch, answer.end_offset = found
+    return answer

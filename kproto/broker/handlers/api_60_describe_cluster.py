@@ -1,0 +1,61 @@
+"""DescribeCluster (60), v0 to v2.
+
+v0      brokers, controller and cluster id, which Metadata told before (KIP-700)
+v1      whether brokers or controllers are meant (KIP-919)
+v2      brokers that are fenced, which here are those that are stopped (KIP-1073)
+
+Left out: controllers, which Kafka too refuses where clients come in.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...messages.describe_cluster_request import DescribeClusterRequest
+from ...messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
+from ...protocol.error_codes import code_of
+from ..context import Context
+from ..registry import handles
+from ..rights import cluster_operations
+
+_BROKERS: Final = 1
+_CONTROLLERS: Final = 2
+
+
+@handles(DescribeClusterRequest, versions=range(3))
+def describe_cluster(
+    context: Context, request: DescribeClusterRequest, version: int
+) -> DescribeClusterResponse:
+    """Describe the brokers."""
+    if request.endpoint_type != _BROKERS:
+        return _refused(request.endpoint_type)
+    cluster, listener = context.cluster, context.endpoint.listener
+    response = DescribeClusterResponse(
+        cluster_id=cluster.cluster_id,
+        controller_id=cluster.controller_id,
+        brokers=[
+            DescribeClusterBroker(
+                broker_id=each.node_id,
+                host=each.host,
+                port=each.port,
+                rack=each.rack,
+                is_fenced=not cluster.is_alive(each.node_id),
+            )
+            for each in cluster.endpoints(listener, stopped_too=request.include_fenced_brokers)
+        ],
+    )
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = cluster_operations(context)
+    return response
+
+
+def _refused(endpoint_type: int) -> DescribeClusterResponse:
+    if endpoint_type == _CONTROLLERS:
+        return DescribeClusterResponse(
+            error_code=code_of("MISMATCHED_ENDPOINT_TYPE"),
+            error_message="this listener is one of brokers, and controllers were asked for",
+        )
+    return DescribeClusterResponse(
+        error_code=code_of("UNSUPPORTED_ENDPOINT_TYPE"),
+        error_message=f"there are no endpoints of type {endpoint_type}",
+    )

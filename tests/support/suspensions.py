@@ -1,0 +1,137 @@
+"""Cancels a coroutine at each point at which it waits, and looks at what it leaves behind.
+
+`points` runs a scene again and again, in a loop of its own each time, and has it cancelled at the
+first, the second, ... point at which the coroutine under test suspends, until it comes to its end
+before that. Two moments of each point count: as the coroutine begins to wait, and `late`: what it
+waits for has come, and it has not run yet, so that who drops the result loses it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sys
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from typing import Any, Final
+
+__all__ = ["MOST_POINTS", "CancelAt", "points"]
+
+MOST_POINTS: Final = 200
+"""More than any coroutine has; one that never ends is found by it."""
+
+LONGEST_S: Final = 15.0
+
+#: Turns of the loop after which everything that was closed is gone.
+TURNS: Final = 10
+
+
+class CancelAt:
+    """Runs coroutines; the task of the one is cancelled at its suspension number `number`."""
+
+    def __init__(self, number: int, *, late: bool) -> None:
+        self.number = number
+        self.late = late
+        self.reached = False
+        self._count = 0
+
+    async def run(self, work: Awaitable[object]) -> None:
+        """Await `work`, which must be cancelled once its point is reached.
+
+        A coroutine that goes on as if nothing was would make `asyncio.timeout` lie.
+        """
+        try:
+            await _Steps(self, work)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            assert self.reached, "it was cancelled by somebody else"
+            assert task is not None
+            assert task.uncancel() == 0
+        else:
+            assert not self.reached, f"it swallowed the cancellation at point {self.number}"
+
+    def suspends(self, on: asyncio.Future[Any] | None) -> None:
+        """The coroutine waits for `on`, or lets the loop turn."""
+        self._count += 1
+        if self._count != self.number:
+            return
+        self.reached = True
+        task = asyncio.current_task()
+        assert task is not None
+        if self.late and on is not None:
+            on.add_done_callback(lambda _: task.cancel())
+        else:
+            task.cancel()
+
+
+class _Steps:
+    def __init__(self, cancel: CancelAt, work: Awaitable[object]) -> None:
+        self._cancel = cancel
+        self._work = work
+
+    def __await__(self) -> Generator[Any, None, object]:
+        steps = self._work.__await__()
+        thrown: BaseException | None = None
+        while True:
+            try:
+                waited = next(steps) if thrown is None else steps.throw(thrown)
+            except StopIteration as done:
+                return done.value
+            self._cancel.suspends(waited)
+            thrown = None
+            try:
+                yield waited
+            except BaseException as error:
+                thrown = error
+
+
+def points(scene: Callable[[CancelAt], Coroutine[Any, Any, None]], *, late: bool) -> int:
+    """Play `scene` for each point; returns how many there are.
+
+    Raises AssertionError, which names the point, where a task, a socket or a timer is left, or an
+    exception that nobody has seen.
+    """
+    gc.collect()
+    gc.freeze()  # what is there already need not be looked through each time
+    try:
+        for number in range(1, MOST_POINTS + 1):
+            cancel = CancelAt(number, late=late)
+            try:
+                _play(scene, cancel)
+            except BaseException as error:
+                error.add_note(f"cancelled at point {number}{', late' if late else ''}")
+                raise
+            if not cancel.reached:
+                return number - 1
+    finally:
+        gc.unfreeze()
+    raise AssertionError(f"it waits at more than {MOST_POINTS} points")
+
+
+def _play(scene: Callable[[CancelAt], Coroutine[Any, Any, None]], cancel: CancelAt) -> None:
+    unseen: list[object] = []
+
+    async def play() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: unseen.append(context))
+        async with asyncio.timeout(LONGEST_S):
+            await scene(cancel)
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
+
+    hook = sys.unraisablehook
+    sys.unraisablehook = lambda told: unseen.append((told.exc_value, told.err_msg, told.object))
+    try:
+        with asyncio.Runner() as runner:
+            runner.run(play())
+            loop: Any = runner.get_loop()
+            tasks = asyncio.all_tasks(loop)
+            assert not tasks, f"tasks are left: {tasks}"
+            timers = [handle for handle in loop._scheduled if not handle.cancelled()]
+            assert not timers, f"timers are left: {timers}"
+            own = loop._ssock.fileno()
+            sockets = [key for key in loop._selector.get_map().values() if key.fd != own]
+            assert not sockets, f"sockets are left: {sockets}"
+            gc.collect()
+        gc.collect()
+    finally:
+        sys.unraisablehook = hook
+    assert not unseen, f"exceptions that nobody has seen: {unseen}"

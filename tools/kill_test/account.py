@@ -1,0 +1,110 @@
+"""What was sent and acknowledged, and what a reader saw of it. Plain data, no I/O."""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from dataclasses import dataclass, field
+
+__all__ = ["Account", "Sightings", "number_of", "record_value"]
+
+_NUMBER = struct.Struct(">IQ")
+
+#: The offset of a record that is acknowledged, but whose offset the broker did not tell again.
+UNTOLD = -1
+_NONE = -2
+
+
+def record_value(partition: int, sequence: int, filler: int) -> bytes:
+    """The value of the record of that number; `filler` bytes make it longer."""
+    return _NUMBER.pack(partition, sequence) + bytes(filler)
+
+
+def number_of(value: bytes | None) -> tuple[int, int]:
+    """Partition and number of a record by its value."""
+    partition, sequence = _NUMBER.unpack_from(value or b"")
+    return partition, sequence
+
+
+@dataclass
+class Account:
+    """The offsets at which the records of each partition were acknowledged, by their number."""
+
+    partitions: int
+    failed: int = 0
+    _offsets: dict[int, array[int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._offsets = {at: array("q") for at in range(self.partitions)}
+
+    def acknowledged(self, partition: int, sequence: int, offset: int) -> None:
+        """Take down the acknowledgement of one record."""
+        offsets = self._offsets[partition]
+        offsets.extend([_NONE] * (sequence + 1 - len(offsets)))
+        offsets[sequence] = offset
+
+    def offset(self, partition: int, sequence: int) -> int | None:
+        """Where a record was acknowledged; None if it was not."""
+        offsets = self._offsets[partition]
+        found = offsets[sequence] if sequence < len(offsets) else _NONE
+        return None if found == _NONE else found
+
+    @property
+    def total(self) -> int:
+        """How many records were acknowledged."""
+        return sum(self.of(partition) for partition in self._offsets)
+
+    def of(self, partition: int) -> int:
+        """How many records of a partition were acknowledged."""
+        offsets = self._offsets[partition]
+        return len(offsets) - offsets.count(_NONE)
+
+
+@dataclass
+class Sightings:
+    """What one reader saw: each record once, or what else."""
+
+    partitions: int
+    seen: int = 0
+    doubled: int = 0
+    disordered: int = 0
+    misplaced: int = 0  #: at another offset than was acknowledged
+    _bits: dict[int, bytearray] = field(default_factory=dict)
+    _highest: dict[int, int] = field(default_factory=dict)
+    _offsets: dict[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._bits = {at: bytearray() for at in range(self.partitions)}
+        self._highest = dict.fromkeys(range(self.partitions), -1)
+        self._offsets = dict.fromkeys(range(self.partitions), -1)
+
+    def saw(
+        self, place: int, offset: int, value: bytes | None, account: Account | None = None
+    ) -> None:
+        """Take down a record that stood in partition `place` at `offset`."""
+        partition, sequence = number_of(value)
+        bits = self._bits[partition]
+        if len(bits) <= sequence:
+            bits.extend(bytes(max(1024, sequence + 1 - len(bits))))
+        if bits[sequence]:
+            self.doubled += 1
+        else:
+            bits[sequence] = 1
+            self.seen += 1
+        if sequence < self._highest[partition] or offset <= self._offsets[place]:
+            self.disordered += 1
+        self._highest[partition] = max(self._highest[partition], sequence)
+        self._offsets[place] = offset
+        told = None if account is None else account.offset(partition, sequence)
+        if partition != place or (told is not None and told not in (UNTOLD, offset)):
+            self.misplaced += 1
+
+    def lost(self, account: Account) -> list[tuple[int, int]]:
+        """Partition and number of the records that were acknowledged and not seen."""
+        return [
+            (partition, sequence)
+            for partition, bits in self._bits.items()
+            for sequence in range(len(account._offsets[partition]))
+            if account.offset(partition, sequence) is not None
+            and not (sequence < len(bits) and bits[sequence])
+        ]

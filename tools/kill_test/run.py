@@ -1,0 +1,243 @@
+"""One run on a real cluster: a producer, two readers, and nodes that are killed meanwhile.
+
+A node that was killed comes back, and all replicas are in sync again, before the next one goes:
+what two nodes lose at once, no client can keep.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import kproto
+from tools.kafka import KafkaCluster
+
+from .account import Account, Sightings, record_value
+
+__all__ = ["QUICK_SESSIONS", "Plan", "Result", "kill_test"]
+
+TOPIC = "kept"
+
+#: Of the brokers: a dead one is noticed after three seconds instead of nine.
+QUICK_SESSIONS = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
+
+LARGEST_CHUNK = 400
+SENDING_S = 8.0
+"""How long the records of one kill take to send: about as long as a node is gone."""
+
+IN_SYNC_S = 120.0
+READING_S = 120.0
+"""How long a reader may take, after the last record was sent, over what it has not seen."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is done; the same seed draws the same sizes, pauses and partitions."""
+
+    records: int = 1_000_000
+    kills: int = 20
+    partitions: int = 6
+    seed: int = 1
+    version: str = "4.4.0"
+
+
+@dataclass
+class Result:
+    """What came of it."""
+
+    plan: Plan
+    account: Account
+    during: Sightings
+    after: Sightings
+    killed: list[int] = field(default_factory=list)
+    longest_silence_s: float = 0.0
+    took_s: float = 0.0
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def lost(self) -> int:
+        """Records that were acknowledged and that the reader at the end did not see."""
+        return len(self.after.lost(self.account))
+
+    @property
+    def missed(self) -> int:
+        """Records that were acknowledged and that the reader meanwhile did not see."""
+        return len(self.during.lost(self.account))
+
+    @property
+    def is_right(self) -> bool:
+        """Whether all was acknowledged, kept once and in order, and seen once by both."""
+        faults = [self.account.failed, self.lost, self.missed, len(self.notes)]
+        for seen in (self.during, self.after):
+            faults += [seen.doubled, seen.disordered, seen.misplaced]
+        return not any(faults) and self.account.total == self.plan.records
+
+
+Progress = Callable[[int, int], None]
+"""Called with the records acknowledged and the kills done so far."""
+
+
+async def kill_test(plan: Plan, cluster: KafkaCluster, progress: Progress) -> Result:
+    """Run the plan on a running cluster of three."""
+    account = Account(plan.partitions)
+    result = Result(plan, account, Sightings(plan.partitions), Sightings(plan.partitions))
+    begun = time.monotonic()
+    # Each has a client of its own: none learns of a new leader because another asked.
+    async with (
+        kproto.Client(cluster.bootstrap) as client,
+        kproto.Client(cluster.bootstrap) as watching,
+        kproto.Client(cluster.bootstrap) as reader,
+    ):
+        await watching.create_topics(
+            kproto.NewTopic(TOPIC, plan.partitions, 3, {"min.insync.replicas": "2"})
+        )
+        await _in_sync(watching, plan.partitions)
+        run = _Run(plan, cluster, client, watching, result, progress)
+        reading = asyncio.create_task(run.read_meanwhile(reader))
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(run.send())
+                tasks.create_task(run.kill())
+            try:
+                await asyncio.wait_for(reading, READING_S)
+            except TimeoutError:
+                result.notes.append(f"the reader had not seen all {READING_S:g} s after the end")
+        finally:
+            reading.cancel()
+        await run.read_all(reader)
+    result.took_s = time.monotonic() - begun
+    return result
+
+
+class _Run:
+    def __init__(
+        self,
+        plan: Plan,
+        cluster: KafkaCluster,
+        client: kproto.Client,
+        watching: kproto.Client,
+        result: Result,
+        progress: Progress,
+    ) -> None:
+        self._plan = plan
+        self._cluster = cluster
+        self._client = client
+        self._watching = watching
+        self._result = result
+        self._account = result.account
+        self._progress = progress
+        self._kills_begun = asyncio.Condition()
+        self._last_ack = time.monotonic()
+        self._is_sent = False
+
+    # Sending
+
+    async def send(self) -> None:
+        """Send every record, those of a kill while it is under way."""
+        share, rest = divmod(self._plan.records, self._plan.partitions)
+        async with self._client.producer() as producer, asyncio.TaskGroup() as tasks:
+            for partition in range(self._plan.partitions):
+                tasks.create_task(self._send_to(producer, partition, share + (partition < rest)))
+        self._is_sent = True
+
+    async def _send_to(self, producer: kproto.Producer, partition: int, count: int) -> None:
+        chance = random.Random(f"{self._plan.seed} sends to {partition}")
+        windows = self._plan.kills + 1
+        sequence = 0
+        async with asyncio.TaskGroup() as acks:
+            for window in range(1, windows + 1):
+                await self._until_kill(window - 1)
+                last = count * window // windows
+                chunks = max(1, 2 * (last - sequence) // LARGEST_CHUNK)
+                while sequence < last:
+                    size = min(chance.randint(1, LARGEST_CHUNK), last - sequence)
+                    deliveries = [
+                        await producer.enqueue(
+                            TOPIC,
+                            record_value(partition, sequence + at, chance.randrange(100)),
+                            partition=partition,
+                        )
+                        for at in range(size)
+                    ]
+                    acks.create_task(self._acknowledge(partition, sequence, deliveries))
+                    sequence += size
+                    await asyncio.sleep(chance.random() * 2 * SENDING_S / chunks)
+
+    async def _acknowledge(
+        self, partition: int, first: int, deliveries: list[kproto.Delivery]
+    ) -> None:
+        for sequence, delivery in enumerate(deliveries, first):
+            try:
+                ack = await delivery
+            except kproto.KprotoError as error:
+                self._account.failed += 1
+                if len(self._result.notes) < 10:
+                    self._result.notes.append(
+                        f"{partition}:{sequence} was not acknowledged: {error}"
+                    )
+                continue
+            self._account.acknowledged(partition, sequence, ack.offset)
+        now = time.monotonic()
+        silence, self._last_ack = now - self._last_ack, now
+        self._result.longest_silence_s = max(self._result.longest_silence_s, silence)
+        self._progress(self._account.total, len(self._result.killed))
+
+    async def _until_kill(self, number: int) -> None:
+        async with self._kills_begun:
+            await self._kills_begun.wait_for(lambda: len(self._result.killed) >= number)
+
+    # Killing
+
+    async def kill(self) -> None:
+        """Kill the leader of a partition, start it again, and wait until all are in sync."""
+        chance = random.Random(f"{self._plan.seed} kills")
+        for _ in range(self._plan.kills):
+            await asyncio.sleep(0.5 + chance.random())
+            partition = chance.randrange(self._plan.partitions)
+            number = await self._watching.leader(TOPIC, partition)
+            node = self._cluster.node(number)
+            await asyncio.to_thread(node.kill)
+            async with self._kills_begun:
+                self._result.killed.append(number)
+                self._kills_begun.notify_all()
+            await asyncio.sleep(chance.random() * 4)
+            await asyncio.to_thread(node.start)
+            await _in_sync(self._watching, self._plan.partitions)
+
+    # Reading
+
+    async def read_meanwhile(self, client: kproto.Client) -> None:
+        """Read record by record until as many were seen as are sent."""
+        seen = self._result.during
+        async for record in client.consumer(TOPIC, max_wait_ms=200):
+            seen.saw(record.partition, record.offset, record.value)
+            if seen.seen == self._plan.records - self._account.failed and self._is_sent:
+                break
+            if seen.seen == self._plan.records:
+                break
+
+    async def read_all(self, client: kproto.Client) -> None:
+        """Read all batches up to the end, as one who comes later does."""
+        seen, account = self._result.after, self._account
+        async for fetched in client.consumer(TOPIC, stop_at_end=True).batches():
+            for record in fetched.records:
+                seen.saw(record.partition, record.offset, record.value, account)
+
+
+async def _in_sync(client: kproto.Client, partitions: int) -> None:
+    """Wait until each partition has three replicas in sync."""
+    deadline = time.monotonic() + IN_SYNC_S
+    while True:
+        try:
+            (info,) = await client.refresh([TOPIC])
+            in_sync = [len(partition.in_sync) for partition in info.partitions.values()]
+        except kproto.KprotoError:
+            in_sync = []
+        if len(in_sync) == partitions and set(in_sync) == {3}:
+            return
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"the replicas were not in sync after {IN_SYNC_S:g} s: {in_sync}")
+        await asyncio.sleep(0.2)

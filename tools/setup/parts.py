@@ -1,0 +1,23 @@
+"""Parts of a page that a command writes: between two marks, the rest is by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+__all__ = ["with_part", "write_part"]
+
+
+def with_part(page: str, name: str, text: str) -> str:
+    """The page with `text` as its part of that name. Raises ValueError if it has no such part."""
+    begin, end = f"<!-- {name}: written by its command -->\n", f"<!-- {name}: up to here -->\n"
+    before, found, rest = page.partition(begin)
+    _, closed, after = rest.partition(end)
+    if not (found and closed):
+        raise ValueError(f"the page has no part {name!r}: write {begin!r} and {end!r} into it")
+    return f"{before}{begin}{text.strip()}\n{end}{after}"
+
+
+def write_part(path: Path, name: str, text: str) -> None:
+    """Write that part of the page at `path`. Raises ValueError, OSError."""
+    page = path.read_text(encoding="utf-8")
+    path.write_text(with_part(page, name, text), encoding="utf-8")
