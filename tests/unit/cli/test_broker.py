@@ -22,6 +22,7 @@ from kproto.cli import main
 from kproto.cli.broker import _MAX_STORED_BYTES
 from kproto.messages.metadata_request import MetadataRequest
 from kproto.messages.sasl_handshake_request import SaslHandshakeRequest
+from tests.support.cli_process import started
 from tests.support.environment import ROOT
 from tests.support.raw_connection import RawConnection
 from tests.support.secured_broker import client_tls, password, pem_of, sign_in
@@ -47,23 +48,10 @@ class Running:
 
 @contextlib.contextmanager
 def running(*arguments: str, module: str = "kproto") -> Iterator[Running]:
-    command = [sys.executable, "-X", "dev", "-W", "error", "-m", module, "broker"]
-    if "--listener" not in arguments:
-        command += ["--port", "0"]
-    process = subprocess.Popen(
-        [*command, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
-    with process:
-        try:
-            assert process.stdout is not None
-            yield Running(process, process.stdout.readline())
-        finally:
-            process.kill()
+    port = () if "--listener" in arguments else ("--port", "0")
+    with started("broker", *port, *arguments, module=module) as process:
+        assert process.stdout is not None
+        yield Running(process, process.stdout.readline())
 
 
 def test_its_first_line_names_where_it_listens_and_what_is_advertised() -> None:
