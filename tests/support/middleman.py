@@ -146,10 +146,10 @@ class Middleman:
         try:
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            to_broker.transport.abort()  # before anything that may be cancelled, too
             for way in ways:
                 way.cancel()
             ended = await asyncio.gather(*ways, return_exceptions=True)
-            to_broker.transport.abort()
         self.faults += [end for end in ended if isinstance(end, KprotoError)]
 
     async def _requests(

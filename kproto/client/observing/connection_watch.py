@@ -82,6 +82,7 @@ class ConnectionWatch:
             self._tell("failed", begun, error)
             raise
         self._opened_at = self._monotonic()
+        self._is_closing = False  # other addresses of the name may have been tried
         broker.opened += 1
         if broker.failures_in_a_row:
             failures = broker.failures_in_a_row
@@ -97,8 +98,11 @@ class ConnectionWatch:
         """The client closes the connection itself."""
         self._is_closing = True
 
-    def lost(self, error: KprotoError) -> None:
-        """The connection is over: all that is under way gets no answer. May be told again."""
+    def lost(self, error: KprotoError, *, had_work: bool) -> None:
+        """The connection is over: all that is under way gets no answer. May be told again.
+
+        It `had_work` unless what was under way goes again by itself.
+        """
         under_way = len(self._written)
         while self._written:
             self._over(self._written.popleft(), 0, (type(error).__name__,))
@@ -112,7 +116,7 @@ class ConnectionWatch:
         else:
             self._broker.lost += 1
             say(
-                logging.WARNING if under_way else logging.INFO,
+                logging.WARNING if had_work else logging.INFO,
                 "lost the connection to %s after %.1f s, %d requests were under way: %s",
                 self.address,
                 seconds,
@@ -212,7 +216,7 @@ class NullWatch(ConnectionWatch):
     def closing(self) -> None:
         pass
 
-    def lost(self, error: KprotoError) -> None:
+    def lost(self, error: KprotoError, *, had_work: bool) -> None:
         pass
 
     def written(self, request: type[Message], version: int, size: int) -> None:
