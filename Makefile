@@ -25,7 +25,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test exhaustive test-all quick deep conformance lint types imports regen explorer bench peers kill-test kafka-start \
+.PHONY: help setup demo test exhaustive test-all quick deep conformance lint types imports regen explorer bench peers kill-test soak kafka-start \
 	kafka-stop lock clean distclean
 
 help: ## list the targets
@@ -99,6 +99,9 @@ peers: $(STAMP) ## build the peers' own environment, .cache/peers
 
 kill-test: $(STAMP) ## 1,000,000 records while leaders of a real cluster are killed, 20 times
 	$(BIN)/python -m tools.kill_test --write $(ARGS)
+
+soak: $(STAMP) ## clients under random faults for 10 minutes: memory and open files stay flat
+	$(BIN)/python -m tools.soak --write $(ARGS)
 
 kafka-start: $(STAMP) ## start a real Kafka broker: VERSION=4.4.0 PORT=9092
 	@$(BIN)/python -m tools.kafka start --version $(VERSION) --port $(PORT) $(ARGS)

@@ -3,6 +3,7 @@
 from .admin.topics import NewTopic
 from .client import Client
 from .cluster.metadata import TopicPartition
+from .cluster.requests import BrokerAnswer
 from .consumer.consumer import Consumer
 from .consumer.fetch_requests import FetchedPartition
 from .consumer.truncation import LogTruncatedError
@@ -20,6 +21,7 @@ __all__ = [
     "AckEvent",
     "Acks",
     "Address",
+    "BrokerAnswer",
     "Client",
     "ClientSettings",
     "CompressionName",

@@ -295,7 +295,7 @@ class Client:
         buffer_bytes: int = 33_554_432,
         linger_ms: int = 0,
         max_in_flight: int = REMEMBERED_BATCHES,
-        idempotent: bool = True,
+        idempotent: bool | None = None,
     ) -> Producer:
         """A producer, to be used with `async with`; see `kproto.client.producer`.
 
@@ -304,7 +304,8 @@ class Client:
         that would add to more take their time. A batch that is not full waits `linger_ms` for
         more records, and for those of its partition that are under way. `max_in_flight` bounds
         the requests under way at one broker: at most 5 with idempotence, as brokers remember no
-        more batches of a producer; without it, a partition has one at a time.
+        more batches of a producer; without it, a partition has one at a time. `idempotent` is True
+        by default, but for brokers before Kafka 0.11, which give no producer ids.
         """
         return Producer(
             self._view,

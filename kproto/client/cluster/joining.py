@@ -50,9 +50,10 @@ class Joining(Generic[K, A]):
         return await self._ask(self._asked)
 
     async def ended(self) -> None:
-        """Wait until nothing is under way."""
+        """Wait until nothing is under way. Who is cancelled meanwhile takes nobody along."""
         tasks = [task for task in (self._current, self._next) if task is not None]
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if tasks:
+            await asyncio.wait(tasks)
 
 
 def _seen(task: asyncio.Task[Any]) -> None:

@@ -170,6 +170,11 @@ class ClusterView:
         address = self.cluster.brokers.get(node)
         return None if address is None else self._pool.at_hand(address)
 
+    @property
+    def message_magic(self) -> int:
+        """The newest format of records that the brokers take, as far as they are known."""
+        return self._pool.message_magic
+
     async def release(self, owner: object) -> None:
         """Close the connections that `owner` has for himself."""
         await self._pool.release(owner)

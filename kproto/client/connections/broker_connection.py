@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from ...clock import SYSTEM_CLOCK, Clock
 from ...messages.base import Message, Request, Response
+from ...messages.produce_request import ProduceRequest
 from ...protocol.connection import ClientConnection, expects_response
 from ...protocol.framing import FrameReader, frame
 from ...protocol.negotiation import ApiRange, negotiate
@@ -31,6 +32,7 @@ from ...wire.errors import (
     RequestTimeoutError,
 )
 from ..observing.connection_watch import NO_WATCH, ConnectionWatch
+from ..release import MAGIC_OF_BATCHES, message_magic, says_versions
 from ..settings import Address, ClientSettings
 from .addresses import Target, Targets
 from .authenticating import Authenticator
@@ -73,6 +75,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self.clock = clock
         self._watch = watch
         self.ranges: Mapping[int, ApiRange] = {}
+        self.message_magic = MAGIC_OF_BATCHES  # the newest format of records that the broker takes
         self.target: Target | None = None  # where it goes: one address of the name
         self._versions: dict[tuple[type[Message], int | None], int] = {}
         self._protocol = ClientConnection(settings.client_id)
@@ -160,7 +163,12 @@ class BrokerConnection(asyncio.BufferedProtocol):
             seconds = max(ends_at - clock.monotonic(), 0.0) / (1 + len(targets.left))
             async with clock.timeout(seconds):
                 await attach(self, connected, address, self._tls, context)
-                self.ranges = await agreed_ranges(self._exchange, address)
+                self.ranges = await agreed_ranges(
+                    self._exchange, address, self.settings.broker_version
+                )
+            produce = self.ranges.get(ProduceRequest.API_KEY)
+            if produce is not None:
+                self.message_magic = message_magic(produce.highest)
             if self._sasl is not None:
                 self._stage = Stage.AUTHENTICATION
                 exchange = await self._sasl.exchange()
@@ -606,6 +614,9 @@ class BrokerConnection(asyncio.BufferedProtocol):
             oldest is None or oldest.correlation_id != self._opened_with + 1
         ):
             stage = Stage.OPEN
+        release = self.settings.broker_version
+        if oldest is not None and not left and not says_versions(release):
+            reason += f"; is it a Kafka {release} (broker_version)?"
         hint = closed(stage, tls=self._tls.enabled, sasl=self._sasl is not None)
         if hint and not left:
             reason += f"; {hint}"

@@ -21,6 +21,7 @@ from ...security.diagnosis import handshake_fault
 from ...security.tls import TlsContexts
 from ...version import __version__
 from ...wire.errors import BrokerConnectionError, ProtocolError
+from ..release import common_ranges, release_ranges, says_versions
 from ..settings import Address
 from .addresses import Targets, in_turns, look_up
 
@@ -28,6 +29,8 @@ __all__ = ["agreed_ranges", "attach", "context_of", "targets_of"]
 
 #: How the client names itself to brokers (KIP-511).
 _SOFTWARE_NAME: Final = "kproto"
+
+_LAST_PORT: Final = 65_535
 
 #: Sends a request in a version, and gives what came for it.
 _Ask: TypeAlias = Callable[[Request[Any], int], Awaitable[Response]]
@@ -38,6 +41,9 @@ async def targets_of(address: Address, failed_ip: str | None) -> Targets:
 
     Raises BrokerConnectionError.
     """
+    if not 0 < address.port <= _LAST_PORT:  # as a broker told it; in bootstrap there is none
+        reason = f"cannot connect: {address.port} is no port; they end at {_LAST_PORT}"
+        raise BrokerConnectionError(reason, address=str(address))
     try:
         return Targets(address, in_turns(await look_up(address), failed_ip))
     except OSError as error:
@@ -87,8 +93,20 @@ def _unconnected(address: Address, error: OSError) -> BrokerConnectionError:
     return BrokerConnectionError(reason, address=str(address))
 
 
-async def agreed_ranges(ask: _Ask, address: Address) -> Mapping[int, ApiRange]:
-    """What a broker says it takes. Raises ProtocolError where it refuses to say so."""
+async def agreed_ranges(ask: _Ask, address: Address, release: str | None) -> Mapping[int, ApiRange]:
+    """What a broker says it takes, within what its `release` does, where that is known.
+
+    One of a release before 0.10 is not asked. Raises ProtocolError where it refuses to say so.
+    """
+    if release is None:
+        return await _told_ranges(ask, address)
+    ranges = release_ranges(release)
+    if not says_versions(release):
+        return ranges
+    return common_ranges(ranges, await _told_ranges(ask, address))
+
+
+async def _told_ranges(ask: _Ask, address: Address) -> Mapping[int, ApiRange]:
     request = ApiVersionsRequest(
         client_software_name=_SOFTWARE_NAME, client_software_version=__version__
     )

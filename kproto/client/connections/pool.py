@@ -18,6 +18,7 @@ from ...clock import Clock, Timer
 from ...security.tls import TlsContexts
 from ...wire.errors import BrokerConnectionError, ConfigurationError, KprotoError
 from ..observing.observer import Observer
+from ..release import magic_of
 from ..retry import TICK_S
 from ..settings import Address, ClientSettings
 from .broker_connection import BrokerConnection
@@ -51,6 +52,8 @@ class ConnectionPool:
         self._reach: dict[Address, Reach] = {}
         self._idle_timer: Timer | None = None
         self._closed = False
+        #: The newest format of records that all brokers take which are connected.
+        self.message_magic = magic_of(settings.broker_version)
         self._tls = TlsContexts(settings.tls)
         if settings.sasl is not None and settings.sasl.readable and not self._tls.enabled:
             _log.warning(
@@ -138,6 +141,7 @@ class ConnectionPool:
         reach.succeeded()
         connection.reopen = lambda: self.to(address, owner)
         self._open[key] = connection
+        self.message_magic = min(each.message_magic for each in self._open.values() if each.usable)
         self._look_for_idle(self.settings.max_idle_ms / 1000)
         return connection
 

@@ -400,7 +400,9 @@ class Fetching:
         if data.preferred_read_replica not in (NO_REPLICA, node):
             age_s = self._view.settings.metadata_max_age_ms / 1000
             state.prefer(data.preferred_read_replica, now + age_s)
-        if data.diverging_epoch.epoch >= 0:
+        if data.diverging_epoch.epoch >= 0 and state.replica == node:
+            state.replica = None  # a follower may lag behind: the leader is asked first
+        elif data.diverging_epoch.epoch >= 0:
             diverging = data.diverging_epoch
             self._take_end_of_epoch(state, EpochEnd(diverging.epoch, diverging.end_offset))
         elif data.records:

@@ -232,6 +232,7 @@ class Accumulator:
         self._observer = observer or Observer(None, monotonic)
         self.batch_bytes = batch_bytes
         self.identity: Identity | None = None if idempotent else NO_IDENTITY
+        self.takes_headers = True  # brokers that take message sets alone have none
         self.queues: dict[TopicPartition, PartitionQueue] = {}
         self.busy: dict[TopicPartition, PartitionQueue] = {}
         self.unsettled: set[asyncio.Future[KprotoError | None]] = set()
@@ -300,6 +301,11 @@ class Accumulator:
 
     def _turn(self, topic: str) -> None:
         self.turns[topic] = self.turns.get(topic, 0) + 1
+
+    def go_without_identity(self) -> None:
+        """Number no batch: the brokers give no producer ids. Only before the first has one."""
+        self._idempotent = False
+        self.identity = NO_IDENTITY
 
     def hurry(self) -> None:
         """Let nothing that waits now wait for more records."""

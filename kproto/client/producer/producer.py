@@ -17,11 +17,13 @@ from ...records import codec_for_name
 from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError, EncodeError, KprotoError, RequestTimeoutError
 from ..cluster.view import ClusterView
+from ..release import MAGIC_OF_BATCHES
 from .accumulator import Accumulator
 from .acks import Acks
 from .batch import Ack, Batch, Delivery
 from .errors import DeliveryError
 from .lines import Lines, Place
+from .old_brokers import check_old_brokers, headers_refused
 from .one_pass import Stop, Timing, WayIn, take
 from .partitioner import chooser
 from .producer_record import (
@@ -67,12 +69,14 @@ class Producer:
         buffer_bytes: int,
         linger_ms: int,
         max_in_flight: int,
-        idempotent: bool,
+        idempotent: bool | None,
     ) -> None:
         check_whole_number("batch_bytes", batch_bytes, 1)
         check_whole_number("buffer_bytes", buffer_bytes, 1)
         check_whole_number("linger_ms", linger_ms, 0)
         check_whole_number("max_in_flight", max_in_flight, 1)
+        is_optional = idempotent is None
+        idempotent = check_old_brokers(view.settings.broker_version, compression, idempotent)
         if idempotent and max_in_flight > REMEMBERED_BATCHES:
             raise ConfigurationError(
                 f"max_in_flight is {max_in_flight}; with idempotence it is {REMEMBERED_BATCHES} at "
@@ -100,7 +104,9 @@ class Producer:
         )
         view.observer.producer(self._accumulator)
         self._calls = view.observer.calls
-        self._sender = Sender(view, self._accumulator, compression=compression)
+        self._sender = Sender(
+            view, self._accumulator, compression=compression, optional_identity=is_optional
+        )
         self._lines = Lines()  # who waits to give records
         self._ways_in: dict[str, WayIn] = {}
         self._is_closing = False
@@ -490,6 +496,7 @@ class Producer:
         return self._way_in(topic)
 
     def _way_in(self, topic: str) -> WayIn:
+        self._accumulator.takes_headers = self._view.message_magic >= MAGIC_OF_BATCHES
         info = self._view.cluster.topics[topic]
         known = self._ways_in.get(topic)
         if known is None or known.info is not info:
@@ -577,6 +584,8 @@ class Producer:
             key = checked_bytes("key", key)
         if headers:
             headers = checked_headers(headers)
+            if not self._accumulator.takes_headers:
+                raise headers_refused(way_in.info.name, headers)
         timestamp = self._now_ms() if timestamp is None else checked_timestamp(timestamp)
         if partition is None:
             partition = way_in.choose(key)

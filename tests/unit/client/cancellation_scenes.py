@@ -13,7 +13,13 @@ from typing import Any, Literal
 
 import kproto
 from kproto.client.connections.broker_connection import BrokerConnection
-from kproto.messages import InitProducerIdRequest, MetadataRequest, ProduceRequest
+from kproto.messages import (
+    InitProducerIdRequest,
+    ListOffsetsRequest,
+    MetadataRequest,
+    ProduceRequest,
+)
+from kproto.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsTopic
 
 WRITTEN = "written"
 FIXED = "fixed"
@@ -109,6 +115,23 @@ def asking_any(scene: Scene) -> Awaitable[object]:
 @row("Client.request")
 def asking_one(scene: Scene) -> Awaitable[object]:
     return scene.client.request(InitProducerIdRequest(), broker=1)
+
+
+@row("Client.request_by_broker")
+def asking_all_by_broker(scene: Scene) -> Awaitable[object]:
+    return scene.client.request_by_broker(
+        ListOffsetsRequest(
+            replica_id=-1,
+            topics=[
+                ListOffsetsTopic(
+                    name=FIXED,
+                    partitions=[
+                        ListOffsetsPartition(partition_index=at, timestamp=-1) for at in (0, 1)
+                    ],
+                )
+            ],
+        )
+    )
 
 
 @row("Client.connection")
