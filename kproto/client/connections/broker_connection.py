@@ -526,8 +526,8 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
     def abort(self) -> None:
         """Close the connection; requests still waiting get an error."""
-        self._watch.closing()
         self._was_closed_here = True
+        self._watch.closing()
         self.fail(BrokerConnectionError("the connection was closed", address=str(self.address)))
 
     # What asyncio calls

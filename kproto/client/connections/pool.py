@@ -128,8 +128,8 @@ class ConnectionPool:
         reach = self._reach_of(address)
         while (wait_s := reach.not_before - self.clock.monotonic()) > 0:
             await self.clock.sleep(wait_s)
+        watch = self._observer.connection(str(address))
         try:
-            watch = self._observer.connection(str(address))
             connection = await watch.opening(
                 lambda: BrokerConnection.open(
                     address, self.settings, self.clock, tls=self._tls, reach=reach, watch=watch

@@ -82,7 +82,7 @@ class ConnectionWatch:
             self._tell("failed", begun, error)
             raise
         self._opened_at = self._monotonic()
-        self._is_closing = False  # other addresses of the name may have been tried
+        self._is_closing = False  # it was, for addresses of the same name that were of no use
         broker.opened += 1
         if broker.failures_in_a_row:
             failures = broker.failures_in_a_row

@@ -535,11 +535,11 @@ class Accumulator:
         self, queue: PartitionQueue, error: KprotoError, now: float, *, moved: bool = False
     ) -> None:
         queue.attempts.failed(error, now)
-        self._observer.retried("produce", error, queue.attempts, queue.topic, queue.partition)
         if moved:
             queue.attempts.at_once(now)
         elif remedy_of(error) is Remedy.REFRESH:
             queue.suspect_since = now
+        self._observer.retried("produce", error, queue.attempts, queue.topic, queue.partition)
 
     def _give_up(self, queue: PartitionQueue, batch: Batch, error: KprotoError) -> None:
         if batch.is_numbered and self._idempotent and batch.identity == queue.identity:

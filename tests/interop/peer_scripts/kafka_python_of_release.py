@@ -12,7 +12,7 @@ import sys
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 bootstrap, topic, release = sys.argv[1:4]
-settings = {"bootstrap_servers": bootstrap}
+settings: dict[str, object] = {"bootstrap_servers": bootstrap}
 if release != "-":
     settings["api_version"] = tuple(int(part) for part in release.split("."))
 
