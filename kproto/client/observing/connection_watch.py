@@ -15,7 +15,7 @@ from ...messages.base import Message, Response
 from ...messages.fetch_response import FetchResponse
 from ...messages.produce_response import ProduceResponse
 from ...protocol.codes_in_messages import error_codes_in
-from ...protocol.error_codes import error_code
+from ...protocol.error_codes import ERRORS
 from ...wire.errors import KprotoError
 from .calls import HookCalls
 from .counts import ApiCounts, BrokerCounts
@@ -256,4 +256,10 @@ def _errors_of(response: Response) -> Sequence[str]:
             codes.append(response.error_code)
     else:
         codes = [code for code in error_codes_in(response) if code]
-    return [error_code(code).name for code in codes] if codes else ()
+    return [_error_name(code) for code in codes] if codes else ()
+
+
+def _error_name(code: int) -> str:
+    """One name for all codes that nobody knows: a broker may make up many."""
+    known = ERRORS.get(code)
+    return "UNKNOWN_CODE" if known is None else known.name
