@@ -40,12 +40,12 @@ class ConnectionPool:
         bootstrap: Sequence[Address],
         settings: ClientSettings,
         clock: Clock,
-        observer: Observer,
+        observer: Observer | None = None,
     ) -> None:
         self.bootstrap = list(bootstrap)
         self.settings = settings
         self.clock = clock
-        self._observer = observer
+        self._observer = observer or Observer(settings.hooks, clock.monotonic)
         self._open: dict[_Key, BrokerConnection] = {}
         self._opening: dict[_Key, _Opening] = {}
         self._ending: set[asyncio.Task[BrokerConnection]] = set()  # that nobody waits for any more
