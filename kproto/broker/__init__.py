@@ -14,7 +14,19 @@ from .authorizer import Acl, Operation, PatternType, Permission, ResourceType
 from .broker import Broker
 from .cluster_of_nodes import Cluster
 from .face import Member
-from .faults import Close, Control, ControlFunction, Delay, Outcome
+from .faults import (
+    Close,
+    Control,
+    ControlFunction,
+    CutFrame,
+    Delay,
+    ErrorCode,
+    LoseAnswer,
+    Outcome,
+    SilentConnection,
+    Slow,
+    Throttled,
+)
 from .listeners import Listener
 from .principals import Principal
 from .security.server_tls import ServerTls
@@ -31,8 +43,11 @@ __all__ = [
     "Cluster",
     "Control",
     "ControlFunction",
+    "CutFrame",
     "Delay",
+    "ErrorCode",
     "Listener",
+    "LoseAnswer",
     "Member",
     "Operation",
     "Outcome",
@@ -43,5 +58,8 @@ __all__ = [
     "Principal",
     "ResourceType",
     "ServerTls",
+    "SilentConnection",
+    "Slow",
+    "Throttled",
     "Topic",
 ]

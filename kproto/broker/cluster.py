@@ -55,13 +55,9 @@ class ClusterState:
         self.cluster_id = settings.cluster_id or str(Uuid.random())
         self.topics = Topics()
         self.room = Room(settings.max_stored_bytes)
-        #: The quotas of users and clients, and what they have taken.
-        self.metering = Metering(
-            QuotaTable(),
-            settings.quota_window_num,
-            settings.quota_window_size_seconds * 1000,
-            settings.max_throttle_ms,
-        )
+        #: The quotas of users and clients, and what they have taken of the controller.
+        self.metering = self._new_metering(QuotaTable())
+        self._metering: dict[int, Metering] = {}
         #: Who may do what; None where nobody is asked for rights.
         self.authorizer = _authorizer(settings)
         self.users = Users(settings.users)
@@ -158,6 +154,20 @@ class ClusterState:
         self._coordinators.change(decide)
         if moved:
             logger.info("the leaders of %d partitions changed; %d now have none", moved, left)
+
+    def metering_of(self, node: int) -> Metering:
+        """What users and clients have taken of a node: as in Kafka, each has its own measure."""
+        if node not in self._metering:
+            self._metering[node] = self._new_metering(self.metering.table)
+        return self._metering[node]
+
+    def _new_metering(self, table: QuotaTable) -> Metering:
+        return Metering(
+            table,
+            self._settings.quota_window_num,
+            self._settings.quota_window_size_seconds * 1000,
+            self._settings.max_throttle_ms,
+        )
 
     # Controller and coordinators
 

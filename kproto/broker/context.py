@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from ..clock import Clock
 from .cluster import ClusterState, Endpoint
+from .faults.outcomes import Refuse
 from .fetch_sessions import FetchSessions
 from .listeners import PLAINTEXT
 from .principals import ANONYMOUS, Principal
@@ -26,7 +27,7 @@ class Context:
     what it calls itself, None for nothing. `versions` are those that this node answers, by api
     key. `by_token` tells that the client came in by a delegation token, `security_protocol` what
     its listener asks for: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL. `fetch_sessions` are those of
-    this node.
+    this node. `refuse` is what a fault of a test lets the handler refuse.
     """
 
     cluster: ClusterState
@@ -40,6 +41,7 @@ class Context:
     by_token: bool = False
     security_protocol: str = PLAINTEXT
     fetch_sessions: FetchSessions = field(default_factory=FetchSessions)
+    refuse: Refuse | None = None
 
     def deadline(self, ms: int) -> float:
         """The moment that is `ms` from now, as `Wait` takes it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import struct
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from functools import partial
 from typing import Final
 
@@ -31,18 +31,22 @@ from .security.authentication import Answer, Authentication, Identity, Phase
 __all__ = ["Gate"]
 
 _API_KEY: Final = struct.Struct(">h")
-#: Where functions that validate bearer tokens run. They may wait for somebody: in the threads that
-#: the loop has for all, any client with a token would keep the other mechanisms waiting. 32 is the
-#: most that asyncio takes for its own.
-_VALIDATORS: Final = ThreadPoolExecutor(32, thread_name_prefix="kproto-validate-token")
 
 
 class Gate:
-    """Before one connection. `closing` is why it is closed once its last answer is written."""
+    """Before one connection. `closing` is why it is closed once its last answer is written.
 
-    def __init__(self, authentication: Authentication, clock: Clock) -> None:
+    `validators` is where functions that validate bearer tokens run. They may wait for somebody: in
+    the threads that the loop has for all, any client with a token would keep the other mechanisms
+    waiting.
+    """
+
+    def __init__(
+        self, authentication: Authentication, clock: Clock, validators: Executor | None = None
+    ) -> None:
         self._authentication = authentication
         self._clock = clock
+        self._validators = validators
         self.closing: str | None = None
 
     @property
@@ -125,7 +129,7 @@ class Gate:
         if authentication.asks_validator:
             take = partial(authentication.take, bytes(token), clock.monotonic, clock.now_ms)
             answer = await asyncio.get_running_loop().run_in_executor(
-                _VALIDATORS, partial(contextvars.copy_context().run, take)
+                self._validators, partial(contextvars.copy_context().run, take)
             )
         elif authentication.is_slow:
             answer = await asyncio.to_thread(

@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 from ..clock import Clock
 from ..protocol.message_classes import MessageClasses
@@ -23,12 +25,16 @@ from .fetch_sessions import FetchSessions
 from .gate import Gate
 from .listeners import Listener
 from .registry import Api, served
+from .releases import listed_versions
 from .security.authentication import Authentication, Directory
 from .security.server_tls import server_context
 from .session import Session
 from .settings import BrokerSettings
 
 __all__ = ["Node"]
+
+#: Threads in which a node validates bearer tokens: the most that asyncio takes for its own.
+_VALIDATORS: Final = 32
 
 
 @dataclass(slots=True)
@@ -66,6 +72,7 @@ class Node:
         self._clock = clock
         self._sessions: set[Session] = set()
         self._fetch_sessions = self._new_fetch_sessions()
+        self._validators: ThreadPoolExecutor | None = None
         self._directory = Directory(
             users=cluster.users,
             tokens=cluster.tokens,
@@ -155,11 +162,16 @@ class Node:
         encryptions = {
             name: self._encryption(place.listener) for name, place in self._places.items()
         }
+        if self._settings.validate_token is not None:
+            self._validators = ThreadPoolExecutor(
+                _VALIDATORS, thread_name_prefix="kproto-validate-token"
+            )
         try:
             for name, place in self._places.items():
                 self._listen(place, encryptions[name])
         except BaseException:
             self._stop()
+            self._end_validators()
             raise
 
     def _encryption(self, listener: Listener) -> Encryption | None:
@@ -182,7 +194,9 @@ class Node:
             cluster=self._cluster,
             settings=self._settings,
             endpoint=place.endpoint,
-            versions={key: api.versions for key, api in self._apis.items()},
+            versions=listed_versions(
+                self._settings.release, {key: api.versions for key, api in self._apis.items()}
+            ),
             clock=self._clock,
             security_protocol=listener.security_protocol,
             fetch_sessions=self._fetch_sessions,
@@ -197,10 +211,19 @@ class Node:
         Cancelled, it ends them all the same, and does not wait until nothing of them is left.
         """
         arriving = self.abort(keep_ports=keep_ports)
-        if arriving:
-            await asyncio.wait(arriving)
-        if self._sessions:
-            await asyncio.wait([session.closed for session in self._sessions])
+        try:
+            if arriving:
+                await asyncio.wait(arriving)
+            if self._sessions:
+                await asyncio.wait([session.closed for session in self._sessions])
+        finally:
+            self._end_validators()
+
+    def _end_validators(self) -> None:
+        """Let the threads end; one that waits for somebody ends after that."""
+        validators, self._validators = self._validators, None
+        if validators is not None:
+            validators.shutdown(wait=False, cancel_futures=True)
 
     def abort(self, *, keep_ports: bool = False) -> set[asyncio.Task[None]]:
         """Do the same at once, without waiting; the tasks that end those who were just accepted."""
@@ -239,4 +262,4 @@ class Node:
         authentication = Authentication(
             self._directory, listener.mechanisms, self._settings.sasl_session_lifetime_ms
         )
-        return Gate(authentication, self._clock)
+        return Gate(authentication, self._clock, self._validators)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from ..messages.base import Request, Response
 from .context import Context
 from .decisions import Decision
+from .releases import taken_versions
 from .settings import BrokerSettings
 
 __all__ = ["Api", "by_key", "handles", "served", "served_versions"]
@@ -22,8 +23,8 @@ class Api(NamedTuple):
     """One API: its request, the versions it is answered in, and the function that decides.
 
     The function gets the context, the request, and the version of both it and the response.
-    `otherwise` answers any other version, in the form of v0 if no definition knows it; without
-    it, such a request closes the connection.
+    `otherwise` answers any other version, in the form of v0; without it, such a request closes the
+    connection.
     """
 
     request: type[Request[Any]]
@@ -52,10 +53,18 @@ def by_key(apis: Iterable[Api]) -> dict[int, Api]:
 
 def served(apis: Iterable[Api], settings: BrokerSettings) -> dict[int, Api]:
     """The APIs by api key, each with the versions that a broker of these settings takes."""
-    return {
-        key: api._replace(versions=served_versions(api, settings))
-        for key, api in by_key(apis).items()
-    }
+    found = {}
+    taken = None
+    if settings.release is not None:
+        taken = taken_versions(settings.release, unstable=settings.unstable_versions)
+    for key, api in by_key(apis).items():
+        versions = served_versions(api, settings)
+        if taken is not None:
+            its = taken.get(key, range(0))
+            versions = range(max(versions.start, its.start), min(versions.stop, its.stop))
+        if versions:
+            found[key] = api._replace(versions=versions)
+    return found
 
 
 def served_versions(api: Api, settings: BrokerSettings) -> range:

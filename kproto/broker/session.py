@@ -18,13 +18,16 @@ from typing import Final, cast
 
 from ..clock import Timer
 from ..messages.base import Response
+from ..messages.metadata_response import MetadataResponse
 from ..protocol.connection import ReceivedRequest, ServerConnection, expects_response
 from ..protocol.framing import FrameReader, frame
 from ..protocol.message_classes import MessageClasses
 from ..wire.errors import DecodeError, KprotoError, ProtocolError
 from .context import Context
 from .decisions import CloseConnection, Wait
-from .faults import Controls, Delay
+from .faults import Controls, Cut, Delay, Refuse
+from .faults.outcomes import Fate
+from .faults.refusing import add_to, is_handled, mark, rest_of
 from .gate import Gate
 from .lines import one_line
 from .principals import USER, Principal
@@ -243,30 +246,67 @@ class Session(asyncio.BufferedProtocol):
                 one_line(request.client_id),
                 one_line(self._context.principal),
             )
-        close_after = False
+        fate = await self._fate_of(request)
+        if fate.handled:
+            await self._handle(request, fate)
+        if fate.silent:
+            self._flush()
+            await asyncio.get_running_loop().create_future()  # until the connection ends
+        if fate.close:
+            raise CloseConnection("a control function closed it")
+
+    async def _fate_of(self, request: ReceivedRequest) -> Fate:
+        """What the controls decide; a delay passes here."""
+        fate = Fate()
         for outcome in self._controls.outcomes(request):
             if isinstance(outcome, Delay):
                 self._flush()
                 await self._clock.sleep(outcome.ms / 1000)
                 self._last_active = self._clock.monotonic()
-                continue
-            if isinstance(outcome, Response):
-                self._send(request, outcome)
-                return
-            close_after = outcome.after_handling
-            if not close_after:
-                raise CloseConnection("a control function closed it")
-            break
-        response = await self._answer(request)
-        response, rest_ms = throttled(self._context, request, response, self._handled_s)
-        if close_after:
-            raise CloseConnection("a control function closed it after the request was handled")
+            if fate.take(outcome):
+                break
+        return fate
+
+    async def _handle(self, request: ReceivedRequest, fate: Fate) -> None:
+        """Let the broker work, and answer as far as `fate` lets it."""
+        if fate.answer is not None:
+            response: Response | None = fate.answer
+            rest_ms = fate.throttle_ms
+        else:
+            response = await self._answer_or_refuse(request, fate.refuse)
+            response, rest_ms = throttled(
+                self._context, request, response, self._handled_s, fate.throttle_ms
+            )
+        if fate.close or fate.silent:
+            return
         if response is not None:
-            self._send(request, response)
+            self._send(request, response, fate.cut)
         if self._gate is not None and self._gate.closing is not None:
             raise CloseConnection(self._gate.closing)
         if rest_ms:
             await self._rest(rest_ms)
+
+    async def _answer_or_refuse(
+        self, request: ReceivedRequest, refuse: Refuse | None
+    ) -> Response | None:
+        """The broker's answer, with the error where a control function wants one."""
+        message, version = request.message, request.version
+        if refuse is None or message is None:
+            return await self._answer(request)
+        if is_handled(message, refuse):
+            answer = await self._answer(request, refuse)
+            if isinstance(answer, MetadataResponse):
+                mark(answer, refuse)
+            return answer
+        rest, refused = rest_of(message, version, refuse)
+        if not expects_response(message, version):
+            raise CloseConnection("a control function refused a request without an answer")
+        if rest is None:
+            return refused
+        answer = await self._answer(request._replace(message=rest))
+        if answer is not None:
+            add_to(answer, refused, message, version)
+        return answer
 
     async def _rest(self, ms: int) -> None:
         """Work on nothing for as long as a quota says (KIP-219)."""
@@ -290,12 +330,16 @@ class Session(asyncio.BufferedProtocol):
             )
             self._reader.max_frame_bytes = self._settings.max_frame_bytes
 
-    async def _answer(self, request: ReceivedRequest) -> Response | None:
+    async def _answer(
+        self, request: ReceivedRequest, refuse: Refuse | None = None
+    ) -> Response | None:
         """Let the handler answer. Raises CloseConnection, as Kafka closes on what it cannot."""
         self._handled_s = 0.0  # also of what no handler answers
         api = self._apis.get(request.api_key)
         message = request.message
         context = self._context_of(request)
+        if refuse is not None:
+            context = replace(context, refuse=refuse)
         if api is None or message is None or request.version not in api.versions:
             if api is not None and api.otherwise is not None:
                 return api.otherwise(context)
@@ -323,18 +367,26 @@ class Session(asyncio.BufferedProtocol):
             self._context = replace(self._context, client_id=request.client_id)
         return self._context
 
-    def _send(self, request: ReceivedRequest, response: Response) -> None:
-        if request.message is None:
+    def _send(self, request: ReceivedRequest, response: Response, cut: Cut | None = None) -> None:
+        if request.message is None or self._is_beyond(request):
             version = 0
         elif expects_response(request.message, request.version):
             version = request.version
         else:
             return
         data = self._protocol.send(request, response, version)
+        if cut is not None:
+            self._outgoing.append(cut.of(data))
+            raise CloseConnection("a control function cut the answer")
         self._outgoing.append(data)
         self._gathered_bytes += len(data)
         if self._gathered_bytes > _LARGE:
             self._flush()  # so that a client that does not read is seen, and waited for
+
+    def _is_beyond(self, request: ReceivedRequest) -> bool:
+        """Whether a version is not taken, and all the same answered."""
+        api = self._apis.get(request.api_key)
+        return api is not None and api.otherwise is not None and request.version not in api.versions
 
     def _flush(self) -> None:
         """Write the responses that were gathered while more requests were at hand."""

@@ -13,6 +13,7 @@ from ..wire.errors import ConfigurationError
 from .authorizer import Acl
 from .lines import is_whole
 from .listeners import Listener, check_names
+from .releases import Release, check_release
 from .replica_selectors import check_selector
 from .security.users import check_users
 
@@ -139,6 +140,9 @@ class BrokerSettings:
     producer_id_expiration_ms: int = 86_400_000
     #: A connection on which nothing was heard for so long is closed (connections.max.idle.ms).
     idle_timeout_ms: int = 600_000
+    #: Take the versions of this release alone, such as "0.9", "3.9.2" or "4.4", or these by api
+    #: key; None for all. Before 0.10 no broker answered ApiVersions.
+    release: Release | None = field(default=None, hash=False)
     #: Also take the versions that the definitions mark as unstable.
     unstable_versions: bool = False
     #: Ask for rights, as Kafka with its StandardAuthorizer (authorizer.class.name). Off, as there.
@@ -164,6 +168,7 @@ class BrokerSettings:
             check_whole_number("default_replication_factor", self.default_replication_factor, 1)
         check_users(self.users)
         check_selector(self.replica_selector)
+        check_release(self.release)
         key: object = self.delegation_token_secret_key
         if key is not None and not (isinstance(key, str) and key and is_whole(key)):
             raise ConfigurationError(

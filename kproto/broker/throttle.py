@@ -14,26 +14,30 @@ from ..messages.fetch_response import FetchResponse
 from ..messages.produce_request import ProduceRequest
 from ..protocol.received import ReceivedRequest
 from .context import Context
-from .quotas import MutationQuota
+from .quotas import Metering, MutationQuota
 from .refusal import refusal
 
 __all__ = ["check_mutations", "most_to_fetch", "mutation_quota", "throttled"]
 
 
 def throttled(
-    context: Context, request: ReceivedRequest, response: Response | None, handled_s: float
+    context: Context,
+    request: ReceivedRequest,
+    response: Response | None,
+    handled_s: float,
+    least_ms: int = 0,
 ) -> tuple[Response | None, int]:
-    """The answer to send, and for how many ms the connection shall rest.
+    """The answer to send, and for how many ms the connection shall rest, `least_ms` or more.
 
     `handled_s` is how long the request was worked on. A Fetch that has to wait gets no records, so
     that these count when they are sent. A Produce without an answer counts its bytes alone.
     """
-    metering, now_ms = context.cluster.metering, context.clock.now_ms()
+    metering, now_ms = _metering(context), context.clock.now_ms()
     who = context.principal.name, context.client_id or ""
-    rest_ms = 0
+    rest_ms = least_ms
     if len(metering.table):
         if isinstance(request.message, ProduceRequest):
-            rest_ms = metering.produced(*who, request.size, now_ms)
+            rest_ms = max(rest_ms, metering.produced(*who, request.size, now_ms))
         if response is not None:
             rest_ms = max(rest_ms, metering.worked(*who, handled_s, now_ms))
         if isinstance(response, FetchResponse) and metering.most_to_consume(*who) is not None:
@@ -58,11 +62,13 @@ def throttled(
     return response, rest_ms
 
 
+def _metering(context: Context) -> Metering:
+    return context.cluster.metering_of(context.endpoint.node_id)
+
+
 def most_to_fetch(context: Context, most: int) -> int:
     """The bytes that a Fetch may get: no more than would be over the quota by themselves."""
-    allowed = context.cluster.metering.most_to_consume(
-        context.principal.name, context.client_id or ""
-    )
+    allowed = _metering(context).most_to_consume(context.principal.name, context.client_id or "")
     return most if allowed is None else min(most, allowed)
 
 

@@ -28,6 +28,7 @@ __all__ = [
     "Remedy",
     "backoff_ms",
     "by_code",
+    "doubled_ms",
     "remedy_of",
     "remedy_of_code",
 ]
@@ -104,8 +105,12 @@ def backoff_ms(settings: ClientSettings, attempt: int, chance: float) -> float:
     Doubles from `retry_backoff_ms` up to `retry_backoff_max_ms`; `chance` is a random number of
     at least 0 and below 1 (KIP-580).
     """
-    wait = settings.retry_backoff_ms * 2.0 ** min(attempt - 1, 30)
-    return float(min(wait, settings.retry_backoff_max_ms) * (1 + JITTER * (2 * chance - 1)))
+    return doubled_ms(settings.retry_backoff_ms, settings.retry_backoff_max_ms, attempt, chance)
+
+
+def doubled_ms(least: int, most: int, attempt: int, chance: float) -> float:
+    """A wait in ms that doubles from `least` up to `most`, a fifth more or less by `chance`."""
+    return float(min(least * 2.0 ** min(attempt - 1, 30), most) * (1 + JITTER * (2 * chance - 1)))
 
 
 class Attempts:
@@ -142,6 +147,10 @@ class Attempts:
     def go_on(self, now: float) -> None:
         """What the attempt began with is done, and the rest of it is due."""
         self.not_before = max(self.not_before, now)
+
+    def at_once(self, now: float) -> None:
+        """Leave out the wait after a failure: the next attempt is another broker's."""
+        self.not_before = now
 
     def ends_at(self, now: float) -> float:
         """When an attempt that begins at `now` must have its answer."""

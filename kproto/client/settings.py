@@ -25,6 +25,11 @@ _PORT_DIGITS: Final = 5
 #: Settings that count something, with the least that works.
 _LEAST: Final = {
     "connect_timeout_ms": 1,
+    "connect_timeout_max_ms": 1,
+    "reconnect_backoff_ms": 0,
+    "reconnect_backoff_max_ms": 0,
+    "max_idle_ms": 0,
+    "throttle_max_ms": 0,
     "request_timeout_ms": 1,
     "delivery_timeout_ms": 1,
     "error_flush_ms": 1,
@@ -58,6 +63,23 @@ class ClientSettings:
     #: lost packet or two and a TLS handshake fit in. As long again to get a token, and as long to
     #: authenticate.
     connect_timeout_ms: int = 10_000
+    #: It doubles with each attempt in a row that a broker was too slow for, up to this (KIP-601): a
+    #: network that is overloaded needs more time, not more attempts.
+    connect_timeout_max_ms: int = 30_000
+    #: Wait before a broker that could not be reached is tried again; doubles with each further
+    #: failure, with jitter of a fifth (KIP-144, KIP-580), so that one that comes back is not
+    #: trampled down.
+    reconnect_backoff_ms: int = 50
+    #: The longest wait between two attempts to reach a broker.
+    reconnect_backoff_max_ms: int = 1_000
+    #: A connection that nobody has used for so long is closed, and opened again when it is needed.
+    #: Brokers close one after 10 minutes (connections.max.idle.ms): the client is a minute earlier,
+    #: so that no request meets a connection that the broker is closing. 0: never.
+    max_idle_ms: int = 540_000
+    #: The longest that one answer may have a connection wait (KIP-219). Brokers ask for no more
+    #: than their quota windows, 11 s by default: what is beyond this is a mistake, and no reason to
+    #: stop a client.
+    throttle_max_ms: int = 60_000
     #: From writing a request to its response. Brokers hold a Produce for up to 30 s.
     request_timeout_ms: int = 40_000
     #: One operation with all its retries, such as an acknowledged send (Java's delivery timeout).

@@ -27,6 +27,7 @@ __all__ = [
     "brought_by",
     "dropped_by",
     "former_api_names",
+    "newest_release",
     "ranges",
     "releases",
 ]
@@ -145,6 +146,17 @@ def release_number(release: str) -> int:
     if number is None:
         raise unknown("no release is called", release, reversed(releases()))
     return number
+
+
+def newest_release(name: str) -> str:
+    """The newest release that is called so, or whose number begins so: "0.9" is 0.9.0.1.
+
+    Raises UnknownNameError.
+    """
+    for release in reversed(releases()):
+        if release == name or release.startswith(f"{name}."):
+            return release
+    raise unknown("no release is called", name, reversed(releases()))
 
 
 def api_names() -> dict[int, str]:

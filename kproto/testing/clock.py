@@ -1,4 +1,4 @@
-"""`ManualClock`: a clock whose hands a test turns.
+"""`ManualClock`: a clock whose hands a test turns; `MovedClock`: one that goes wrong.
 
     clock = ManualClock()
     async with Broker(clock=clock) as broker: ...
@@ -19,7 +19,7 @@ from typing import Final
 
 from ..clock import SYSTEM_CLOCK, Clock
 
-__all__ = ["ManualClock"]
+__all__ = ["ManualClock", "MovedClock"]
 
 #: Turns of the loop before the hands move, so that what is awake gets on first.
 TURNS: Final = 10
@@ -90,6 +90,24 @@ class ManualClock(Clock):
 async def _let_others_run() -> None:
     for _ in range(TURNS):
         await asyncio.sleep(0)
+
+
+class MovedClock(Clock):
+    """The clock of this machine with another time of day, `offset_ms` ahead, or behind below 0.
+
+    A broker with one dates records by it and judges their age, as on a machine whose clock is
+    wrong. What waits goes on as ever: `move` makes nothing due.
+    """
+
+    def __init__(self, offset_ms: int = 0) -> None:
+        self.offset_ms = offset_ms
+
+    def now_ms(self) -> int:
+        return super().now_ms() + self.offset_ms
+
+    def move(self, ms: int) -> None:
+        """Set the time of day ahead by `ms`, or back."""
+        self.offset_ms += ms
 
 
 class _Timer:

@@ -124,11 +124,19 @@ class AuthenticationError(KprotoError):
 
 
 class BrokerConnectionError(KprotoError, ConnectionError):
-    """A connection could not be opened, or was lost. `address` is `host:port`."""
+    """A connection could not be opened, or was lost. `address` is `host:port`.
 
-    def __init__(self, reason: str, *, address: str | None = None) -> None:
+    `never_written` is True where the request was not sent, so that the broker cannot have acted on
+    it.
+    """
+
+    def __init__(
+        self, reason: str, *, address: str | None = None, never_written: bool = False
+    ) -> None:
         self.reason = reason
         self.address = address
+        self.never_written = never_written
+        self.woke = False  # the request ended a silence in which the broker may have been closing
         super().__init__(reason if address is None else f"{address}: {reason}")
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
+from kproto.broker import BrokerSettings
 from tests.support.brokers import RunningKafka
 from tests.support.embedded import threaded_broker
 
@@ -59,3 +60,13 @@ def test_the_broker_answers_as_kafka_does(
     assert differing == expected, {
         asked: (ours[asked], theirs[asked]) for asked in differing ^ expected
     }
+
+
+def test_a_broker_of_a_release_lists_what_the_real_one_lists(kafka: RunningKafka) -> None:
+    if kafka.version == "external":
+        pytest.skip("of which release it is, is not known")
+    theirs = ranges(kafka.bootstrap)
+    with threaded_broker(BrokerSettings(release=kafka.version)) as broker:
+        ours = ranges(broker.bootstrap)
+    assert ours == {key: theirs[key] for key in ours}
+    assert len(ours) > 20

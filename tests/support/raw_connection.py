@@ -30,10 +30,14 @@ class RawConnection:
     """A connection to `host:port`."""
 
     def __init__(
-        self, bootstrap: str, client_id: str = "raw", tls: ssl.SSLContext | None = None
+        self,
+        bootstrap: str,
+        client_id: str = "raw",
+        tls: ssl.SSLContext | None = None,
+        timeout: float = TIMEOUT_S,
     ) -> None:
         host, _, port = bootstrap.partition(",")[0].rpartition(":")
-        self._socket = socket.create_connection((host.strip("[]"), int(port)), TIMEOUT_S)
+        self._socket = socket.create_connection((host.strip("[]"), int(port)), timeout)
         if tls is not None:
             try:
                 self._socket = tls.wrap_socket(self._socket, server_hostname=host.strip("[]"))
@@ -74,6 +78,10 @@ class RawConnection:
         message = self._protocol.receive(self.receive_frame()).message
         assert message is not None
         return message
+
+    def receive_rest(self) -> bytes:
+        """Read all that comes until the broker closes the connection."""
+        return self._stream.read()
 
     def receive_frame(self) -> bytes:
         """Read one frame, without its size. Raises ClosedByBrokerError."""

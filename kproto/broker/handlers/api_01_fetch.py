@@ -44,7 +44,7 @@ from ...messages.fetch_response import (
     NodeEndpoint,
     PartitionData,
 )
-from ...protocol.error_codes import code_of
+from ...protocol.error_codes import code_of, error_of_code
 from ...wire.errors import BrokerResponseError
 from ..authorizer import DENIED, Operation, ResourceType
 from ..context import Context
@@ -174,7 +174,13 @@ class Fetching:
         return part
 
     def _check_there(self, sought: Sought, topic: Topic) -> None:
-        """A topic may have been deleted while the request waited, or since the session began."""
+        """Raises what a fault wants, and the error for a topic that was deleted meanwhile.
+
+        That was while the request waited, or since the session began.
+        """
+        refuse = self.context.refuse
+        if refuse is not None and refuse.means(topic.name, sought.wanted.partition):
+            raise error_of_code(refuse.code, "a fault of the test")
         now = self.context.cluster.topics.named(topic.name)
         if now is not topic or (not sought.topic and now.topic_id != sought.topic_id):
             raise refusal(

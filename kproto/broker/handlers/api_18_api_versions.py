@@ -6,7 +6,8 @@ v3      flexible, the client's name and version (KIP-511), features (KIP-584)
 v5      the cluster and node that the client means to reach
 
 Any later version is answered with UNSUPPORTED_VERSION in the form of v0, which lists the versions
-of ApiVersions alone, so that the client can ask again (`unsupported_api_versions`, KIP-511).
+of ApiVersions alone, so that the client can ask again (`unsupported_api_versions`, KIP-511). A
+broker of a release before v3 lists nothing then.
 
 Left out: features; there is nothing to be switched on.
 """
@@ -31,6 +32,8 @@ _UNKNOWN_NODE: Final = -1
 def unsupported_api_versions(context: Context) -> ApiVersionsResponse:
     """The answer, in the form of v0, to a version that the broker does not know."""
     key = ApiVersionsRequest.API_KEY
+    if context.versions[key].stop <= _FIRST_VERSION_OF_SOFTWARE:
+        return ApiVersionsResponse(error_code=code_of("UNSUPPORTED_VERSION"))
     return ApiVersionsResponse(
         error_code=code_of("UNSUPPORTED_VERSION"),
         api_keys=[_range(key, context.versions[key])],

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from ...messages.renew_delegation_token_request import RenewDelegationTokenRequest
 from ...messages.renew_delegation_token_response import RenewDelegationTokenResponse
-from ...wire.errors import BrokerResponseError
 from ..context import Context
 from ..registry import handles
-from ..security.tokens import check_may_ask
+from .ends_of_tokens import token_end
 
 
 @handles(RenewDelegationTokenRequest, versions=range(3))
@@ -22,11 +21,10 @@ def renew_delegation_token(
     context: Context, request: RenewDelegationTokenRequest, version: int
 ) -> RenewDelegationTokenResponse:
     """Put the end of a token off."""
-    try:
-        check_may_ask(context.security_protocol, context.principal, by_token=context.by_token)
-        ends = context.cluster.tokens.renew(
+    end = token_end(
+        context,
+        lambda: context.cluster.tokens.renew(
             request.hmac, context.principal, request.renew_period_ms, context.clock.now_ms()
-        )
-    except BrokerResponseError as error:
-        return RenewDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=-1)
-    return RenewDelegationTokenResponse(expiry_timestamp_ms=ends)
+        ),
+    )
+    return RenewDelegationTokenResponse(**end._asdict())

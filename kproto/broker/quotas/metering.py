@@ -22,7 +22,7 @@ _Key = tuple[str, str, str]
 
 
 class Metering:
-    """The meters of a cluster: `samples` windows of `window_ms`; times as `measures` has them.
+    """The meters of a node: `samples` windows of `window_ms`; times as `measures` has them.
 
     Each answer is how many ms the client shall send nothing, at most `most_ms`.
     """

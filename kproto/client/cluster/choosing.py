@@ -84,18 +84,20 @@ class Choosing:
 class Recovery:
     """When what is known of the cluster is given up for want of metadata (KIP-1102).
 
-    All times in seconds of the client's clock.
+    All times in seconds of the client's clock. Time in which nobody asked does not count.
     """
 
     def __init__(self, trigger_ms: int, *, goes_back: bool) -> None:
         self._trigger_s = trigger_ms / 1000
         self._goes_back = goes_back
         self._since: float | None = None
+        self._last = float("-inf")
 
     def asked(self, now: float) -> bool:
         """Metadata is asked for; True when none came for so long that the client begins anew."""
-        if self._since is None:
+        if self._since is None or now - self._last > self._trigger_s:
             self._since = now
+        self._last = now
         if not self._goes_back or now - self._since < self._trigger_s:
             return False
         self._since = now

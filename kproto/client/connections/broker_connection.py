@@ -10,28 +10,18 @@ again before its session ends: behind what is under way, and before what comes l
 from __future__ import annotations
 
 import asyncio
-import ssl
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from ...clock import SYSTEM_CLOCK, Clock
-from ...messages.api_versions_request import ApiVersionsRequest
-from ...messages.api_versions_response import ApiVersionsResponse
 from ...messages.base import Message, Request, Response
 from ...protocol.connection import ClientConnection, expects_response
 from ...protocol.framing import FrameReader, frame
-from ...protocol.negotiation import (
-    UNSUPPORTED_VERSION,
-    ApiRange,
-    broker_ranges,
-    fallback_version,
-    negotiate,
-)
+from ...protocol.negotiation import ApiRange, negotiate
 from ...security.authentication import Answer, Step
-from ...security.diagnosis import Stage, closed, handshake_fault, spoken_in_the_clear, tls_fault
+from ...security.diagnosis import Stage, closed, spoken_in_the_clear, tls_fault
 from ...security.tls import TlsContexts
-from ...version import __version__
 from ...wire.errors import (
     BrokerConnectionError,
     ConfigurationError,
@@ -41,9 +31,14 @@ from ...wire.errors import (
     RequestTimeoutError,
 )
 from ..settings import Address, ClientSettings
+from .addresses import Target, Targets
 from .authenticating import Authenticator
 from .exchanges import NEVER, Exchange, Exchanges, Tell
 from .losing import fresh
+from .muting import Muting, asked_to_wait_ms
+from .opening import agreed_ranges, attach, context_of, targets_of
+from .reach import Reach
+from .repeatable import may_go_again
 from .slots import Slots
 from .version_choice import version_for
 
@@ -51,8 +46,14 @@ __all__ = ["BrokerConnection"]
 
 R = TypeVar("R", bound=Response)
 
-#: How the client names itself to brokers (KIP-511).
-_SOFTWARE_NAME: Final = "kproto"
+Reopen: TypeAlias = Callable[[], Awaitable["BrokerConnection"]]
+
+#: Behind so long a silence, in seconds, the broker may be closing the connection.
+QUIET_S: Final = 1.0
+
+#: Turns of the loop in which it sees that the broker has closed: one for the socket, one to be told
+#: of it, one to be rid of it.
+TURNS: Final = 3
 
 
 class BrokerConnection(asyncio.BufferedProtocol):
@@ -65,6 +66,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self.settings = settings
         self.clock = clock
         self.ranges: Mapping[int, ApiRange] = {}
+        self.target: Target | None = None  # where it goes: one address of the name
         self._versions: dict[tuple[type[Message], int | None], int] = {}
         self._protocol = ClientConnection(settings.client_id)
         self._reader = FrameReader(settings.max_frame_bytes)
@@ -78,7 +80,16 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self._writable.set()
         self._kept_waiting = 0  # requests that wait until it is writable
         self._line = Slots(1)  # in which they stand
+        self._muting = Muting(clock)
+        self.reach = Reach(settings)
         self._error: KprotoError | None = None
+        self.reopen: Reopen | None = None  # gives the connection that takes the place of this one
+        self.used_at = clock.monotonic()  # when something was written last
+        self.failed_at = NEVER
+        self._unwritten: list[Exchange] = []
+        self._is_closed_by_peer = False
+        self._was_closed_here = False
+        self._had_work = False
         self._lost: asyncio.Future[None] = self._loop.create_future()
         self._tls = tls
         self._sasl: Authenticator | None = None
@@ -96,91 +107,76 @@ class BrokerConnection(asyncio.BufferedProtocol):
         clock: Clock = SYSTEM_CLOCK,
         *,
         tls: TlsContexts | None = None,
+        reach: Reach | None = None,
     ) -> BrokerConnection:
         """Connect to `address`, agree on versions, and authenticate; `tls` is made of `settings`.
 
-        Raises BrokerConnectionError when nobody answers or the peer goes away, ProtocolError when
-        the peer is no Kafka broker, AuthenticationError when one side refuses the other,
-        ConfigurationError for TLS files that cannot be used, and RequestTimeoutError when that
-        takes longer than `connect_timeout_ms`.
+        Each address that the name stands for is tried until one serves; `reach` says where to
+        begin, and how long it may take. Raises BrokerConnectionError when nobody answers or the
+        peer goes away, ProtocolError when the peer is no Kafka broker, AuthenticationError when one
+        side refuses the other, ConfigurationError for TLS files that cannot be used, and
+        RequestTimeoutError when that takes longer than `connect_timeout_ms`.
         """
-        connection = cls(address, settings, clock, tls or TlsContexts(settings.tls))
-        seconds = settings.connect_timeout_ms / 1000
+        reach = reach or Reach(settings)
+        limit_ms = reach.connect_timeout_ms
+        tls = tls or TlsContexts(settings.tls)
+        ends_at = clock.monotonic() + limit_ms / 1000
         try:
+            async with clock.timeout(limit_ms / 1000):
+                targets = await targets_of(address, reach.failed_ip)
+        except TimeoutError:
+            raise RequestTimeoutError(
+                f"{address}: its name was not looked up within {limit_ms} ms (connect_timeout_ms)"
+            ) from None
+        while True:
+            connection = cls(address, settings, clock, tls)
+            connection.reach = reach
+            try:
+                await connection._open(targets, ends_at, limit_ms)
+            except (BrokerConnectionError, ProtocolError, RequestTimeoutError) as error:
+                targets.gave(connection.target, error)
+                reach.failed_ip = targets.last_failed
+                if not targets.left or clock.monotonic() >= ends_at:
+                    raise targets.failure() from None
+            else:
+                return connection
+
+    async def _open(self, targets: Targets, ends_at: float, limit_ms: int) -> None:
+        """Use one of these addresses. Whatever it raises, the connection is closed then."""
+        address, clock = self.address, self.clock
+        try:
+            async with clock.timeout(max(ends_at - clock.monotonic(), 0.0)):
+                context = await context_of(self._tls)
+                connected, self.target = await targets.connect(clock)
+            # One that is silent leaves the others their share of the time.
+            seconds = max(ends_at - clock.monotonic(), 0.0) / (1 + len(targets.left))
             async with clock.timeout(seconds):
-                await connection._connect()
-                await connection._agree_on_versions()
-            if connection._sasl is not None:
-                connection._stage = Stage.AUTHENTICATION
-                exchange = await connection._sasl.exchange()
-                async with clock.timeout(seconds):
-                    await connection._sasl.authenticate(exchange)
-            connection._stage = Stage.FIRST_REQUEST
-            connection._opened_with = connection._protocol.last_correlation_id
+                await attach(self, connected, address, self._tls, context)
+                self.ranges = await agreed_ranges(self._exchange, address)
+            if self._sasl is not None:
+                self._stage = Stage.AUTHENTICATION
+                exchange = await self._sasl.exchange()
+                async with clock.timeout(self.settings.connect_timeout_ms / 1000):
+                    await self._sasl.authenticate(exchange)
+            self._stage = Stage.FIRST_REQUEST
+            self._opened_with = self._protocol.last_correlation_id
         except DecodeError as error:
-            await connection.close()
+            await self.close()
             raise ProtocolError(
                 f"{address}: what answered does not speak Kafka's protocol as it should ({error})"
             ) from None
         except KprotoError:
-            await connection.close()
+            await self.close()
             raise
         except TimeoutError:
-            await connection.close()
+            await self.close()
             raise RequestTimeoutError(
-                f"{address}: no broker answered within {settings.connect_timeout_ms} ms "
+                f"{address}: no broker answered within {limit_ms} ms "
                 "(connect_timeout_ms); is that a Kafka listener, with TLS as configured?"
             ) from None
         except BaseException:
-            await connection.close()
+            await self.close()
             raise
-        return connection
-
-    async def _connect(self) -> None:
-        context, name = None, None
-        if self._tls.enabled:
-            name = self._tls.name_of(self.address.host)
-            context = self._tls.at_hand() or await asyncio.to_thread(self._tls.renew)
-        try:
-            await self._loop.create_connection(
-                lambda: self,
-                self.address.host,
-                self.address.port,
-                ssl=context,
-                server_hostname=name,
-            )
-        except (ssl.SSLError, ConnectionResetError, ConnectionAbortedError) as error:
-            if name is None:
-                raise BrokerConnectionError(
-                    f"cannot connect: {error.strerror or error}", address=str(self.address)
-                ) from None
-            shows = self._tls.shows_certificate
-            raise handshake_fault(error, str(self.address), name, shows_certificate=shows) from None
-        except OSError as error:
-            reason = f"cannot connect: {error.strerror or error}"
-            raise BrokerConnectionError(reason, address=str(self.address)) from None
-        except OverflowError:  # as a broker told it; in bootstrap there is none
-            reason = f"cannot connect: {self.address.port} is no port; they end at 65535"
-            raise BrokerConnectionError(reason, address=str(self.address)) from None
-        except ValueError as error:  # a host name that cannot be one, such as an empty label
-            reason = f"cannot connect: {error}; is the host name right?"
-            raise BrokerConnectionError(reason, address=str(self.address)) from None
-
-    async def _agree_on_versions(self) -> None:
-        request = ApiVersionsRequest(
-            client_software_name=_SOFTWARE_NAME, client_software_version=__version__
-        )
-        version = ApiVersionsRequest.LATEST_STABLE
-        answer = cast(ApiVersionsResponse, await self._exchange(request, version))
-        if answer.error_code == UNSUPPORTED_VERSION and version > 0:
-            version = min(version - 1, fallback_version(answer))
-            answer = cast(ApiVersionsResponse, await self._exchange(request, version))
-        if answer.error_code:
-            raise ProtocolError(
-                f"{self.address}: ApiVersions v{version} was answered with error code "
-                f"{answer.error_code}; the broker does not take this client"
-            )
-        self.ranges = broker_ranges(answer)
 
     # What SASL needs
 
@@ -227,6 +223,11 @@ class BrokerConnection(asyncio.BufferedProtocol):
         """How many requests wait for their response."""
         return len(self._waiting)
 
+    @property
+    def was_dropped(self) -> bool:
+        """True where it failed while something was under way, and nobody here closed it."""
+        return self._error is not None and self._had_work and not self._was_closed_here
+
     def version_of(self, request: type[Request[R]], at_most: int | None = None) -> int:
         """The version in which this broker is asked. Raises UnsupportedVersionError."""
         known = self._versions.get((request, at_most))
@@ -254,12 +255,26 @@ class BrokerConnection(asyncio.BufferedProtocol):
         `timeout_ms` after it was its turn to be written (then the connection is closed: a broker
         that is silent is taken for lost), BrokerConnectionError when the connection is lost,
         DecodeError when the response cannot be read.
+
+        Where the connection was closed before the request was written, it goes out once more, on a
+        new connection; so does one that only asks, if the broker closed while nothing had passed
+        for a while.
         """
+        try:
+            return await self._request(request, version, timeout_ms)
+        except BrokerConnectionError as error:
+            if self.reopen is None or not may_go_again(type(request), error):
+                raise
+        connection = await self.reopen()
+        return await connection._request(request, version, timeout_ms)
+
+    async def _request(self, request: Request[R], version: int | None, timeout_ms: int | None) -> R:
+        self._raise_if_failed()
         used = self.version_for(request) if version is None else version
         limit_ms = self.settings.request_timeout_ms if timeout_ms is None else timeout_ms
         async with self._slots:
-            ends_at = self.clock.monotonic() + limit_ms / 1000
             await self._until_writable(type(request), used, limit_ms, "was not answered")
+            ends_at = self.clock.monotonic() + limit_ms / 1000
             return cast(R, await self._exchange(request, used, ends_at, limit_ms))
 
     def post(self, request: Request[R], *, version: int, tell: Tell) -> bool:
@@ -297,15 +312,29 @@ class BrokerConnection(asyncio.BufferedProtocol):
         """Take a slot, if nothing has to be waited for. Raises what ended the connection."""
         if self._kept_waiting or not self._writable.is_set() or self._transport is None:
             return False
+        if self._muting.is_on:
+            return False
         self._raise_if_failed()
-        return self._slots.take_at_once()
+        return not self._is_quiet and self._slots.take_at_once()
+
+    @property
+    def _is_quiet(self) -> bool:
+        """True where nothing has passed for a while: the broker may be closing the connection."""
+        return not self._waiting and self.clock.monotonic() - self.used_at > QUIET_S
+
+    def is_idle_since(self, moment: float) -> bool:
+        """True where nothing is under way, and was written after `moment`, in seconds."""
+        return self.used_at <= moment and not (
+            self._waiting or self._kept_waiting or self._outgoing
+        )
 
     def _post(self, request: type[Message], version: int, data: bytes, tell: Tell) -> None:
         """Write a frame; what follows costs no time on the way."""
         self._outgoing.append(data)
         self._flush()
         limit_ms = self.settings.request_timeout_ms
-        ends_at = self.clock.monotonic() + limit_ms / 1000
+        self.used_at = self.clock.monotonic()
+        ends_at = self.used_at + limit_ms / 1000
         self._waiting.expect(Exchange(request, version, tell, ends_at, limit_ms, holds_slot=True))
 
     def _tell(self, exchange: Exchange, outcome: Response | KprotoError) -> None:
@@ -334,13 +363,24 @@ class BrokerConnection(asyncio.BufferedProtocol):
         Raises RequestTimeoutError when that takes too long. Who writes at once when it returns is
         overtaken by nobody.
         """
-        if self._writable.is_set() and not self._kept_waiting:
+        if self._is_quiet and self._error is None:
+            for _ in range(TURNS):
+                await asyncio.sleep(0)
+        if self._writable.is_set() and not self._kept_waiting and not self._muting.is_on:
             return
         self._kept_waiting += 1
+        limit_s = limit_ms / 1000
         try:
-            async with self.clock.timeout(limit_ms / 1000), self._line:
+            async with self.clock.timeout(limit_s + self._muting.left_s), self._line:
+                await self._muting.over()
                 await self._writable.wait()
         except TimeoutError:
+            if self._muting.is_on:
+                raise RequestTimeoutError(
+                    f"{self.address}: {request.__name__} v{version} could not be sent in "
+                    f"{limit_ms} ms: by its quota the broker has this client wait "
+                    f"{round(self._muting.left_s * 1000)} ms more"
+                ) from None
             error = self._silent(request, version, what, limit_ms)
             self.fail(error)
             raise error from None
@@ -384,6 +424,9 @@ class BrokerConnection(asyncio.BufferedProtocol):
         """Expect the response to a request; returns its frame, which goes out next."""
         self._refuse_unanswered(request, exchange.version)
         _, data = self._protocol.send(request, exchange.version)
+        exchange.woke = self._is_quiet
+        exchange.is_written = False
+        self._unwritten.append(exchange)
         self._waiting.expect(exchange)
         return data
 
@@ -402,24 +445,34 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
     def _write(self, data: bytes) -> None:
         self._outgoing.append(data)
+        self.used_at = self.clock.monotonic()
         if not self._flush_is_due:
             self._flush_is_due = True
             self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
         self._flush_is_due = False
+        if self._unwritten:
+            for exchange in self._unwritten:
+                exchange.is_written = True
+            self._unwritten.clear()
         if self._transport is not None and self._outgoing and self._error is None:
             self._transport.write(b"".join(self._outgoing))
         self._outgoing.clear()
 
     def _raise_if_failed(self) -> None:
         if self._error is not None:
-            raise fresh(self._error, self.address)
+            error = fresh(self._error, self.address)
+            if isinstance(error, BrokerConnectionError):
+                error.never_written = True
+            raise error
 
     def fail(self, error: KprotoError) -> None:
         """Give every waiting request the error, and drop the connection."""
         if self._error is None:
             self._error = error
+            self.failed_at = self.clock.monotonic()
+            self._had_work = self._waiting.hold_work
         self._waiting.stop()
         if self._sasl is not None:
             self._sasl.stop()
@@ -427,12 +480,22 @@ class BrokerConnection(asyncio.BufferedProtocol):
             self._bare_token.set_exception(fresh(self._error, self.address))
         self._outgoing.clear()
         self._writable.set()
+        self._muting.end()
         if self._transport is not None:
             self._transport.abort()
         elif not self._lost.done():
             self._lost.set_result(None)
         while (exchange := self._waiting.take()) is not None:
-            self._tell(exchange, fresh(self._error, self.address))
+            self._tell(exchange, self._lost_with(exchange))
+
+    def _lost_with(self, exchange: Exchange) -> KprotoError:
+        """What a request that waited is told."""
+        assert self._error is not None
+        error = fresh(self._error, self.address)
+        if isinstance(error, BrokerConnectionError):
+            error.never_written = not exchange.is_written
+            error.woke = exchange.woke and self._is_closed_by_peer
+        return error
 
     async def close(self) -> None:
         """Close the connection and wait until it is; requests still waiting get an error."""
@@ -443,6 +506,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
     def abort(self) -> None:
         """Close the connection; requests still waiting get an error."""
+        self._was_closed_here = True
         self.fail(BrokerConnectionError("the connection was closed", address=str(self.address)))
 
     # What asyncio calls
@@ -486,8 +550,16 @@ class BrokerConnection(asyncio.BufferedProtocol):
         else:
             assert message is not None, "what could be asked can be read"
             outcome = message
+            if getattr(message, "throttle_time_ms", 0) and answered is not None:
+                self._throttle(asked_to_wait_ms(message, answered.version))
         if answered is not None:
             self._tell(answered, outcome)
+
+    def _throttle(self, asked_ms: int) -> None:
+        """Send nothing for so long: the broker would not read it."""
+        waits_ms = min(asked_ms, self.settings.throttle_max_ms)
+        self.reach.throttled_ms += waits_ms
+        self._muting.begin(waits_ms)
 
     def eof_received(self) -> bool:
         return False
@@ -500,6 +572,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         if left:
             reason += f", {left} bytes into a response"
         self._transport = None
+        self._is_closed_by_peer = not left
         self.fail(self._why_lost(exc, reason, left))
         if not self._lost.done():
             self._lost.set_result(None)

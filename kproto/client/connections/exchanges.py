@@ -25,10 +25,21 @@ NEVER: Final = float("inf")
 class Exchange:
     """A request that waits for its response until `ends_at`, in seconds; then it had `limit_ms`.
 
-    `holds_slot` until it is told, where nobody waits who would give the slot back.
+    `holds_slot` until it is told, where nobody waits who would give the slot back. `is_written`
+    once its bytes have been given to the socket; `woke` where nothing had passed for a while then,
+    so that the broker may have been closing the connection.
     """
 
-    __slots__ = ("ends_at", "holds_slot", "limit_ms", "request", "tell", "version")
+    __slots__ = (
+        "ends_at",
+        "holds_slot",
+        "is_written",
+        "limit_ms",
+        "request",
+        "tell",
+        "version",
+        "woke",
+    )
 
     def __init__(
         self,
@@ -45,6 +56,8 @@ class Exchange:
         self.ends_at = ends_at
         self.limit_ms = limit_ms
         self.holds_slot = holds_slot
+        self.is_written = True
+        self.woke = False
 
 
 class Exchanges:
@@ -78,6 +91,11 @@ class Exchanges:
         """Let the one that was taken be the oldest again: it was not answered."""
         if exchange is not None:
             self._waiting.appendleft(exchange)
+
+    @property
+    def hold_work(self) -> bool:
+        """True where any of them is more than what ended a silence."""
+        return any(not exchange.woke for exchange in self._waiting)
 
     @property
     def last_end(self) -> float:

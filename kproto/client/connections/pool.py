@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 from collections.abc import Sequence
+from copy import copy
 from typing import Final, TypeAlias
 
-from ...clock import Clock
+from ...clock import Clock, Timer
 from ...security.tls import TlsContexts
-from ...wire.errors import (
-    ConfigurationError,
-)
+from ...wire.errors import BrokerConnectionError, ConfigurationError, KprotoError
+from ..retry import TICK_S
 from ..settings import Address, ClientSettings
 from .broker_connection import BrokerConnection
+from .reach import Reach
 
 __all__ = ["ConnectionPool"]
 
@@ -38,8 +40,10 @@ class ConnectionPool:
         self.settings = settings
         self.clock = clock
         self._open: dict[_Key, BrokerConnection] = {}
-        self._locks: dict[_Key, asyncio.Lock] = {}
-        self._opening: set[asyncio.Task[BrokerConnection]] = set()
+        self._opening: dict[_Key, _Opening] = {}
+        self._ending: set[asyncio.Task[BrokerConnection]] = set()  # that nobody waits for any more
+        self._reach: dict[Address, Reach] = {}
+        self._idle_timer: Timer | None = None
         self._closed = False
         self._tls = TlsContexts(settings.tls)
         if settings.sasl is not None and settings.sasl.readable and not self._tls.enabled:
@@ -61,40 +65,109 @@ class ConnectionPool:
     async def to(self, address: Address, owner: object = None) -> BrokerConnection:
         """A usable connection to `address`, shared or `owner`'s.
 
+        Who asks while one is being opened gets that one, or its error. After a failure the next
+        attempt begins once the broker's backoff is over, and whoever asks before waits for it.
         Raises what `BrokerConnection.open` raises, and ConfigurationError once the pool is closed.
         """
         key = (address, owner)
-        connection = self._open.get(key)
-        if connection is not None and connection.usable:
+        connection = self._usable(key)
+        if connection is not None:
             return connection
-        async with self._locks.setdefault(key, asyncio.Lock()):
-            connection = self._open.get(key)
-            if connection is not None and connection.usable:
-                return connection
-            self._raise_if_closed()
-            connection = self._open[key] = await self._connect(address)
-            return connection
-
-    async def _connect(self, address: Address) -> BrokerConnection:
-        opening = asyncio.create_task(
-            BrokerConnection.open(address, self.settings, self.clock, tls=self._tls)
-        )
-        self._opening.add(opening)
+        self._raise_if_closed()
+        opening = self._opening.get(key)
+        if opening is None:
+            opening = self._opening[key] = _Opening(asyncio.create_task(self._connect(key)))
+            opening.task.add_done_callback(lambda task: self._opened(key, task))
+        opening.waiting += 1
+        opening.is_shared = opening.is_shared or opening.waiting > 1
         try:
-            connection = await opening
+            return await asyncio.shield(opening.task)
         except asyncio.CancelledError:
-            if opening.done() and not opening.cancelled() and opening.exception() is None:
-                await opening.result().close()
             task = asyncio.current_task()
-            if task is not None and not task.cancelling():
-                self._raise_if_closed()  # it was not the caller who was cancelled
+            if task is not None and not task.cancelling():  # it was not the caller who was
+                self._raise_if_closed()
+                raise BrokerConnectionError(
+                    "the connection was closed", address=str(address)
+                ) from None
             raise
+        except KprotoError as error:
+            if not opening.is_shared:
+                raise
+            raise copy(error) from None  # a raised exception collects its own traceback
         finally:
-            self._opening.discard(opening)
-        if self._closed:
-            await connection.close()
-            self._raise_if_closed()
+            opening.waiting -= 1
+            if not opening.waiting and not opening.task.done():
+                self._give_up(key)
+
+    def _usable(self, key: _Key) -> BrokerConnection | None:
+        connection = self._open.get(key)
+        if connection is None or connection.usable:
+            return connection
+        # Found once: what comes of it is in the reach from now on.
+        del self._open[key]
+        if connection.was_dropped:
+            error = BrokerConnectionError("the connection was lost", address=str(key[0]))
+            ip = None if connection.target is None else connection.target.ip
+            self._reach_of(key[0]).failed(error, connection.failed_at, _chance(), ip)
+        return None
+
+    def _reach_of(self, address: Address) -> Reach:
+        return self._reach.setdefault(address, Reach(self.settings))
+
+    async def _connect(self, key: _Key) -> BrokerConnection:
+        address, owner = key
+        reach = self._reach_of(address)
+        while (wait_s := reach.not_before - self.clock.monotonic()) > 0:
+            await self.clock.sleep(wait_s)
+        try:
+            connection = await BrokerConnection.open(
+                address, self.settings, self.clock, tls=self._tls, reach=reach
+            )
+        except KprotoError as error:
+            reach.failed(error, self.clock.monotonic(), _chance(), reach.failed_ip)
+            raise
+        reach.succeeded()
+        connection.reopen = lambda: self.to(address, owner)
+        self._open[key] = connection
+        self._look_for_idle(self.settings.max_idle_ms / 1000)
         return connection
+
+    def _opened(self, key: _Key, task: asyncio.Task[BrokerConnection]) -> None:
+        opening = self._opening.get(key)
+        if opening is not None and opening.task is task:
+            del self._opening[key]
+        self._ending.discard(task)
+        if not task.cancelled():
+            task.exception()  # whoever waited has it
+
+    def _give_up(self, key: _Key) -> None:
+        """Open that one no more: nobody waits for it."""
+        task = self._opening.pop(key).task
+        self._ending.add(task)
+        task.cancel()
+
+    # Idle connections
+
+    def _look_for_idle(self, seconds: float) -> None:
+        """Look in so many seconds, unless that is planned already."""
+        if self._idle_timer is None and not self._closed and self.settings.max_idle_ms:
+            self._idle_timer = self.clock.call_later(seconds, self._close_idle)
+
+    def _close_idle(self) -> None:
+        """Close what nobody has used for `max_idle_ms`; it is opened again when it is needed."""
+        self._idle_timer = None
+        limit_s = self.settings.max_idle_ms / 1000
+        now = self.clock.monotonic()
+        first = float("inf")
+        for key, connection in list(self._open.items()):
+            if connection.is_idle_since(now - limit_s + TICK_S):
+                _log.debug("the connection to %s was idle, and is closed", key[0])
+                del self._open[key]
+                connection.abort()
+            elif connection.usable:
+                first = min(first, max(connection.used_at + limit_s - now, limit_s / 10))
+        if first != float("inf"):
+            self._look_for_idle(first)
 
     def _raise_if_closed(self) -> None:
         if self._closed:
@@ -102,7 +175,7 @@ class ConnectionPool:
 
     async def release(self, owner: object) -> None:
         """Close the connections that `owner` has for himself."""
-        await _closed(self._taken_from(owner))
+        await self._ended(self._taken_from(owner))
 
     def abort(self, owner: object) -> None:
         """The same, for who cannot wait until they are closed."""
@@ -110,8 +183,8 @@ class ConnectionPool:
             connection.abort()
 
     def _taken_from(self, owner: object) -> list[BrokerConnection]:
-        for key in [key for key in self._locks if key[1] is owner]:
-            del self._locks[key]
+        for key in [key for key in self._opening if key[1] is owner]:
+            self._give_up(key)
         return [self._open.pop(key) for key in list(self._open) if key[1] is owner]
 
     def abort_all(self) -> None:
@@ -122,19 +195,36 @@ class ConnectionPool:
     async def close(self) -> None:
         """Close every connection, those that are being opened too, and wait until they are."""
         self._closed = True
-        opening = list(self._opening)
-        for task in opening:
-            task.cancel()
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+            self._idle_timer = None
+        for key in list(self._opening):
+            self._give_up(key)
         connections = list(self._open.values())
         self._open.clear()
+        await self._ended(connections)
+
+    async def _ended(self, connections: Sequence[BrokerConnection]) -> None:
+        """Close them and wait until they are, and until nothing is opened that nobody waits for.
+
+        Who is cancelled meanwhile leaves none open.
+        """
         for connection in connections:
             connection.abort()
-        await asyncio.gather(*opening, return_exceptions=True)
-        await _closed(connections)
+        await asyncio.gather(*self._ending, return_exceptions=True)
+        await asyncio.gather(*(connection.close() for connection in connections))
 
 
-async def _closed(connections: Sequence[BrokerConnection]) -> None:
-    """Close them and wait until they are. Who is cancelled meanwhile leaves none open."""
-    for connection in connections:
-        connection.abort()
-    await asyncio.gather(*(connection.close() for connection in connections))
+class _Opening:
+    """A connection that is being opened, and how many wait for it."""
+
+    __slots__ = ("is_shared", "task", "waiting")
+
+    def __init__(self, task: asyncio.Task[BrokerConnection]) -> None:
+        self.task = task
+        self.waiting = 0
+        self.is_shared = False
+
+
+def _chance() -> float:
+    return random.random()  # noqa: S311 - jitter, no secret

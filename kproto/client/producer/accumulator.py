@@ -391,8 +391,13 @@ class Accumulator:
         self.settle(batch, None)
         self._leave(queue)
 
-    def came_back(self, batch: Batch, error: KprotoError, now: float) -> None:
-        """A batch was not stored, or nobody knows: it goes again, or its senders are told."""
+    def came_back(
+        self, batch: Batch, error: KprotoError, now: float, *, moved: bool = False
+    ) -> None:
+        """A batch was not stored, or nobody knows: it goes again, or its senders are told.
+
+        Where its partition has `moved` to a leader that is known, it goes without a wait (KIP-951).
+        """
         queue = self._back(batch)
         if batch.future.done():  # its time was over while it was under way
             self._leave(queue)
@@ -417,7 +422,7 @@ class Accumulator:
             self._give_up(queue, batch, error)
         else:
             queue.returned.append(batch)
-            self._note_failure(queue, error, now)
+            self._note_failure(queue, error, now, moved=moved)
         self._leave(queue)
 
     def failed(self, queue: PartitionQueue, error: KprotoError, now: float) -> None:
@@ -514,9 +519,13 @@ class Accumulator:
             queue.under_way.remove(batch)
         return queue
 
-    def _note_failure(self, queue: PartitionQueue, error: KprotoError, now: float) -> None:
+    def _note_failure(
+        self, queue: PartitionQueue, error: KprotoError, now: float, *, moved: bool = False
+    ) -> None:
         queue.attempts.failed(error, now)
-        if remedy_of(error) is Remedy.REFRESH:
+        if moved:
+            queue.attempts.at_once(now)
+        elif remedy_of(error) is Remedy.REFRESH:
             queue.suspect_since = now
 
     def _give_up(self, queue: PartitionQueue, batch: Batch, error: KprotoError) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from ...messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -12,12 +12,14 @@ from ...wire.errors import BrokerResponseError, EncodeError
 from ...wire.faults import WireFault
 from ...wire.uuid import ZERO_UUID, Uuid
 from ...wire.writing import write_bytes, write_compact_bytes
+from ..cluster.metadata import LeaderHint, TopicPartition
 from .batch import Batch
 
 __all__ = [
     "SingleProduce",
     "highest_produce_version",
     "produce_error",
+    "produce_hints",
     "produce_request",
     "produced_partitions",
 ]
@@ -111,6 +113,17 @@ def produced_partitions(
         for topic in response.responses
         for data in topic.partition_responses
     }
+
+
+def produce_hints(
+    answers: Mapping[TopicPartition, PartitionProduceResponse],
+) -> list[LeaderHint]:
+    """Who leads the partitions whose batches were refused, where that is said (KIP-951)."""
+    return [
+        LeaderHint(*place, answer.current_leader.leader_id, answer.current_leader.leader_epoch)
+        for place, answer in answers.items()
+        if answer.error_code not in _STORED and answer.current_leader.leader_id >= 0
+    ]
 
 
 def produce_error(answer: PartitionProduceResponse, batch: Batch) -> BrokerResponseError | None:

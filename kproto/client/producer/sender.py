@@ -17,11 +17,12 @@ from ...clock import Timer
 from ...messages.base import Response
 from ...messages.init_producer_id_request import InitProducerIdRequest
 from ...messages.produce_request import ProduceRequest
-from ...messages.produce_response import ProduceResponse
+from ...messages.produce_response import PartitionProduceResponse, ProduceResponse
 from ...protocol.error_codes import raise_for_code
 from ...wire.errors import KprotoError, ProtocolError, RequestTimeoutError
 from ...wire.uuid import ZERO_UUID, Uuid
 from ..cluster.metadata import TopicPartition, why_unled
+from ..cluster.response_codes import brokers_in
 from ..cluster.view import ClusterView
 from ..connections.broker_connection import BrokerConnection
 from .accumulator import Accumulator, PartitionQueue
@@ -31,6 +32,7 @@ from .requests import (
     SingleProduce,
     highest_produce_version,
     produce_error,
+    produce_hints,
     produce_request,
     produced_partitions,
 )
@@ -341,15 +343,21 @@ class Sender:
     ) -> None:
         """Tell the accumulator what a response says of each batch. Raises ProtocolError."""
         assert isinstance(response, ProduceResponse)
-        for place, answer in produced_partitions(response, ids).items():
-            batch = left.pop(place, None)
+        found = produced_partitions(response, ids)
+        has_heard = False
+        for place, answer in found.items():
+            batch = left.get(place)
             if batch is None:
                 continue
             error = produce_error(answer, batch)
+            if error is not None and not has_heard:
+                self._view.hear_leaders(produce_hints(found), brokers_in(response))
+                has_heard = True
+            del left[place]
             if error is None:
                 self._accumulator.stored(batch, answer.base_offset, answer.log_append_time_ms)
             else:
-                self._came_back(batch, error)
+                self._came_back(batch, error, moved=self._has_moved(place, answer))
         if left:
             raise ProtocolError(
                 f"{connection.address}: the response to a Produce lacks "
@@ -373,8 +381,18 @@ class Sender:
             handler = asyncio.get_running_loop().call_exception_handler
             handler({"message": what, "exception": fault})
 
-    def _came_back(self, batch: Batch, error: KprotoError) -> None:
-        self._accumulator.came_back(batch, error, self._view.clock.monotonic())
+    def _has_moved(self, place: TopicPartition, answer: PartitionProduceResponse) -> bool:
+        """True when who was asked names a leader, and another broker is known to lead by now."""
+        cluster = self._view.cluster
+        leader = cluster.leader(*place)
+        asked = self._accumulator.queues[place].node
+        return (
+            answer.current_leader.leader_id >= 0 and leader in cluster.brokers and leader != asked
+        )
+
+    def _came_back(self, batch: Batch, error: KprotoError, *, moved: bool = False) -> None:
+        now = self._view.clock.monotonic()
+        self._accumulator.came_back(batch, error, now, moved=moved)
 
 
 def _given_up(fault: BaseException) -> KprotoError:

@@ -157,6 +157,14 @@ def test_one_line_for_each_change(caplog: pytest.LogCaptureFixture) -> None:
     ]
 
 
+def test_each_node_measures_what_is_taken_of_it() -> None:
+    state = cluster()
+    entity = (("user", "alice"),)
+    state.metering.table.set(entity, "producer_byte_rate", 10.0)
+    assert state.metering_of(1).produced("alice", "c", 1_000, TIMESTAMP) > 0
+    assert state.metering_of(2).produced("alice", "c", 1, TIMESTAMP) == 0
+
+
 # Topics
 
 

@@ -50,6 +50,8 @@ def quick(*, topic_timeout_ms: int, delivery_timeout_ms: int, **others: int) -> 
     return ClientSettings(
         retry_backoff_ms=1,
         retry_backoff_max_ms=5,
+        reconnect_backoff_ms=1,
+        reconnect_backoff_max_ms=5,
         topic_timeout_ms=topic_timeout_ms,
         delivery_timeout_ms=delivery_timeout_ms,
         **others,  # type: ignore[arg-type]  # those that are numbers

@@ -77,6 +77,8 @@ class ScriptedLog:
         self.fetches: list[FetchRequest] = []
         #: Error codes to answer with, one a fetch, before any records.
         self.errors: list[int] = []
+        #: Of topics that have an id.
+        self.names: dict[Uuid, str] = {}
         #: None, unless there is room for some.
         self.sessions = BrokerSessions(room=0)
         #: Where a leader epoch ends, by partition: then logs diverge, for readers of later ones.
@@ -118,7 +120,12 @@ class ScriptedLog:
             # The first batch of a response comes whole (KIP-74).
             is_first = room == request.max_bytes
             found = self._partition(
-                (topic, wanted.partition), wanted, error, request, room, is_first
+                (topic or self.names[topic_id], wanted.partition),
+                wanted,
+                error,
+                request,
+                room,
+                is_first,
             )
             room -= len(found.records or b"")
             return found

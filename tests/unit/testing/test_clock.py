@@ -7,8 +7,10 @@ import time
 
 import pytest
 
+from kproto import Client
+from kproto.broker import Broker
 from kproto.clock import SYSTEM_CLOCK
-from kproto.testing.clock import ManualClock
+from kproto.testing.clock import ManualClock, MovedClock
 
 
 async def test_time_stands_still_until_it_is_turned() -> None:
@@ -121,3 +123,17 @@ async def test_the_clock_of_the_machine() -> None:
     with pytest.raises(TimeoutError):
         async with SYSTEM_CLOCK.timeout(0.001):
             await asyncio.Event().wait()
+
+
+async def test_a_clock_that_goes_wrong_moves_the_time_of_day_alone() -> None:
+    clock = MovedClock(-5000)
+    assert -6000 < clock.now_ms() - SYSTEM_CLOCK.now_ms() <= -5000
+    clock.move(3_605_000)
+    assert abs(clock.now_ms() - SYSTEM_CLOCK.now_ms() - 3_600_000) < 1000
+    assert abs(clock.monotonic() - SYSTEM_CLOCK.monotonic()) < 1
+    async with Broker(clock=clock) as broker, Client(broker.bootstrap) as client:
+        broker.create_topic("t", configs={"message.timestamp.type": "LogAppendTime"})
+        async with client.producer() as producer:
+            ack = await producer.send("t", b"from the future")
+    assert ack.timestamp is not None
+    assert abs(ack.timestamp - SYSTEM_CLOCK.now_ms() - 3_600_000) < 5000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 
 from kproto.broker import BrokerSettings, Listener
 from kproto.messages.sasl_authenticate_request import SaslAuthenticateRequest
@@ -14,6 +15,12 @@ from tests.support.raw_connection import RawConnection
 
 #: More than any pool of threads has.
 WAITING = 40
+
+
+def validating() -> list[str]:
+    """The threads that validate tokens."""
+    names = [thread.name for thread in threading.enumerate()]
+    return [name for name in names if name.startswith("kproto-validate-token")]
 
 
 def test_plain_comes_in_while_tokens_are_validated() -> None:
@@ -35,8 +42,13 @@ def test_plain_comes_in_while_tokens_are_validated() -> None:
             waiting.exchange(SaslHandshakeRequest(mechanism="OAUTHBEARER"), 1)
             token = b"n,,\x01auth=Bearer abc\x01\x01"
             waiting.send(SaslAuthenticateRequest(auth_bytes=token), 2)
+        assert validating(), "those of the broker"
         alice = open_ones.enter_context(RawConnection(broker.bootstrap))
         alice.exchange(SaslHandshakeRequest(mechanism="PLAIN"), 1)
         shown = SaslAuthenticateRequest(auth_bytes=b"\0alice\0secret")
         assert alice.exchange(shown, 2).error_code == 0
         assert not go_on.is_set()
+    end = time.monotonic() + 20
+    while validating():
+        assert time.monotonic() < end, "its threads end with it"
+        time.sleep(0.001)

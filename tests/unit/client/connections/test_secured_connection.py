@@ -866,7 +866,7 @@ async def test_a_client_in_use_waits_for_its_broker_though_another_address_refus
         async with Client(servers, sasl=Plain(USER, SECRET)) as client:
             await client.refresh(["t"])
             await broker.stop()
-            with pytest.raises(BrokerConnectionError, match="closed the connection"):
+            with pytest.raises(BrokerConnectionError, match="cannot connect"):
                 await client.refresh([])
             with pytest.raises(BrokerConnectionError, match="PLAIN is not enabled"):
                 await client.refresh([])

@@ -156,7 +156,7 @@ async def test_a_broker_that_stays_away() -> None:
 async def test_failures_that_come_and_go_are_not_added_up() -> None:
     """A tailing consumer of a quiet topic may lose its connection any number of times."""
     clock = ManualClock()
-    settings = ClientSettings(retry_backoff_ms=1, retry_backoff_max_ms=5, delivery_timeout_ms=15)
+    settings = quick(topic_timeout_ms=5_000, delivery_timeout_ms=15)
     longest_wait_ms = 6.0
 
     async def pass_the_waits() -> None:
@@ -240,7 +240,7 @@ async def test_a_broker_that_is_silent_ends_the_reading_at_its_time() -> None:
 async def test_a_port_that_accepts_in_silence_ends_the_reading_at_its_time(other: bool) -> None:
     """However long a connection may take: also where another of the client opens it just now."""
     clock = ManualClock()
-    settings = ClientSettings(delivery_timeout_ms=1_500)
+    settings = ClientSettings(delivery_timeout_ms=1_500, reconnect_backoff_max_ms=50)
     async with ScriptedBroker({"t": 1}) as broker:
         client = Client(broker.bootstrap, settings, clock=clock)
         log = ScriptedLog(broker)
@@ -273,7 +273,7 @@ async def test_a_port_that_accepts_in_silence_ends_the_reading_at_its_time(other
 async def test_a_broker_that_is_back_just_in_time_is_read_on() -> None:
     """The next wait would be longer than what is left of the time."""
     clock = ManualClock()
-    settings = ClientSettings(delivery_timeout_ms=1_500)
+    settings = ClientSettings(delivery_timeout_ms=1_500, reconnect_backoff_max_ms=50)
     async with ScriptedBroker({"t": 1}) as broker:
         client = Client(broker.bootstrap, settings, clock=clock)
         log = ScriptedLog(broker)

@@ -99,7 +99,10 @@ async def test_fetches_say_the_epochs_of_leader_and_last_record() -> None:
         async with it.client.consumer("t", max_wait_ms=5) as consumer:
             await take(consumer, 2)
             assert it.fetched()[0] == (0, 3, -1)
+            waiting = asyncio.create_task(take(consumer, 1))
             await it.broker.until(lambda: it.fetched()[-1] == (2, 3, 3))
+            it.log.append(batch(2, [b"c"], partition_leader_epoch=3))
+            assert await waiting == [b"c"]
         (listed,) = [
             asked.message
             for asked in it.broker.asked
@@ -229,11 +232,9 @@ async def test_brokers_that_clients_may_not_ask_are_believed(is_known: bool) -> 
                 if each.api_key == FetchRequest.API_KEY:
                     each.max_version = 11
             if not is_known:
-                answer.api_keys = [
-                    each
-                    for each in answer.api_keys
-                    if each.api_key != OffsetForLeaderEpochRequest.API_KEY
-                ]
+                for each in answer.api_keys[:]:
+                    if each.api_key == OffsetForLeaderEpochRequest.API_KEY:
+                        answer.api_keys.remove(each)
             return answer
 
         it.broker.answers[ApiVersionsRequest] = versions

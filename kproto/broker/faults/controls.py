@@ -1,7 +1,7 @@
 """Faults by script: functions of a test that see each request before the broker does.
 
 A control function gets the request and returns what shall happen to it: nothing special (None), a
-response of its own, a delay, or the end of the connection. Plain decisions, apart from asyncio.
+response of its own, or another outcome. Plain decisions, apart from asyncio.
 """
 
 from __future__ import annotations
@@ -9,40 +9,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
-from ..messages.base import Request, Response
-from ..protocol.connection import ReceivedRequest
-from ..wire.checks import check_whole_number
-from ..wire.errors import ConfigurationError
+from ...messages.base import Request
+from ...protocol.received import ReceivedRequest
+from ...wire.errors import ConfigurationError
+from .outcomes import OUTCOMES, Close, Decided, Outcome
 
-__all__ = ["Close", "Control", "ControlFunction", "Controls", "Delay", "Outcome"]
-
+__all__ = ["Control", "ControlFunction", "Controls"]
 
 logger = logging.getLogger("kproto.broker")
 
-
-@dataclass(frozen=True, slots=True)
-class Delay:
-    """Wait for `ms` before the request goes on, to the next control and then to the broker.
-
-    Later requests of the connection wait too. Raises ConfigurationError for what is no time.
-    """
-
-    ms: int
-
-    def __post_init__(self) -> None:
-        check_whole_number("ms of a Delay", self.ms, 0)
-
-
-class Close(NamedTuple):
-    """Close the connection without an answer; with `after_handling` the broker does its work."""
-
-    after_handling: bool = False
-
-
-Outcome: TypeAlias = Response | Delay | Close | None
-"""What a control function decides; a response is sent in the version of its request."""
 
 ControlFunction: TypeAlias = Callable[[ReceivedRequest], Outcome]
 
@@ -63,11 +40,11 @@ class Control:
         """What the function returns; where it fails, the connection is closed."""
         try:
             outcome: object = self.function(request)
-            if outcome is None or isinstance(outcome, Response | Delay | Close):
+            if outcome is None or isinstance(outcome, OUTCOMES):
                 return outcome
             raise ConfigurationError(
                 f"a control function returned {outcome!r:.80}; it may return None, a response, "
-                "Delay(ms) or Close()"
+                "Delay(ms), Close() or another outcome of kproto.broker.faults"
             )
         except Exception as fault:
             self.fault = fault
@@ -89,7 +66,11 @@ class Controls:
     def add(
         self, function: ControlFunction, request: type[Request[Any]] | None, times: int | None
     ) -> Control:
-        """Ask `function` about requests of that class, or all, until it has decided `times`."""
+        """Ask `function` about requests of that class, or all, until it has decided `times`.
+
+        A fault that says itself how often, as `ErrorCode` does, need not be told.
+        """
+        times = getattr(function, "times", None) if times is None else times
         if times is not None and times < 1:
             raise ConfigurationError(f"times is {times}; a control must decide at least once")
         control = Control(function, request, times)
@@ -105,10 +86,10 @@ class Controls:
         if control in self._controls:
             self._controls.remove(control)
 
-    def outcomes(self, request: ReceivedRequest) -> Iterator[Response | Delay | Close]:
+    def outcomes(self, request: ReceivedRequest) -> Iterator[Decided]:
         """What the controls decide about `request`, one after the other.
 
-        The reader stops at the first that is no delay. A function that fails has decided, too.
+        The reader stops at the last word. A function that fails has decided, too.
         """
         for control in tuple(self._controls):
             if control.request is not None and request.api_key != control.request.API_KEY:

@@ -1,0 +1,114 @@
+"""Faults by name, each a control function: `broker.control(Slow(200), request=FetchRequest)`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ...protocol.error_codes import code_of
+from ...protocol.received import ReceivedRequest
+from ...wire.checks import check_whole_number
+from ...wire.errors import ConfigurationError
+from .outcomes import Cut, Delay, Outcome, Refuse, Silence, Throttle
+from .refusing import concerns
+
+__all__ = ["CutFrame", "ErrorCode", "LoseAnswer", "SilentConnection", "Slow", "Throttled"]
+
+_LARGEST_CODE = 2**15 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Slow:
+    """Each request waits for `ms` before it is worked on."""
+
+    ms: int
+
+    def __post_init__(self) -> None:
+        Delay(self.ms)
+
+    def __call__(self, request: ReceivedRequest) -> Outcome:
+        return Delay(self.ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Throttled:
+    """Each answer says `ms` as throttle time, and the connection rests for so long (KIP-219)."""
+
+    ms: int
+
+    def __post_init__(self) -> None:
+        Throttle(self.ms)
+
+    def __call__(self, request: ReceivedRequest) -> Outcome:
+        return Throttle(self.ms)
+
+
+@dataclass(frozen=True, slots=True)
+class CutFrame:
+    """The connection ends in the middle of an answer, after so many bytes of its frame.
+
+    None stands for half of it. The broker has done its work.
+    """
+
+    after_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        Cut(self.after_bytes)
+
+    def __call__(self, request: ReceivedRequest) -> Outcome:
+        return Cut(self.after_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class LoseAnswer:
+    """The broker does its work and never answers, nor any later request of the connection."""
+
+    def __call__(self, request: ReceivedRequest) -> Outcome:
+        return Silence(after_handling=True)
+
+
+@dataclass(frozen=True, slots=True)
+class SilentConnection:
+    """The connection stays open, and nothing on it is worked on or answered any more."""
+
+    def __call__(self, request: ReceivedRequest) -> Outcome:
+        return Silence()
+
+
+class ErrorCode:
+    """The broker refuses requests with an error, `times` times, for good if that is None.
+
+    `error` is the name of a code, or a number. `topics` says which are meant: by name, or by name
+    with the indexes of partitions; without it, all that a request is about. The rest of a request
+    is answered as always. The code stands where the response of the API has it: for each partition,
+    topic, group or resource that was asked for, or for all. A request that is about nothing that is
+    meant passes and does not count. An API that has no place for a code raises ConfigurationError,
+    which closes the connection and is kept as `Control.fault`.
+    """
+
+    def __init__(
+        self,
+        error: str | int,
+        times: int | None = 1,
+        *,
+        topics: Mapping[str, Iterable[int]] | Iterable[str] | None = None,
+    ) -> None:
+        if isinstance(error, str):
+            try:
+                self.code = code_of(error)
+            except KeyError:
+                raise ConfigurationError(
+                    f"no error code is called {error!r}; take a name of Kafka's, such as "
+                    "NOT_LEADER_OR_FOLLOWER"
+                ) from None
+        else:
+            check_whole_number("the code of an ErrorCode", error, -1, _LARGEST_CODE)
+            self.code = error
+        self.times = times
+        if isinstance(topics, str):
+            raise ConfigurationError(f"topics is {topics!r}; give a list of names")
+        meant = topics if isinstance(topics, Mapping) else dict.fromkeys(topics or (), ())
+        self._refuse = Refuse(self.code, {name: tuple(its) for name, its in meant.items()})
+
+    def __call__(self, request: ReceivedRequest) -> Outcome:
+        return self._refuse if concerns(request, self._refuse) else None

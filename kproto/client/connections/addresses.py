@@ -1,0 +1,174 @@
+"""The addresses of a broker's name, and a TCP connection to the first of them that answers.
+
+A name may stand for several addresses, of IPv4 and IPv6 (KIP-302). They are tried by turns of
+family, the next one beside those before it as soon as one has failed or kept silent for
+`NEXT_ADDRESS_S`, so that one which swallows all packets costs a moment and no more. What comes
+behind TCP is the connection's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from ...clock import Clock
+from ...wire.errors import (
+    BrokerConnectionError,
+    KprotoError,
+    ProtocolError,
+    RequestTimeoutError,
+)
+from ..settings import Address
+
+__all__ = ["NEXT_ADDRESS_S", "Target", "Targets", "in_turns", "look_up"]
+
+#: How long an address may be silent before the next is tried beside it, in seconds: the Connection
+#: Attempt Delay that RFC 8305 recommends.
+NEXT_ADDRESS_S: Final = 0.25
+
+
+class Target(NamedTuple):
+    """One address of a name: its family, and what a socket takes."""
+
+    family: int
+    where: tuple[Any, ...]
+
+    @property
+    def ip(self) -> str:
+        """The address as text, without the port."""
+        return str(self.where[0])
+
+
+def in_turns(found: Sequence[Target], failed: str | None = None) -> list[Target]:
+    """Each address once, families by turns; with `failed`, from the one behind that on."""
+    by_family: dict[int, list[Target]] = {}
+    for target in dict.fromkeys(found):
+        by_family.setdefault(target.family, []).append(target)
+    most = max(map(len, by_family.values()), default=0)
+    turns = [its[at] for at in range(most) for its in by_family.values() if at < len(its)]
+    behind = next((at + 1 for at, target in enumerate(turns) if target.ip == failed), 0)
+    return turns[behind:] + turns[:behind]
+
+
+async def look_up(address: Address) -> list[Target]:
+    """What the name stands for. Raises OSError, and ValueError for what can be no name."""
+    try:  # an address needs no thread
+        found = socket.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST
+        )
+    except socket.gaierror:
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+    return [Target(int(family), tuple(where)) for family, _, _, _, where in found]
+
+
+class Targets:
+    """The addresses of one name that are `left` to try, and how the others failed."""
+
+    def __init__(self, address: Address, left: Sequence[Target]) -> None:
+        self.address = address
+        self.left = list(left)
+        self.failures: list[tuple[Target, KprotoError]] = []
+
+    async def connect(self, clock: Clock) -> tuple[socket.socket, Target]:
+        """A socket that is connected, and where to. Raises BrokerConnectionError."""
+        if len(self.left) == 1:
+            target = self.left.pop()
+            try:
+                return await _connected(target), target
+            except OSError as error:
+                self._refused(target, error)
+                raise self.failure() from None
+        attempts: dict[asyncio.Task[socket.socket], Target] = {}
+        try:
+            while True:
+                if self.left:
+                    target = self.left.pop(0)
+                    attempts[asyncio.create_task(_connected(target))] = target
+                if not attempts:
+                    raise self.failure()
+                done = await _first(attempts, NEXT_ADDRESS_S if self.left else None, clock)
+                for task in done:
+                    target = attempts.pop(task)
+                    try:
+                        return task.result(), target
+                    except OSError as error:
+                        self._refused(target, error)
+        finally:
+            # What is still under way comes first again, should the one that answered be of no use.
+            self.left[:0] = attempts.values()
+            for task in attempts:
+                task.cancel()
+            for ended in await asyncio.gather(*attempts, return_exceptions=True):
+                if isinstance(ended, socket.socket):
+                    ended.close()
+
+    def _refused(self, target: Target, error: OSError) -> None:
+        # asyncio's own text repeats the address.
+        why = os.strerror(error.errno) if error.errno else str(error)
+        reason = f"cannot connect: {why}"
+        self.failed(target, BrokerConnectionError(reason, address=str(self.address)))
+
+    def failed(self, target: Target, error: KprotoError) -> None:
+        """Take note that an address is of no use."""
+        self.failures.append((target, error))
+
+    def gave(self, target: Target | None, error: KprotoError) -> None:
+        """Take note of what an attempt ended with: that of `target`, or of all that are left."""
+        if target is not None:
+            self.failed(target, error)
+        elif isinstance(error, RequestTimeoutError):
+            for silent in self.left:
+                self.failed(silent, error)
+            self.left.clear()
+
+    @property
+    def last_failed(self) -> str | None:
+        """The address that failed last."""
+        return self.failures[-1][0].ip if self.failures else None
+
+    def failure(self) -> KprotoError:
+        """What to raise once none is left: it names each address, and what it answered."""
+        errors = [error for _, error in self.failures]
+        if len(errors) == 1:
+            return errors[0]
+        prefix = f"{self.address}: "
+        told = "; ".join(
+            f"{target.ip}: {str(error).removeprefix(prefix)}" for target, error in self.failures
+        )
+        reason = f"cannot connect: its {len(errors)} addresses failed: {told}"
+        for kind in (RequestTimeoutError, ProtocolError):
+            if errors and all(isinstance(error, kind) for error in errors):
+                return kind(prefix + reason)
+        return BrokerConnectionError(reason, address=str(self.address))
+
+
+async def _connected(target: Target) -> socket.socket:
+    """A connected socket. Raises OSError."""
+    made = socket.socket(target.family, socket.SOCK_STREAM)
+    try:
+        made.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(made, target.where)
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+async def _first(
+    attempts: dict[asyncio.Task[socket.socket], Target], seconds: float | None, clock: Clock
+) -> set[asyncio.Task[socket.socket]]:
+    """Those that have ended; after so many seconds none."""
+    if seconds is None:
+        done, _ = await asyncio.wait(attempts, return_when=asyncio.FIRST_COMPLETED)
+        return done
+    pause = asyncio.create_task(clock.sleep(seconds))
+    try:
+        ended, _ = await asyncio.wait({pause, *attempts}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        pause.cancel()
+        await asyncio.gather(pause, return_exceptions=True)
+    return {task for task in attempts if task in ended}

@@ -1,0 +1,110 @@
+"""How a connection begins: TCP to one of the addresses, TLS, and what versions both sides speak."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, TypeAlias, cast
+
+from ...messages.api_versions_request import ApiVersionsRequest
+from ...messages.api_versions_response import ApiVersionsResponse
+from ...messages.base import Request, Response
+from ...protocol.negotiation import (
+    UNSUPPORTED_VERSION,
+    ApiRange,
+    broker_ranges,
+    fallback_version,
+)
+from ...security.diagnosis import handshake_fault
+from ...security.tls import TlsContexts
+from ...version import __version__
+from ...wire.errors import BrokerConnectionError, ProtocolError
+from ..settings import Address
+from .addresses import Targets, in_turns, look_up
+
+__all__ = ["agreed_ranges", "attach", "context_of", "targets_of"]
+
+#: How the client names itself to brokers (KIP-511).
+_SOFTWARE_NAME: Final = "kproto"
+
+_LAST_PORT: Final = 65_535
+
+#: Sends a request in a version, and gives what came for it.
+_Ask: TypeAlias = Callable[[Request[Any], int], Awaitable[Response]]
+
+
+async def targets_of(address: Address, failed_ip: str | None) -> Targets:
+    """The addresses of a broker's name, from the one behind `failed_ip` on.
+
+    Raises BrokerConnectionError, also for a port that is none, as a broker may tell it.
+    """
+    if not 0 <= address.port <= _LAST_PORT:
+        reason = f"cannot connect: {address.port} is no port; they end at {_LAST_PORT}"
+        raise BrokerConnectionError(reason, address=str(address))
+    try:
+        return Targets(address, in_turns(await look_up(address), failed_ip))
+    except OSError as error:
+        reason = f"cannot connect: {error.strerror or error}"
+    except ValueError as error:  # a host name that cannot be one, such as an empty label
+        reason = f"cannot connect: {error}; is the host name right?"
+    raise BrokerConnectionError(reason, address=str(address))
+
+
+async def context_of(tls: TlsContexts) -> ssl.SSLContext | None:
+    """What a connection is secured by; files are read in a thread. Raises ConfigurationError."""
+    if not tls.enabled:
+        return None
+    return tls.at_hand() or await asyncio.to_thread(tls.renew)
+
+
+async def attach(
+    protocol: asyncio.BaseProtocol,
+    connected: socket.socket,
+    address: Address,
+    tls: TlsContexts,
+    context: ssl.SSLContext | None,
+) -> None:
+    """Let `protocol` have the socket, with TLS where there is a context.
+
+    Raises BrokerConnectionError, and AuthenticationError for a certificate that is refused.
+    """
+    name = None if context is None else tls.name_of(address.host)
+    try:
+        await asyncio.get_running_loop().create_connection(
+            lambda: protocol, sock=connected, ssl=context, server_hostname=name
+        )
+    except (ssl.SSLError, ConnectionResetError, ConnectionAbortedError) as error:
+        if name is None:
+            raise _unconnected(address, error) from None
+        shows = tls.shows_certificate
+        raise handshake_fault(error, str(address), name, shows_certificate=shows) from None
+    except OSError as error:
+        raise _unconnected(address, error) from None
+    except ValueError as error:  # a host name that cannot stand in a certificate
+        reason = f"cannot connect: {error}; is the host name right?"
+        raise BrokerConnectionError(reason, address=str(address)) from None
+
+
+def _unconnected(address: Address, error: OSError) -> BrokerConnectionError:
+    reason = f"cannot connect: {error.strerror or error}"
+    return BrokerConnectionError(reason, address=str(address))
+
+
+async def agreed_ranges(ask: _Ask, address: Address) -> Mapping[int, ApiRange]:
+    """What a broker says it takes. Raises ProtocolError where it refuses to say so."""
+    request = ApiVersionsRequest(
+        client_software_name=_SOFTWARE_NAME, client_software_version=__version__
+    )
+    version = ApiVersionsRequest.LATEST_STABLE
+    answer = cast(ApiVersionsResponse, await ask(request, version))
+    if answer.error_code == UNSUPPORTED_VERSION and version > 0:
+        version = min(version - 1, fallback_version(answer))
+        answer = cast(ApiVersionsResponse, await ask(request, version))
+    if answer.error_code:
+        raise ProtocolError(
+            f"{address}: ApiVersions v{version} was answered with error code "
+            f"{answer.error_code}; the broker does not take this client"
+        )
+    return broker_ranges(answer)

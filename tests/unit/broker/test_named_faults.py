@@ -1,0 +1,341 @@
+"""Faults by name: what a client sees of each, and what the broker has done."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from kproto import ConfigurationError
+from kproto.broker import (
+    Broker,
+    CutFrame,
+    Delay,
+    ErrorCode,
+    LoseAnswer,
+    SilentConnection,
+    Slow,
+    Throttled,
+)
+from kproto.broker.faults import Refuse
+from kproto.broker.faults.refusing import _PLACES, rest_of
+from kproto.messages import API_KEYS
+from kproto.messages.api_versions_request import ApiVersionsRequest
+from kproto.messages.base import Request
+from kproto.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kproto.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kproto.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kproto.messages.find_coordinator_request import FindCoordinatorRequest
+from kproto.messages.init_producer_id_request import InitProducerIdRequest
+from kproto.messages.list_offsets_request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from kproto.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kproto.messages.offset_fetch_request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+)
+from kproto.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kproto.protocol.error_codes import code_of, error_code
+from kproto.protocol.message_classes import response_of
+from kproto.testing.clock import ManualClock
+from tests.support.batches import batch_bytes
+from tests.support.embedded import ThreadedBroker, threaded_broker
+from tests.support.raw_connection import ClosedByBrokerError, RawConnection
+
+ASK = MetadataRequest(topics=[])
+NOT_LEADER = "NOT_LEADER_OR_FOLLOWER"
+
+
+def produce(*indexes: int, topic: str = "t", acks: int = -1) -> ProduceRequest:
+    data = [PartitionProduceData(index=index, records=batch_bytes()) for index in indexes]
+    return ProduceRequest(acks=acks, topic_data=[TopicProduceData(name=topic, partition_data=data)])
+
+
+def fetch(*indexes: int, session: tuple[int, int] = (0, -1)) -> FetchRequest:
+    wanted = [FetchPartition(partition=index, partition_max_bytes=1 << 20) for index in indexes]
+    return FetchRequest(
+        max_wait_ms=0,
+        session_id=session[0],
+        session_epoch=session[1],
+        topics=[FetchTopic(topic="t", partitions=wanted)] if wanted else [],
+    )
+
+
+def ends(broker: ThreadedBroker, topic: str = "t") -> list[int]:
+    return broker.call(
+        lambda it: [partition.log.end_offset for partition in it.topics[topic].partitions]
+    )
+
+
+@pytest.fixture
+def topics(broker: ThreadedBroker) -> ThreadedBroker:
+    """A broker with topic t of two partitions, and topic u of one."""
+    broker.call(lambda it: (it.create_topic("t", partitions=2), it.create_topic("u")))
+    return broker
+
+
+def test_slow_and_throttled() -> None:
+    clock = ManualClock()
+    with threaded_broker(clock=clock) as broker, RawConnection(broker.bootstrap) as connection:
+        broker.call(lambda it: it.control(Slow(200), times=1))
+        broker.call(lambda it: it.control(Throttled(500), times=1))
+        connection.send(ASK, 9)
+        broker.until(lambda _: clock.next_timer_ms == 200)
+        broker.advance(clock, 200)
+        assert connection.receive().throttle_time_ms == 500  # type: ignore[attr-defined]
+        connection.send(ASK, 9)
+        broker.until(lambda _: round(clock.next_timer_ms or 0) == 500)
+        broker.advance(clock, 500)
+        assert connection.receive().throttle_time_ms == 0  # type: ignore[attr-defined]
+
+
+def test_a_throttled_fetch_comes_without_records_and_without_a_session(
+    topics: ThreadedBroker, connection: RawConnection
+) -> None:
+    connection.exchange(produce(0), 9)
+    topics.call(lambda it: it.control(Throttled(1), request=FetchRequest, times=1))
+    answer = connection.exchange(fetch(0, session=(0, 0)), 12)
+    assert (answer.throttle_time_ms, answer.session_id, answer.responses) == (1, 0, [])
+    answer = connection.exchange(fetch(0, session=(0, 0)), 12)
+    assert answer.session_id > 0
+    topics.call(lambda it: it.control(Throttled(1), request=FetchRequest, times=1))
+    news = fetch(1, session=(answer.session_id, 1))
+    throttled = connection.exchange(news, 12)
+    assert (throttled.session_id, throttled.responses) == (answer.session_id, [])
+    later = connection.exchange(fetch(session=(answer.session_id, 2)), 12)
+    told = {it.partition_index for topic in later.responses for it in topic.partitions}
+    assert told == {0, 1}, "what was not sent is told now"
+
+
+@pytest.mark.parametrize(("after_bytes", "expected"), [(None, None), (0, 0), (7, 7), (10**6, -1)])
+def test_a_frame_is_cut(
+    after_bytes: int | None, expected: int | None, topics: ThreadedBroker
+) -> None:
+    with RawConnection(topics.bootstrap) as connection:
+        connection.send(produce(0), 9)
+        whole = 4 + len(connection.receive_frame())
+    topics.call(lambda it: it.control(CutFrame(after_bytes), times=1))
+    with RawConnection(topics.bootstrap) as connection:
+        connection.send(produce(0), 9)
+        came = connection.receive_rest()
+    if expected is None:
+        assert len(came) == whole // 2
+    else:
+        assert len(came) == (whole - 1 if expected < 0 else expected)
+    assert ends(topics) == [2, 0], "the broker has done its work"
+
+
+@pytest.mark.parametrize(("fault", "written"), [(LoseAnswer(), 1), (SilentConnection(), 0)])
+def test_a_connection_falls_silent(fault: Any, written: int, topics: ThreadedBroker) -> None:
+    topics.call(lambda it: it.control(fault, request=ProduceRequest, times=1))
+    with RawConnection(topics.bootstrap, timeout=0.3) as connection:
+        connection.send(produce(0), 9)
+        connection.send(produce(1), 9)
+        with pytest.raises(TimeoutError):
+            connection.receive()
+        assert ends(topics) == [written, 0]
+    topics.until(lambda it: it.connections == 0)
+    with RawConnection(topics.bootstrap) as another:
+        assert another.exchange(ASK, 1).controller_id == 1
+
+
+def names(codes: Any) -> list[str]:
+    return [error_code(code).name for code in codes]
+
+
+def test_an_error_for_a_produce(topics: ThreadedBroker, connection: RawConnection) -> None:
+    topics.call(lambda it: it.control(ErrorCode(NOT_LEADER), request=ProduceRequest))
+    for expected in (NOT_LEADER, "NONE"):
+        ((one, two),) = (
+            it.partition_responses for it in connection.exchange(produce(0, 1), 9).responses
+        )
+        assert names((one.error_code, two.error_code)) == [expected, expected]
+        assert (one.base_offset, one.index, two.index) == (0 if expected == "NONE" else -1, 0, 1)
+    assert ends(topics) == [1, 1], "what is refused is not stored"
+
+
+def test_an_error_for_some_partitions(topics: ThreadedBroker, connection: RawConnection) -> None:
+    fault = ErrorCode(6, times=2, topics={"t": [1]})
+    control = topics.call(lambda it: it.control(fault))
+    both = produce(0, 1)
+    both.topic_data.extend(produce(0, topic="u").topic_data)
+    answer = connection.exchange(both, 9)
+    told = {
+        (topic.name, it.index): error_code(it.error_code).name
+        for topic in answer.responses
+        for it in topic.partition_responses
+    }
+    assert told == {("t", 0): "NONE", ("t", 1): NOT_LEADER, ("u", 0): "NONE"}
+    assert len(answer.responses) == 2, "each topic once"
+    assert (ends(topics), ends(topics, "u")) == ([1, 0], [1])
+    connection.exchange(produce(0), 9)
+    assert control.times == 1, "what is not meant does not count"
+    (read,) = connection.exchange(fetch(0, 1), 12).responses
+    assert names(it.error_code for it in read.partitions) == ["NONE", NOT_LEADER]
+    assert [bool(it.records) for it in read.partitions] == [True, False]
+    (read,) = connection.exchange(fetch(0, 1), 12).responses
+    assert names(it.error_code for it in read.partitions) == ["NONE", "NONE"]
+
+
+def test_an_error_for_a_produce_that_is_not_answered_closes(
+    topics: ThreadedBroker, connection: RawConnection
+) -> None:
+    topics.call(lambda it: it.control(ErrorCode(NOT_LEADER)))
+    connection.send(produce(0, acks=0), 9)
+    with pytest.raises(ClosedByBrokerError):
+        connection.exchange(ASK, 1)
+    assert ends(topics) == [0, 0]
+
+
+def test_a_fetch_session_that_is_lost(topics: ThreadedBroker, connection: RawConnection) -> None:
+    session_id = connection.exchange(fetch(0, 1, session=(0, 0)), 12).session_id
+    topics.call(lambda it: it.control(ErrorCode("FETCH_SESSION_ID_NOT_FOUND")))
+    answer = connection.exchange(fetch(session=(session_id, 1)), 12)
+    assert names([answer.error_code]) == ["FETCH_SESSION_ID_NOT_FOUND"]
+    assert (answer.session_id, answer.responses) == (0, [])
+
+
+def test_a_fetch_session_of_which_a_partition_fails(
+    topics: ThreadedBroker, connection: RawConnection
+) -> None:
+    session_id = connection.exchange(fetch(0, 1, session=(0, 0)), 12).session_id
+    topics.call(lambda it: it.control(ErrorCode(NOT_LEADER, topics={"t": [1]})))
+    heard = []
+    for epoch in (1, 2, 3):
+        answer = connection.exchange(fetch(session=(session_id, epoch)), 12)
+        heard.append(
+            [
+                (it.partition_index, error_code(it.error_code).name)
+                for topic in answer.responses
+                for it in topic.partitions
+            ]
+        )
+    assert heard == [[(1, NOT_LEADER)], [(1, "NONE")], []]
+
+
+def test_who_leads_stands_beside_the_error(broker: ThreadedBroker) -> None:
+    broker.call(lambda it: (it.create_topic("t"), it.control(ErrorCode(NOT_LEADER))))
+    wanted = FetchPartition(partition_max_bytes=9)
+    topic = FetchTopic(topic_id=broker.topic_id("t"), partitions=[wanted])
+    with RawConnection(broker.bootstrap) as connection:
+        answer = connection.exchange(FetchRequest(topics=[topic]), 16)
+    assert answer.responses[0].partitions[0].current_leader.leader_id == 1
+    assert [it.node_id for it in answer.node_endpoints] == [1]
+
+
+def test_errors_of_metadata(topics: ThreadedBroker, connection: RawConnection) -> None:
+    both = MetadataRequest(topics=[MetadataRequestTopic(name=it) for it in ("t", "u")])
+
+    def ask() -> dict[str, tuple[str, list[tuple[str, int]]]]:
+        answer = connection.exchange(both, 9)
+        assert len(answer.brokers) == 1
+        return {
+            str(it.name): (
+                error_code(it.error_code).name,
+                [(error_code(part.error_code).name, part.leader_id) for part in it.partitions],
+            )
+            for it in answer.topics
+        }
+
+    missing = "LEADER_NOT_AVAILABLE"
+    topics.call(lambda it: it.control(ErrorCode(missing, topics=["u"])))
+    assert ask() == {"t": ("NONE", [("NONE", 1)] * 2), "u": (missing, [])}
+    topics.call(lambda it: it.control(ErrorCode(missing, topics={"t": [1]})))
+    fine = ("NONE", [("NONE", 1)])
+    assert ask() == {"t": ("NONE", [("NONE", 1), (missing, -1)]), "u": fine}
+    assert ask()["u"] == fine
+
+
+CREATE = CreateTopicsRequest(topics=[CreatableTopic(name="n", num_partitions=1)])
+OFFSETS = ListOffsetsRequest(
+    topics=[ListOffsetsTopic(name="t", partitions=[ListOffsetsPartition(timestamp=-1)])]
+)
+GROUPS = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g")])
+OLD_GROUP = OffsetFetchRequest(
+    group_id="g", topics=[OffsetFetchRequestTopic(name="t", partition_indexes=[4])]
+)
+
+
+@pytest.mark.parametrize(
+    ("request_", "version", "path"),
+    [
+        (ApiVersionsRequest(), 0, "error_code"),
+        (InitProducerIdRequest(), 4, "error_code"),
+        (CREATE, 7, "topics.error_code"),
+        (OFFSETS, 5, "topics.partitions.error_code"),
+        (DeleteTopicsRequest(topic_names=["t"]), 5, "responses.error_code"),
+        (DeleteTopicsRequest(topics=[DeleteTopicState(name="t")]), 6, "responses.error_code"),
+        (FindCoordinatorRequest(key="g"), 3, "error_code"),
+        (FindCoordinatorRequest(coordinator_keys=["g"]), 4, "coordinators.error_code"),
+        (OLD_GROUP, 1, "topics.partitions.error_code"),
+        (OLD_GROUP, 2, "error_code"),
+        (GROUPS, 8, "groups.error_code"),
+    ],
+)
+def test_where_a_code_stands(request_: Request[Any], version: int, path: str) -> None:
+    rest, answer = rest_of(request_, version, Refuse(15))
+    assert rest is None
+    found: Any = answer
+    *lists, last = path.split(".")
+    for name in lists:
+        (found,) = getattr(found, name)
+    assert getattr(found, last) == 15
+    again = type(answer).decode(answer.encode(version), version)
+    assert again.encode(version) == answer.encode(version)
+
+
+def test_every_row_names_what_there_is() -> None:
+    import kproto.messages
+
+    for key, places in _PLACES.items():
+        request = getattr(kproto.messages, API_KEYS[key][0])
+        response: Any = response_of(request)
+        for place in places:
+            asked, answered = request._names(), response._names()
+            assert place.steps[0].asked in asked
+            for step in place.steps:
+                assert step.answered in answered
+                struct = getattr(sys.modules[response.__module__], step.struct)
+                answered = struct._names()
+                assert not step.field or step.field in answered
+            assert "error_code" in answered
+
+
+def test_an_api_without_a_place_is_named(broker: ThreadedBroker) -> None:
+    from kproto.messages.alter_client_quotas_request import AlterClientQuotasRequest
+
+    control = broker.call(lambda it: it.control(ErrorCode(NOT_LEADER)))
+    with RawConnection(broker.bootstrap) as connection, pytest.raises(ClosedByBrokerError):
+        connection.exchange(AlterClientQuotasRequest(), 0)
+    assert "no place for a code in the answer to AlterClientQuotasRequest v0" in str(control.fault)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ErrorCode("NOT_LEADER"), "no error code is called 'NOT_LEADER'"),
+        (lambda: ErrorCode(99_999), "the code of an ErrorCode is 99999"),
+        (lambda: ErrorCode(6, topics="t"), "topics is 't'; give a list"),
+        (lambda: Slow(-1), "ms of a Delay"),
+        (lambda: Throttled(0), "ms of a Throttle"),
+        (lambda: CutFrame(-1), "after_bytes of a Cut"),
+    ],
+)
+def test_a_fault_that_cannot_be(make: Any, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        make()
+
+
+def test_how_often_may_stand_in_the_fault_or_beside_it() -> None:
+    broker = Broker()
+    assert broker.control(ErrorCode(6)).times == 1
+    assert broker.control(ErrorCode(6, times=None)).times is None
+    assert broker.control(ErrorCode(6), times=3).times == 3
+    assert broker.control(Slow(1)).times is None
+    assert code_of(NOT_LEADER) == 6
+    assert Delay(5) == Delay(5)
