@@ -68,7 +68,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def reserve(host: str, port: int) -> socket.socket | None:
-    """Keep a port to which nobody can connect until `listen_again`; None when it is gone already.
+    """Keep a port to which nobody can connect until `listen_again`; None when it is gone.
 
     Without that, the system may give a free port to the next connection of anybody.
     """

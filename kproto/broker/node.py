@@ -73,6 +73,8 @@ class Node:
         self._sessions: set[Session] = set()
         self._fetch_sessions = self._new_fetch_sessions()
         self._validators: ThreadPoolExecutor | None = None
+        #: Whether the node is stopped and will listen at the same ports again.
+        self._ports_kept = False
         self._directory = Directory(
             users=cluster.users,
             tokens=cluster.tokens,
@@ -143,7 +145,7 @@ class Node:
         return address_of(self._first.listener.host, self._first.port)
 
     def _check_listening(self) -> None:
-        if self._first.acceptor is None and self._first.held is None:
+        if self._first.acceptor is None and not self._ports_kept:
             raise ConfigurationError("the broker does not listen; use it in `async with`")
 
     @property
@@ -170,9 +172,10 @@ class Node:
             for name, place in self._places.items():
                 self._listen(place, encryptions[name])
         except BaseException:
-            self._stop()
+            self._stop(keep_ports=self._ports_kept)
             self._end_validators()
             raise
+        self._ports_kept = False
 
     def _encryption(self, listener: Listener) -> Encryption | None:
         if listener.tls is None:
@@ -185,7 +188,7 @@ class Node:
         listener = place.listener
         held, place.held = place.held, None
         if held is None:
-            listening = listen(listener.host, listener.port)
+            listening = listen(listener.host, place.port if self._ports_kept else listener.port)
         else:
             listening = listen_again(held)
         place.port = listening.getsockname()[1]
@@ -234,14 +237,16 @@ class Node:
 
     def _stop(self, *, keep_ports: bool = False) -> set[asyncio.Task[None]]:
         """Stop listening at once; the tasks that end those who were just accepted."""
+        self._ports_kept = keep_ports
         arriving: set[asyncio.Task[None]] = set()
         for place in self._places.values():
-            place.give_up_port()
             acceptor, place.acceptor = place.acceptor, None
             if acceptor is not None:
                 arriving |= acceptor.close()
-                if keep_ports:
-                    place.held = reserve(place.listener.host, place.port)
+            if not keep_ports:
+                place.give_up_port()
+            elif place.held is None:
+                place.held = reserve(place.listener.host, place.port)
         return arriving
 
     def _new_session(self, context: Context, listener: Listener) -> Session:

@@ -3,10 +3,12 @@
 from .admin.topics import NewTopic
 from .client import Client
 from .cluster.metadata import TopicPartition
+from .cluster.requests import BrokerAnswer
 from .consumer.consumer import Consumer
 from .consumer.fetch_requests import FetchedPartition
 from .consumer.truncation import LogTruncatedError
 from .consumer.waiting import FetchedBatch, FetchedRecords, FetchedValues
+from .observing.hooks import AckEvent, ConnectionEvent, Hooks, RequestEvent, RetryEvent
 from .producer.acks import Acks
 from .producer.batch import Ack, Delivery
 from .producer.errors import DeliveryError
@@ -16,11 +18,14 @@ from .settings import Address, ClientSettings, parse_bootstrap
 
 __all__ = [
     "Ack",
+    "AckEvent",
     "Acks",
     "Address",
+    "BrokerAnswer",
     "Client",
     "ClientSettings",
     "CompressionName",
+    "ConnectionEvent",
     "Consumer",
     "Delivery",
     "DeliveryError",
@@ -28,10 +33,13 @@ __all__ = [
     "FetchedPartition",
     "FetchedRecords",
     "FetchedValues",
+    "Hooks",
     "LogTruncatedError",
     "NewTopic",
     "Producer",
     "ProducerRecord",
+    "RequestEvent",
+    "RetryEvent",
     "TopicPartition",
     "parse_bootstrap",
 ]

@@ -129,6 +129,14 @@ class Client:
         """Brokers and topics as last heard of."""
         return self._view.cluster
 
+    def metrics(self) -> dict[str, Any]:
+        """What this client has done and holds, as plain data that JSON can say.
+
+        Counted since it was made; what each means, and in which unit, docs/observability.md says.
+        """
+        nodes = {str(address): node for node, address in self.cluster.brokers.items()}
+        return self._view.observer.metrics(nodes)
+
     async def request(
         self,
         request: Request[R],
@@ -287,7 +295,7 @@ class Client:
         buffer_bytes: int = 33_554_432,
         linger_ms: int = 0,
         max_in_flight: int = REMEMBERED_BATCHES,
-        idempotent: bool = True,
+        idempotent: bool | None = None,
     ) -> Producer:
         """A producer, to be used with `async with`; see `kproto.client.producer`.
 
@@ -296,7 +304,8 @@ class Client:
         that would add to more take their time. A batch that is not full waits `linger_ms` for
         more records, and for those of its partition that are under way. `max_in_flight` bounds
         the requests under way at one broker: at most 5 with idempotence, as brokers remember no
-        more batches of a producer; without it, a partition has one at a time.
+        more batches of a producer; without it, a partition has one at a time. `idempotent` is True
+        by default, but for brokers before Kafka 0.11, which give no producer ids.
         """
         return Producer(
             self._view,

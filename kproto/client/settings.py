@@ -12,6 +12,8 @@ from ..security.mechanisms import Sasl, check_sasl
 from ..security.tls import AnyTls, check_tls
 from ..wire.checks import check_least
 from ..wire.errors import ConfigurationError
+from .observing.hooks import Hooks, check_hooks
+from .release import release_called
 
 __all__ = ["Address", "ClientSettings", "RecoveryStrategy", "parse_bootstrap"]
 
@@ -54,6 +56,9 @@ class ClientSettings:
     #: Where this client stands: brokers then name a replica near by to read from (client.rack,
     #: KIP-392).
     rack: str | None = None
+    #: The release of the brokers, such as "0.9" or "2.8", for those before 0.10, which cannot tell
+    #: what they take. From 0.10 on it holds the client to what that release takes.
+    broker_version: str | None = None
     #: True for TLS with what this machine trusts, a `Tls` to say more, or an `ssl.SSLContext`; the
     #: broker is verified, unless a `Tls` or the context says otherwise.
     tls: AnyTls = False
@@ -118,6 +123,8 @@ class ClientSettings:
     fetch_sessions: bool = True
     #: Negotiate versions that the definitions mark as unstable.
     unstable_versions: bool = False
+    #: Is told what the client does, and may change records on their way.
+    hooks: Hooks | None = None
 
     def __post_init__(self) -> None:
         check_least(self, _LEAST)
@@ -128,8 +135,15 @@ class ClientSettings:
                 f"metadata_recovery_strategy is {self.metadata_recovery_strategy!r}; it must be "
                 "'rebootstrap' or 'none'"
             )
+        if self.broker_version is not None:
+            if not isinstance(self.broker_version, str):
+                raise ConfigurationError(
+                    f"broker_version is {self.broker_version!r}; it must be a str such as '0.9'"
+                )
+            release_called(self.broker_version)
         check_tls(self.tls)
         check_sasl(self.sasl)
+        check_hooks(self.hooks)
 
 
 @dataclass(frozen=True, slots=True, order=True)

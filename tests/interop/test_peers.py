@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 
 from kproto import Client, ProducerRecord
+from kproto.broker import BrokerSettings
+from kproto.messages.fetch_request import FetchRequest
+from kproto.protocol.received import ReceivedRequest
 from tests.support.embedded import ThreadedBroker, threaded_broker
 
 pytestmark = pytest.mark.peers
@@ -129,3 +132,45 @@ async def test_our_client_reads_what_a_peer_wrote(
             if len(found) == 200:
                 break
     assert found == expected(200)
+
+
+@pytest.mark.parametrize(
+    ("release", "told", "taken_for", "fetched"),
+    [
+        ("0.8.2", "0.8.2", "0.8.2", 0),
+        ("0.9", "0.9", "0.9", 1),
+        ("0.10.0", "-", "0.10.0", 2),
+        ("0.11", "-", "0.11", 5),
+        ("1.1", "-", "1.1", 7),
+        ("3.9.2", "-", "3.9", None),
+        ("4.4", "-", "4.2", None),
+    ],
+)
+def test_a_broker_of_a_release_is_taken_for_one(
+    release: str, told: str, taken_for: str, fetched: int | None, peers_python: Path
+) -> None:
+    fetches: list[tuple[int, int]] = []
+
+    def look(request: ReceivedRequest) -> None:
+        assert isinstance(request.message, FetchRequest)
+        fetches.append((request.version, request.message.session_epoch))
+
+    with threaded_broker(BrokerSettings(release=release)) as running:
+        running.call(
+            lambda it: (it.create_topic("t", partitions=2), it.control(look, request=FetchRequest))
+        )
+        done = subprocess.run(
+            [peers_python, SCRIPTS / "kafka_python_of_release.py", running.bootstrap, "t", told],
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [taken_for, [str(number) for number in range(20)]]
+    versions, epochs = {version for version, _ in fetches}, [epoch for _, epoch in fetches]
+    assert fetched is None or versions == {fetched}
+    if min(versions) >= 7:
+        assert epochs[:5] == [0, 1, 2, 3, 4], "it has a session"
+    else:
+        assert set(epochs) == {-1}

@@ -1,24 +1,31 @@
-"""The embedded broker in a thread of its own, for tests that block, and for other processes."""
+"""Embedded brokers in a thread of their own, for tests that block, and for other processes."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Generic, TypeAlias, TypeVar
 
-from kproto.broker import Broker, BrokerSettings
+from kproto.broker import Broker, BrokerSettings, Cluster
 from kproto.broker.handlers import KAFKA_APIS
 from kproto.broker.registry import Api
 from kproto.clock import SYSTEM_CLOCK, Clock
 from kproto.testing.clock import ManualClock
 from kproto.wire.uuid import Uuid
 
-__all__ = ["UNKNOWN_TOPIC_ID", "ThreadedBroker", "threaded_broker"]
+__all__ = [
+    "UNKNOWN_TOPIC_ID",
+    "ThreadedBroker",
+    "ThreadedCluster",
+    "threaded_broker",
+    "threaded_cluster",
+]
 
 T = TypeVar("T")
+B = TypeVar("B", Broker, Cluster)
 
 STOP_TIMEOUT_S = 20.0
 
@@ -26,15 +33,15 @@ UNKNOWN_TOPIC_ID = Uuid.parse("AAAAAAAAAAAAAAAAAAAAAQ")
 """The id of no topic: Kafka keeps it for the metadata log."""
 
 
-class ThreadedBroker:
-    """A running broker; `call` runs a function of it where its event loop is."""
+class _Threaded(Generic[B]):
+    """A running broker or cluster; `call` runs a function of it where its event loop is."""
 
-    def __init__(self, broker: Broker, loop: asyncio.AbstractEventLoop) -> None:
-        self._broker = broker
+    def __init__(self, broker: B, loop: asyncio.AbstractEventLoop) -> None:
+        self._broker: B = broker
         self._loop = loop
         self.bootstrap = broker.bootstrap
 
-    def call(self, function: Callable[[Broker], T]) -> T:
+    def call(self, function: Callable[[B], T]) -> T:
         """Run `function(broker)` in the broker's thread."""
 
         async def run() -> T:
@@ -42,11 +49,19 @@ class ThreadedBroker:
 
         return asyncio.run_coroutine_threadsafe(run(), self._loop).result(STOP_TIMEOUT_S)
 
+    def wait_for(self, function: Callable[[B], Awaitable[T]]) -> T:
+        """Await `function(broker)` in the broker's thread."""
+
+        async def run() -> T:
+            return await function(self._broker)
+
+        return asyncio.run_coroutine_threadsafe(run(), self._loop).result(STOP_TIMEOUT_S)
+
     def advance(self, clock: ManualClock, ms: float) -> None:
         """Turn the hands of the broker's clock, in its thread."""
         asyncio.run_coroutine_threadsafe(clock.advance(ms), self._loop).result(STOP_TIMEOUT_S)
 
-    def until(self, condition: Callable[[Broker], object]) -> None:
+    def until(self, condition: Callable[[B], object]) -> None:
         """Wait until `condition(broker)` holds; fail when it does not for too long."""
         end = time.monotonic() + STOP_TIMEOUT_S
         while not self.call(condition):
@@ -58,21 +73,39 @@ class ThreadedBroker:
         return self.call(lambda it: it.topics[name].topic_id)
 
 
-@contextmanager
+ThreadedBroker: TypeAlias = _Threaded[Broker]
+ThreadedCluster: TypeAlias = _Threaded[Cluster]
+
+
 def threaded_broker(
     settings: BrokerSettings | None = None,
     *,
     clock: Clock = SYSTEM_CLOCK,
     apis: Iterable[Api] = KAFKA_APIS,
-) -> Iterator[ThreadedBroker]:
+) -> AbstractContextManager[ThreadedBroker]:
     """Run a broker in a thread until the end of the block."""
-    started: list[tuple[ThreadedBroker, asyncio.Event]] = []
+    return _threaded(lambda: Broker(settings, clock=clock, apis=apis))
+
+
+def threaded_cluster(
+    brokers: int = 3,
+    *,
+    racks: Sequence[str | None] | None = None,
+    settings: BrokerSettings | None = None,
+) -> AbstractContextManager[ThreadedCluster]:
+    """Run several brokers in a thread until the end of the block."""
+    return _threaded(lambda: Cluster(brokers, racks=racks, settings=settings))
+
+
+@contextmanager
+def _threaded(make: Callable[[], B]) -> Iterator[_Threaded[B]]:
+    started: list[tuple[_Threaded[B], asyncio.Event]] = []
     ready = threading.Event()
 
     async def serve() -> None:
         stop = asyncio.Event()
-        async with Broker(settings, clock=clock, apis=apis) as broker:
-            started.append((ThreadedBroker(broker, asyncio.get_running_loop()), stop))
+        async with make() as broker:
+            started.append((_Threaded(broker, asyncio.get_running_loop()), stop))
             ready.set()
             await stop.wait()
 

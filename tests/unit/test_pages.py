@@ -12,6 +12,7 @@ PAGES = (
     "docs/explorer.md",
     "docs/decode.md",
     "docs/messages.md",
+    "docs/observability.md",
     "docs/proxy.md",
     "docs/records.md",
     "docs/security-acls.md",

@@ -22,6 +22,7 @@ TABLES: Final = {
     "client": "Produce and consume, one partition of a real broker",
     "proxy": "Clients through kproto proxy, beside the same ones without it",
     "cloudevents": "CloudEvents in Kafka records",
+    "metrics": "What counting costs the client",
     "security": "TLS and SASL: what they cost the client",
     "spark": "Spark reads a topic of CloudEvents from a real broker",
 }

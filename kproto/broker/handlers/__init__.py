@@ -18,11 +18,13 @@ from .api_17_sasl_handshake import sasl_handshake
 from .api_18_api_versions import api_versions
 from .api_19_create_topics import create_topics
 from .api_20_delete_topics import delete_topics
+from .api_21_delete_records import delete_records
 from .api_22_init_producer_id import init_producer_id
 from .api_23_offset_for_leader_epoch import offset_for_leader_epoch
 from .api_29_describe_acls import describe_acls
 from .api_30_create_acls import create_acls
 from .api_31_delete_acls import delete_acls
+from .api_32_describe_configs import describe_configs
 from .api_36_sasl_authenticate import sasl_authenticate
 from .api_38_create_delegation_token import create_delegation_token
 from .api_39_renew_delegation_token import renew_delegation_token
@@ -47,11 +49,13 @@ KAFKA_APIS: Final[tuple[Api, ...]] = (
     api_versions,
     create_topics,
     delete_topics,
+    delete_records,
     init_producer_id,
     offset_for_leader_epoch,
     describe_acls,
     create_acls,
     delete_acls,
+    describe_configs,
     sasl_authenticate,
     create_delegation_token,
     renew_delegation_token,

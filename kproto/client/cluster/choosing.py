@@ -7,10 +7,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
 from ..settings import Address
 
 __all__ = ["Choosing", "Recovery"]
+
+#: So many brokers without a connection are tried before the bootstrap list: where a whole cluster
+#: is silent, each of them takes `connect_timeout_ms`.
+_BEFORE_BOOTSTRAP: Final = 3
 
 
 class Choosing:
@@ -50,9 +55,10 @@ class Choosing:
         no connection is open.
 
         First those with an open connection: the least loaded, of these the one that was asked
-        longest ago. Then the others that metadata named, those that failed behind, and then the
-        bootstrap list; it comes before them once each of them has failed (KIP-899). Where the
-        client does not go back to it, it is for the time before the first metadata alone.
+        longest ago. Then some of the others that metadata named, those that failed behind, then
+        the bootstrap list, then the rest of the others; the list comes before them once each of
+        them has failed (KIP-899). Where the client does not go back to it, it is for the time
+        before the first metadata alone.
         """
         known = list(dict.fromkeys(brokers))
         others = [each for each in self._bootstrap if each not in known]
@@ -74,7 +80,7 @@ class Choosing:
             back = []
         if closed and all(each in self._failed for each in closed):
             return [*at_hand, *back, *closed]
-        return [*at_hand, *closed, *back]
+        return [*at_hand, *closed[:_BEFORE_BOOTSTRAP], *back, *closed[_BEFORE_BOOTSTRAP:]]
 
     def _by_failure(self, addresses: Iterable[Address]) -> list[Address]:
         """Those that failed last are last."""

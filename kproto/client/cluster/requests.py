@@ -49,6 +49,9 @@ T = TypeVar("T")
 #: Where it is the caller's fault that there is no such broker.
 _NAMED_BY_CALLER: Final = (Route.NAMED, Route.RESOURCES)
 
+#: Where metadata of topics says who answers.
+_BY_PARTITION: Final = (Route.LEADER, Route.REPLICAS)
+
 
 class BrokerAnswer(NamedTuple, Generic[R]):
     """What one broker was asked and said: `response`, or the `error` in its place.
@@ -170,7 +173,7 @@ class Requests:
             self._forget(route, request)
         elif route is Route.CONTROLLER and says_it_is_no_controller(response):
             self._view.suspect()
-        elif route is Route.LEADER:
+        elif route in _BY_PARTITION:
             self._heed(response, SPLITS[type(request).__name__])
         return response
 
@@ -178,7 +181,7 @@ class Requests:
         """Whoever was asked is gone, or is not the one to ask."""
         if route in COORDINATORS:
             self.coordinators.forget(COORDINATORS[route].type, coordinator_keys(request))
-        elif route is Route.LEADER:
+        elif route in _BY_PARTITION:
             row = SPLITS[type(request).__name__]
             topics = (self._topic(row, element) for element in elements_of(request, row))
             self._view.cluster.forget(name for name, _ in topics if name)
@@ -209,7 +212,7 @@ class Requests:
         elif route is Route.RESOURCES:
             named = [named_broker(resource) for (resource,) in elements]
             owners = [() if node is None else (node,) for node in named]
-        elif route in (Route.LEADER, Route.REPLICAS, Route.NAMED):
+        elif route in (*_BY_PARTITION, Route.NAMED):
             if not cluster.brokers:
                 await self._view.refresh([])
             if len(cluster.brokers) <= 1:

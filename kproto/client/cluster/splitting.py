@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
+from functools import cache
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from ...messages.base import Message, Request, Response
@@ -61,6 +62,7 @@ def _is_set(value: Any) -> bool:
     return value != ZERO_UUID if isinstance(value, bytes) else value not in ("", None)
 
 
+@cache
 def _levels(path: str) -> tuple[Level, ...]:
     levels = []
     for part in path.split("."):

@@ -27,8 +27,10 @@ from ...wire.errors import (
 from ...wire.uuid import Uuid
 from ..connections.broker_connection import BrokerConnection
 from ..connections.pool import ConnectionPool
+from ..observing.observer import Observer
 from ..retry import TICK_S, Attempts, Remedy, remedy_of
 from ..settings import Address, ClientSettings
+from .changes import Changes
 from .choosing import Choosing, Recovery
 from .joining import Joining
 from .metadata import Broker, Cluster, LeaderHint, TopicInfo, TopicPartition, why_unled
@@ -65,7 +67,9 @@ class ClusterView:
         self.settings = settings
         self.clock = clock
         self.cluster = Cluster()
-        self._pool = ConnectionPool(bootstrap, settings, clock)
+        self.observer = Observer(settings.hooks, clock.monotonic)
+        self._changes = Changes()
+        self._pool = ConnectionPool(bootstrap, settings, clock, self.observer)
         self._requests = Requests(self)
         self._heard_of: dict[str, float] = {}  # when metadata of a topic came
         self._hinted: dict[TopicPartition, float] = {}  # when who leads it came in another response
@@ -166,6 +170,11 @@ class ClusterView:
         address = self.cluster.brokers.get(node)
         return None if address is None else self._pool.at_hand(address)
 
+    @property
+    def message_magic(self) -> int:
+        """The newest format of records that the brokers take, as far as they are known."""
+        return self._pool.message_magic
+
     async def release(self, owner: object) -> None:
         """Close the connections that `owner` has for himself."""
         await self._pool.release(owner)
@@ -220,11 +229,17 @@ class ClusterView:
         self._recovery.answered()
         before = self.cluster.cluster_id
         topics = self.cluster.update(response, whole=is_whole)
+        self.observer.refreshed()
+        self._tell_changes()
         now = self.clock.monotonic()
         self._heard_of.update({topic.name: now for topic in topics if not topic.error_code})
         if before is not None and self.cluster.cluster_id not in (None, before):
             _log.warning("the cluster has id %s, and had %s", self.cluster.cluster_id, before)
         return topics
+
+    def _tell_changes(self) -> None:
+        if self.observer.tells_changes:
+            self.observer.changed(self._changes.heard(self.cluster))
 
     async def _asked_for_metadata(
         self, topics_in: Callable[[int], list[MetadataRequestTopic] | None]
@@ -242,7 +257,7 @@ class ClusterView:
     def _rebootstrap(self, why: str) -> None:
         """Forget the cluster and begin anew with the servers that were given (KIP-1102)."""
         servers = ", ".join(map(str, self._bootstrap))
-        _log.warning("%s: going back to the bootstrap servers %s", why, servers)
+        self.observer.rebootstrapped(why, servers)
         self._pool.abort_all()
         self.cluster.begin_anew()
         self._requests.coordinators.forget_all()
@@ -270,6 +285,7 @@ class ClusterView:
         """
         self.cluster.hear_brokers(brokers)
         news = [hint for hint in hints if self.cluster.hear_leader(hint)]
+        self._tell_changes()
         now = self.clock.monotonic()
         self._hinted.update({(hint.topic, hint.partition): now for hint in news})
         return bool(news)
@@ -335,6 +351,7 @@ class ClusterView:
                 if code == _NO_SUCH_TOPIC:
                     waited += "; topics are not created by asking: see Client.create_topics"
                 raise error_of_code(code, waited)
+            self.observer.retried("metadata", error, attempts, name)
             await self.until(attempts.not_before)
 
     # Waiting and trying again
@@ -384,6 +401,7 @@ class ClusterView:
                 if not attempts.failed(error, self.clock.monotonic()):
                     raise
                 self._is_suspect = self._is_suspect or remedy_of(error) is not Remedy.RETRY
+                self.observer.retried("call", error, attempts)
             await self.until(attempts.not_before)
 
     async def _within(self, attempts: Attempts, operation: Awaitable[T]) -> T:
@@ -425,6 +443,7 @@ class ClusterView:
                 raise error
             if not attempts.failed(error, self.clock.monotonic()):
                 raise error
+            self.observer.retried("leaders", error, attempts)
             await self.until(attempts.not_before)
 
     async def _by_leader(

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from ...clock import SYSTEM_CLOCK, Clock
 from ...messages.base import Message, Request, Response
+from ...messages.produce_request import ProduceRequest
 from ...protocol.connection import ClientConnection, expects_response
 from ...protocol.framing import FrameReader, frame
 from ...protocol.negotiation import ApiRange, negotiate
@@ -30,6 +31,8 @@ from ...wire.errors import (
     ProtocolError,
     RequestTimeoutError,
 )
+from ..observing.connection_watch import NO_WATCH, ConnectionWatch
+from ..release import MAGIC_OF_BATCHES, message_magic, says_versions
 from ..settings import Address, ClientSettings
 from .addresses import Target, Targets
 from .authenticating import Authenticator
@@ -60,12 +63,19 @@ class BrokerConnection(asyncio.BufferedProtocol):
     """A connection that has agreed on versions; made by `open`."""
 
     def __init__(
-        self, address: Address, settings: ClientSettings, clock: Clock, tls: TlsContexts
+        self,
+        address: Address,
+        settings: ClientSettings,
+        clock: Clock,
+        tls: TlsContexts,
+        watch: ConnectionWatch = NO_WATCH,
     ) -> None:
         self.address = address
         self.settings = settings
         self.clock = clock
+        self._watch = watch
         self.ranges: Mapping[int, ApiRange] = {}
+        self.message_magic = MAGIC_OF_BATCHES  # the newest format of records that the broker takes
         self.target: Target | None = None  # where it goes: one address of the name
         self._versions: dict[tuple[type[Message], int | None], int] = {}
         self._protocol = ClientConnection(settings.client_id)
@@ -108,6 +118,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         *,
         tls: TlsContexts | None = None,
         reach: Reach | None = None,
+        watch: ConnectionWatch = NO_WATCH,
     ) -> BrokerConnection:
         """Connect to `address`, agree on versions, and authenticate; `tls` is made of `settings`.
 
@@ -129,7 +140,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
                 f"{address}: its name was not looked up within {limit_ms} ms (connect_timeout_ms)"
             ) from None
         while True:
-            connection = cls(address, settings, clock, tls)
+            connection = cls(address, settings, clock, tls, watch)
             connection.reach = reach
             try:
                 await connection._open(targets, ends_at, limit_ms)
@@ -152,7 +163,12 @@ class BrokerConnection(asyncio.BufferedProtocol):
             seconds = max(ends_at - clock.monotonic(), 0.0) / (1 + len(targets.left))
             async with clock.timeout(seconds):
                 await attach(self, connected, address, self._tls, context)
-                self.ranges = await agreed_ranges(self._exchange, address)
+                self.ranges = await agreed_ranges(
+                    self._exchange, address, self.settings.broker_version
+                )
+            produce = self.ranges.get(ProduceRequest.API_KEY)
+            if produce is not None:
+                self.message_magic = message_magic(produce.highest)
             if self._sasl is not None:
                 self._stage = Stage.AUTHENTICATION
                 exchange = await self._sasl.exchange()
@@ -336,6 +352,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self.used_at = self.clock.monotonic()
         ends_at = self.used_at + limit_ms / 1000
         self._waiting.expect(Exchange(request, version, tell, ends_at, limit_ms, holds_slot=True))
+        self._watch.written(request, version, len(data))
 
     def _tell(self, exchange: Exchange, outcome: Response | KprotoError) -> None:
         if exchange.holds_slot:
@@ -354,6 +371,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self._raise_if_failed()
         _, data = self._protocol.send(request, used)
         self._write(data)
+        self._watch.sent_only(type(request), used, len(data))
 
     async def _until_writable(
         self, request: type[Message], version: int, limit_ms: int, what: str
@@ -428,6 +446,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         exchange.is_written = False
         self._unwritten.append(exchange)
         self._waiting.expect(exchange)
+        self._watch.written(exchange.request, exchange.version, len(data))
         return data
 
     def _refuse_unanswered(self, request: Request[R], version: int) -> None:
@@ -479,6 +498,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         if self._bare_token is not None and not self._bare_token.done():
             self._bare_token.set_exception(fresh(self._error, self.address))
         self._outgoing.clear()
+        self._watch.lost(self._error)
         self._writable.set()
         self._muting.end()
         if self._transport is not None:
@@ -507,6 +527,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
     def abort(self) -> None:
         """Close the connection; requests still waiting get an error."""
         self._was_closed_here = True
+        self._watch.closing()
         self.fail(BrokerConnectionError("the connection was closed", address=str(self.address)))
 
     # What asyncio calls
@@ -553,6 +574,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
             if getattr(message, "throttle_time_ms", 0) and answered is not None:
                 self._throttle(asked_to_wait_ms(message, answered.version))
         if answered is not None:
+            self._watch.answered(len(data), outcome)
             self._tell(answered, outcome)
 
     def _throttle(self, asked_ms: int) -> None:
@@ -592,6 +614,9 @@ class BrokerConnection(asyncio.BufferedProtocol):
             oldest is None or oldest.correlation_id != self._opened_with + 1
         ):
             stage = Stage.OPEN
+        release = self.settings.broker_version
+        if oldest is not None and not left and not says_versions(release):
+            reason += f"; is it a Kafka {release} (broker_version)?"
         hint = closed(stage, tls=self._tls.enabled, sasl=self._sasl is not None)
         if hint and not left:
             reason += f"; {hint}"

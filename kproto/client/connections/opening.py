@@ -21,6 +21,7 @@ from ...security.diagnosis import handshake_fault
 from ...security.tls import TlsContexts
 from ...version import __version__
 from ...wire.errors import BrokerConnectionError, ProtocolError
+from ..release import common_ranges, release_ranges, says_versions
 from ..settings import Address
 from .addresses import Targets, in_turns, look_up
 
@@ -38,9 +39,9 @@ _Ask: TypeAlias = Callable[[Request[Any], int], Awaitable[Response]]
 async def targets_of(address: Address, failed_ip: str | None) -> Targets:
     """The addresses of a broker's name, from the one behind `failed_ip` on.
 
-    Raises BrokerConnectionError, also for a port that is none, as a broker may tell it.
+    Raises BrokerConnectionError.
     """
-    if not 0 <= address.port <= _LAST_PORT:
+    if not 0 < address.port <= _LAST_PORT:  # as a broker told it; in bootstrap there is none
         reason = f"cannot connect: {address.port} is no port; they end at {_LAST_PORT}"
         raise BrokerConnectionError(reason, address=str(address))
     try:
@@ -92,8 +93,20 @@ def _unconnected(address: Address, error: OSError) -> BrokerConnectionError:
     return BrokerConnectionError(reason, address=str(address))
 
 
-async def agreed_ranges(ask: _Ask, address: Address) -> Mapping[int, ApiRange]:
-    """What a broker says it takes. Raises ProtocolError where it refuses to say so."""
+async def agreed_ranges(ask: _Ask, address: Address, release: str | None) -> Mapping[int, ApiRange]:
+    """What a broker says it takes, within what its `release` does, where that is known.
+
+    One of a release before 0.10 is not asked. Raises ProtocolError where it refuses to say so.
+    """
+    if release is None:
+        return await _told_ranges(ask, address)
+    ranges = release_ranges(release)
+    if not says_versions(release):
+        return ranges
+    return common_ranges(ranges, await _told_ranges(ask, address))
+
+
+async def _told_ranges(ask: _Ask, address: Address) -> Mapping[int, ApiRange]:
     request = ApiVersionsRequest(
         client_software_name=_SOFTWARE_NAME, client_software_version=__version__
     )

@@ -17,6 +17,8 @@ from typing import Final, TypeAlias
 from ...clock import Clock, Timer
 from ...security.tls import TlsContexts
 from ...wire.errors import BrokerConnectionError, ConfigurationError, KprotoError
+from ..observing.observer import Observer
+from ..release import magic_of
 from ..retry import TICK_S
 from ..settings import Address, ClientSettings
 from .broker_connection import BrokerConnection
@@ -34,17 +36,24 @@ class ConnectionPool:
     """Connections by address and owner. Nothing is opened twice at once."""
 
     def __init__(
-        self, bootstrap: Sequence[Address], settings: ClientSettings, clock: Clock
+        self,
+        bootstrap: Sequence[Address],
+        settings: ClientSettings,
+        clock: Clock,
+        observer: Observer,
     ) -> None:
         self.bootstrap = list(bootstrap)
         self.settings = settings
         self.clock = clock
+        self._observer = observer
         self._open: dict[_Key, BrokerConnection] = {}
         self._opening: dict[_Key, _Opening] = {}
         self._ending: set[asyncio.Task[BrokerConnection]] = set()  # that nobody waits for any more
         self._reach: dict[Address, Reach] = {}
         self._idle_timer: Timer | None = None
         self._closed = False
+        #: The newest format of records that all brokers take which are connected.
+        self.message_magic = magic_of(settings.broker_version)
         self._tls = TlsContexts(settings.tls)
         if settings.sasl is not None and settings.sasl.readable and not self._tls.enabled:
             _log.warning(
@@ -119,9 +128,12 @@ class ConnectionPool:
         reach = self._reach_of(address)
         while (wait_s := reach.not_before - self.clock.monotonic()) > 0:
             await self.clock.sleep(wait_s)
+        watch = self._observer.connection(str(address))
         try:
-            connection = await BrokerConnection.open(
-                address, self.settings, self.clock, tls=self._tls, reach=reach
+            connection = await watch.opening(
+                lambda: BrokerConnection.open(
+                    address, self.settings, self.clock, tls=self._tls, reach=reach, watch=watch
+                )
             )
         except KprotoError as error:
             reach.failed(error, self.clock.monotonic(), _chance(), reach.failed_ip)
@@ -129,6 +141,7 @@ class ConnectionPool:
         reach.succeeded()
         connection.reopen = lambda: self.to(address, owner)
         self._open[key] = connection
+        self.message_magic = min(each.message_magic for each in self._open.values() if each.usable)
         self._look_for_idle(self.settings.max_idle_ms / 1000)
         return connection
 

@@ -91,7 +91,7 @@ class Consumer:
         self._gives_way_at = _LONG_AGO
         self._has_turned = True  # the loop, since that was set
         self._beginning: asyncio.Task[None] | None = None
-        self._handing_out = HandingOut()
+        self._handing_out = HandingOut(view.observer.calls.on_records)
         self._ready = self._handing_out.ready
         self._partitions = Partitions(
             view, checked_topics(topics), options, self._under_way, self._owner
@@ -99,6 +99,7 @@ class Consumer:
         self._fetching = Fetching(
             view, options, self._partitions, self._under_way, self._handing_out, self._owner
         )
+        view.observer.consumer(self, self._fetching.high_watermarks)
         self._reader: object = None  # the iteration that asked last
         self._is_asked = False  # it waits
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -136,6 +137,7 @@ class Consumer:
         """End every iteration, give up the fetches under way and close their connections."""
         self._closed = True
         self._handing_out.put_back_rest()
+        self._fetching.high_watermarks.clear()
         await self._stop()
 
     def __aiter__(self) -> RecordIteration:

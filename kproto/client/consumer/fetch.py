@@ -22,6 +22,7 @@ from .fetch_requests import (
     fetched_partitions,
     highest_fetch_version,
 )
+from .old_brokers import check_fetch, check_first_is_whole
 from .partition import PartitionState
 from .sessions import FetchSession, SessionFetch, WantedPartition, without_session
 from .truncation import FIRST_EPOCHS_VERSION, AskedEpoch, epochs_request
@@ -68,9 +69,12 @@ async def fetch_from(
     connection = await view.by(ends_at, view.connection_to(leader, owner=owner))
     version = connection.version_of(FetchRequest, highest_fetch_version(topics))
     request = make(version)
+    check_fetch(request, version)
     left_ms = max(1, round((ends_at - view.clock.monotonic()) * 1000))
     limit = min(view.settings.request_timeout_ms, left_ms) + request.max_wait_ms
-    return await connection.request(request, version=version, timeout_ms=limit)
+    response = await connection.request(request, version=version, timeout_ms=limit)
+    check_first_is_whole(request, response, version)
+    return response
 
 
 async def ask_for_epochs(

@@ -60,6 +60,7 @@ class Fetching:
         self._under_way = under_way
         self._handing_out = handing_out
         self._owner = owner
+        self.high_watermarks: dict[TopicPartition, int] = {}  # as fetches told them last
         self._refreshes = Attempts(view.settings)
         self._sessions: dict[int, FetchSession] = {}  # by broker
 
@@ -208,7 +209,7 @@ class Fetching:
                 else:
                     self._take_end_of_epoch(known, found)
                     known.leader_epoch = asked[place].current
-                    known.attempts.succeeded()
+                    self._succeeded(known)
             except KprotoError as fault:
                 faults.append(fault)
         for topic, partition in left:
@@ -262,13 +263,16 @@ class Fetching:
         ends_at = self._attempt_ends_at(states, begun)
         try:
             found = await view.by(ends_at, view.refresh({state.topic for state in states}))
-        except KprotoError as error:
-            self._failed([(state.topic, state.partition) for state in states], error, begun)
+        except KprotoError as lost:
+            self._failed([(state.topic, state.partition) for state in states], lost, begun)
             return
         now = view.clock.monotonic()
         for state in states:
             if view.led_by(state.topic, state.partition, state.suspect_since) is None:
-                state.failed(why_unled(found, state.topic, state.partition), now)
+                error = why_unled(found, state.topic, state.partition)
+                state.failed(error, now)
+                place = (state.topic, state.partition)
+                self._view.observer.retried("fetch", error, state.attempts, *place)
             else:
                 state.attempts.go_on(now)
 
@@ -390,12 +394,15 @@ class Fetching:
     def _take_partition(
         self, node: int, state: PartitionState, data: PartitionData, now: float
     ) -> None:
-        state.attempts.succeeded()
+        self._succeeded(state)
         state.was_fetched = True
+        self.high_watermarks[state.topic, state.partition] = data.high_watermark
         if data.preferred_read_replica not in (NO_REPLICA, node):
             age_s = self._view.settings.metadata_max_age_ms / 1000
             state.prefer(data.preferred_read_replica, now + age_s)
-        if data.diverging_epoch.epoch >= 0:
+        if data.diverging_epoch.epoch >= 0 and state.replica == node:
+            state.replica = None  # a follower may lag behind: the leader is asked first
+        elif data.diverging_epoch.epoch >= 0:
             diverging = data.diverging_epoch
             self._take_end_of_epoch(state, EpochEnd(diverging.epoch, diverging.end_offset))
         elif data.records:
@@ -422,6 +429,12 @@ class Fetching:
                 state.lost(error, now)
             else:
                 state.failed(error, now)
+            self._view.observer.retried("fetch", error, state.attempts, *place)
+
+    def _succeeded(self, state: PartitionState) -> None:
+        if state.attempts.count:
+            self._view.observer.recovered("fetch", state.topic, state.partition)
+        state.attempts.succeeded()
 
     def _take_records(self, state: PartitionState, data: PartitionData) -> None:
         place = (state.topic, state.partition)

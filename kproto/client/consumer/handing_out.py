@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from operator import length_hint
-from typing import Protocol, Self, TypeVar
+from typing import Protocol, Self, TypeAlias, TypeVar
 
 from ...records import Record
 from ..cluster.metadata import TopicPartition
@@ -29,6 +29,9 @@ __all__ = [
 
 T = TypeVar("T")
 
+#: The records to hand out in place of some, of a topic and a partition; there may be none.
+Change: TypeAlias = Callable[[str, int, list[Record]], list[Record]]
+
 
 class HandingOut:
     """What waits in `ready`, and the `rest` of the list that is handed out by record.
@@ -37,9 +40,10 @@ class HandingOut:
     handed out. The first two raise what `Waiting` raises; `ready[0]` is then what cannot be opened.
     """
 
-    __slots__ = ("_current", "_opened", "_source", "ready", "rest")
+    __slots__ = ("_change", "_current", "_opened", "_source", "ready", "rest")
 
-    def __init__(self) -> None:
+    def __init__(self, change: Change | None = None) -> None:
+        self._change = change
         self.ready: deque[Waiting] = deque()
         self.rest: Iterator[Record] = iter(())
         # The list that was taken last, where it came from, and the batches it was made of.
@@ -58,15 +62,18 @@ class HandingOut:
         fetched = self._take_rest()
         if fetched is not None:
             return fetched
-        taken = self._first_of(Waiting.take_records)
-        if taken is None:
-            return None
-        (fetched, self._opened), self._source = taken
-        return fetched
+        while (taken := self._first_of(Waiting.take_records)) is not None:
+            (fetched, self._opened), self._source = taken
+            if self._change is None:
+                return fetched
+            records = self._change(fetched.topic, fetched.partition, fetched.records)
+            if records:
+                return fetched._replace(records=records)
+        return None
 
     def take_values(self) -> FetchedValues | None:
         """The values of what is left of a list that is handed out by record, or the next list."""
-        left = self._take_rest()
+        left = self._take_rest() if self._change is None else self.take_records()
         if left is not None:
             records = left.records
             return FetchedValues(

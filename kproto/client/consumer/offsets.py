@@ -15,6 +15,7 @@ from ...protocol.error_codes import error_of_code
 from ...wire.errors import BrokerResponseError, ConfigurationError, ProtocolError
 from ..cluster.metadata import TopicPartition
 from ..cluster.view import ClusterView
+from .old_brokers import check_list_offsets
 
 __all__ = [
     "OffsetWanted",
@@ -64,6 +65,7 @@ async def ask_for_offsets(
     request = list_offsets_request(partitions, read_committed=read_committed, epochs=epochs)
     connection = await view.connection_to(leader)
     version = connection.version_of(ListOffsetsRequest)
+    check_list_offsets(request, version)
     return await connection.request(request, version=version)
 
 

@@ -32,6 +32,7 @@ from ...protocol.error_codes import code_of, error_of_code
 from ...records import GrowingBatch
 from ...wire.errors import BrokerResponseError, KprotoError, RequestTimeoutError
 from ..cluster.metadata import TopicPartition
+from ..observing.observer import Observer
 from ..retry import Attempts, Remedy, remedy_of
 from ..settings import ClientSettings
 from .batch import (
@@ -225,10 +226,13 @@ class Accumulator:
         idempotent: bool,
         monotonic: Callable[[], float],
         new_future: Callable[[], asyncio.Future[KprotoError | None]],
+        observer: Observer | None = None,
     ) -> None:
         self.settings = settings
+        self._observer = observer or Observer(None, monotonic)
         self.batch_bytes = batch_bytes
         self.identity: Identity | None = None if idempotent else NO_IDENTITY
+        self.takes_headers = True  # brokers that take message sets alone have none
         self.queues: dict[TopicPartition, PartitionQueue] = {}
         self.busy: dict[TopicPartition, PartitionQueue] = {}
         self.unsettled: set[asyncio.Future[KprotoError | None]] = set()
@@ -297,6 +301,11 @@ class Accumulator:
 
     def _turn(self, topic: str) -> None:
         self.turns[topic] = self.turns.get(topic, 0) + 1
+
+    def go_without_identity(self) -> None:
+        """Number no batch: the brokers give no producer ids. Only before the first has one."""
+        self._idempotent = False
+        self.identity = NO_IDENTITY
 
     def hurry(self) -> None:
         """Let nothing that waits now wait for more records."""
@@ -387,6 +396,8 @@ class Accumulator:
         batch.base_offset = base_offset
         batch.log_append_time = log_append_time
         queue.is_known = queue.is_known or batch.identity == queue.identity
+        if queue.attempts.count:
+            self._observer.recovered("produce", queue.topic, queue.partition)
         queue.attempts.succeeded()
         self.settle(batch, None)
         self._leave(queue)
@@ -483,6 +494,7 @@ class Accumulator:
             return
         self.unsettled.discard(batch.future)
         self.buffered -= batch.content.size_in_bytes
+        self._observer.settled(batch, error)
         if error is not None:
             self._keep_unseen(batch.deliveries)
         elif not batch.deliveries:
@@ -527,6 +539,7 @@ class Accumulator:
             queue.attempts.at_once(now)
         elif remedy_of(error) is Remedy.REFRESH:
             queue.suspect_since = now
+        self._observer.retried("produce", error, queue.attempts, queue.topic, queue.partition)
 
     def _give_up(self, queue: PartitionQueue, batch: Batch, error: KprotoError) -> None:
         if batch.is_numbered and self._idempotent and batch.identity == queue.identity:

@@ -7,9 +7,10 @@ from collections.abc import Callable, Generator
 from typing import Any, Final, NamedTuple
 
 from ...protocol.error_codes import code_of
-from ...records import GrowingBatch, Record
+from ...records import GrowingBatch, Record, encode_message_set
 from ...records.new_record import MAX_INT32
 from ...wire.errors import BrokerResponseError, KprotoError
+from ..release import MAGIC_OF_BATCHES
 from .errors import DeliveryError
 from .producer_record import ProducerRecord
 
@@ -95,6 +96,7 @@ class Batch:
         "is_doubtful",
         "is_numbered",
         "log_append_time",
+        "magic",
         "parent",
         "partition",
         "parts",
@@ -126,6 +128,7 @@ class Batch:
         self.sequence = -1
         self.is_numbered = False
         self.turn = -1
+        self.magic = MAGIC_OF_BATCHES
         self.data: bytes | None = None
         self.deliveries: list[Delivery] = []
         self.waiters: list[asyncio.Future[None]] = []
@@ -154,9 +157,21 @@ class Batch:
         self.content.forget()
         self._read_again = []
 
-    def build(self, compression: str) -> None:
-        """Make the bytes that go out, unless they are there. Raises MissingCodecError."""
-        if self.data is None:
+    def build(self, compression: str, magic: int = MAGIC_OF_BATCHES) -> None:
+        """Make the bytes that go out, unless they are there.
+
+        A message set of a `magic` before 2 has no number. Raises MissingCodecError; for a message
+        set EncodeError, for records with headers, and ConfigurationError, for zstd.
+        """
+        if self.data is not None and self.magic == magic:
+            return
+        self.magic = magic
+        if magic < MAGIC_OF_BATCHES:
+            records = [
+                (each.key, each.value, each.headers, each.timestamp) for each in self._records()
+            ]
+            self.data = encode_message_set(records, magic=magic, compression=compression)
+        else:
             self.data = self.content.build(
                 compression=compression,
                 producer_id=self.identity.producer_id,
@@ -212,7 +227,7 @@ class Batch:
             return part.ack(within)
         offset = self.base_offset + position if self.base_offset >= 0 else -1
         timestamp = self.log_append_time
-        if timestamp < 0:
+        if timestamp < 0 and self.magic:  # a message of magic 0 has none
             timestamp = self.content.timestamp_of(position)
         return Ack(self.topic, self.partition, offset, timestamp)
 

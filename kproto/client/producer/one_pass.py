@@ -67,6 +67,7 @@ def take(
     comes through; what was taken before it stands.
     """
     topic, limit = way_in.info.name, accumulator.batch_bytes
+    takes_headers = accumulator.takes_headers
     choose, partitions = way_in.choose, way_in.info.partitions
     now_ms, monotonic, ends_at, every = timing
     keyless = choose(None)
@@ -101,7 +102,13 @@ def take(
                 if (
                     (value is not None and type(value) is not bytes)
                     or (key is not None and type(key) is not bytes)
-                    or (headers and type(headers) is not tuple and type(headers) is not list)
+                    or (
+                        headers
+                        and (
+                            (type(headers) is not tuple and type(headers) is not list)
+                            or not takes_headers
+                        )
+                    )
                 ):
                     return given
                 if own_timestamp is None:

@@ -17,11 +17,13 @@ from ...records import codec_for_name
 from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError, EncodeError, KprotoError, RequestTimeoutError
 from ..cluster.view import ClusterView
+from ..release import MAGIC_OF_BATCHES
 from .accumulator import Accumulator
 from .acks import Acks
 from .batch import Ack, Batch, Delivery
 from .errors import DeliveryError
 from .lines import Lines, Place
+from .old_brokers import check_old_brokers, headers_refused
 from .one_pass import Stop, Timing, WayIn, take
 from .partitioner import chooser
 from .producer_record import (
@@ -67,12 +69,14 @@ class Producer:
         buffer_bytes: int,
         linger_ms: int,
         max_in_flight: int,
-        idempotent: bool,
+        idempotent: bool | None,
     ) -> None:
         check_whole_number("batch_bytes", batch_bytes, 1)
         check_whole_number("buffer_bytes", buffer_bytes, 1)
         check_whole_number("linger_ms", linger_ms, 0)
         check_whole_number("max_in_flight", max_in_flight, 1)
+        is_optional = idempotent is None
+        idempotent = check_old_brokers(view.settings.broker_version, compression, idempotent)
         if idempotent and max_in_flight > REMEMBERED_BATCHES:
             raise ConfigurationError(
                 f"max_in_flight is {max_in_flight}; with idempotence it is {REMEMBERED_BATCHES} at "
@@ -96,8 +100,13 @@ class Producer:
             idempotent=idempotent,
             monotonic=view.clock.monotonic,
             new_future=lambda: asyncio.get_running_loop().create_future(),
+            observer=view.observer,
         )
-        self._sender = Sender(view, self._accumulator, compression=compression)
+        view.observer.producer(self._accumulator)
+        self._calls = view.observer.calls
+        self._sender = Sender(
+            view, self._accumulator, compression=compression, optional_identity=is_optional
+        )
         self._lines = Lines()  # who waits to give records
         self._ways_in: dict[str, WayIn] = {}
         self._is_closing = False
@@ -359,7 +368,12 @@ class Producer:
     # The way in
 
     async def _give(
-        self, topic: str, record: ProducerRecord, *, is_single: bool = False
+        self,
+        topic: str,
+        record: ProducerRecord,
+        *,
+        is_single: bool = False,
+        is_intercepted: bool = False,
     ) -> tuple[Batch, int]:
         """Give a record to the accumulator; returns its batch and its position there.
 
@@ -367,6 +381,8 @@ class Producer:
         the partition if it is named and not known yet, and for room. Raises DeliveryError when that
         does not come about.
         """
+        if self._calls.intercepts and not is_intercepted:
+            return await self._give_changed(topic, record, is_single=is_single)
         way_in = self._at_hand(topic)
         found = None if way_in is None else self._put(way_in, record)
         if found is not None:
@@ -382,6 +398,17 @@ class Producer:
         self._sender.wake()
         return found
 
+    async def _give_changed(
+        self, topic: str, record: ProducerRecord, *, is_single: bool
+    ) -> tuple[Batch, int]:
+        """Give what the user's hook makes of a record; tell it if that does not come about."""
+        changed = self._calls.sent(topic, record)
+        try:
+            return await self._give(topic, changed, is_single=is_single, is_intercepted=True)
+        except BaseException as error:
+            self._calls.not_taken(topic, changed, error)
+            raise
+
     async def _give_many(
         self, topic: str, values: Iterable[bytes | ProducerRecord | None], acks: Acks
     ) -> None:
@@ -396,7 +423,9 @@ class Producer:
         gives_way_at = monotonic() + GIVE_WAY_S
         given_up = self._accumulator.given_up
         every = LOOK_EVERY if type(values) in (list, tuple) else 1
-        to_come = iter(values)
+        to_come = taken = iter(values)
+        if self._calls.intercepts:
+            taken, every = self._calls.each_sent(topic, to_come), 1
 
         def left() -> list[ProducerRecord]:
             """What has not been given: all the others of a list, of an iterator what was taken."""
@@ -409,9 +438,7 @@ class Producer:
                 way_in = await _or_given_back(self._admitted(place), topic, left)
             while True:
                 timing = Timing(self._now_ms, monotonic, gives_way_at, every)
-                met: Any = take(
-                    to_come, way_in, self._accumulator, self._buffer_bytes, timing, acks
-                )
+                met: Any = take(taken, way_in, self._accumulator, self._buffer_bytes, timing, acks)
                 if met is Stop.END:
                     return
                 if not isinstance(met, Stop):
@@ -443,6 +470,10 @@ class Producer:
                     given_up = self._accumulator.given_up
                     for batch, _, cause in acks.failures():
                         raise DeliveryError(topic, batch.partition, left(), cause)
+        except BaseException as error:
+            if record is not None and self._calls.intercepts:
+                self._calls.not_taken(topic, record, error)
+            raise
         finally:
             if place is not None:
                 place.leave()
@@ -465,6 +496,7 @@ class Producer:
         return self._way_in(topic)
 
     def _way_in(self, topic: str) -> WayIn:
+        self._accumulator.takes_headers = self._view.message_magic >= MAGIC_OF_BATCHES
         info = self._view.cluster.topics[topic]
         known = self._ways_in.get(topic)
         if known is None or known.info is not info:
@@ -552,6 +584,8 @@ class Producer:
             key = checked_bytes("key", key)
         if headers:
             headers = checked_headers(headers)
+            if not self._accumulator.takes_headers:
+                raise headers_refused(way_in.info.name, headers)
         timestamp = self._now_ms() if timestamp is None else checked_timestamp(timestamp)
         if partition is None:
             partition = way_in.choose(key)

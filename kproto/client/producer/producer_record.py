@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from collections.abc import Mapping
+from typing import Any, Literal, Protocol, TypeAlias
 
 from ...records import LAST_TIMESTAMP
 from ...wire.buffers import octets_of_record
 from ...wire.errors import EncodeError
+from ..outgoing import Headers, ProducerRecord
 
 __all__ = [
     "CompressionName",
@@ -22,18 +23,6 @@ __all__ = [
 ]
 
 CompressionName: TypeAlias = Literal["none", "gzip", "snappy", "lz4", "zstd"]
-
-Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
-
-
-class ProducerRecord(NamedTuple):
-    """A record to send. `timestamp` in ms, None for now; `partition` None to choose by the key."""
-
-    value: bytes | None
-    key: bytes | None = None
-    headers: Headers = ()
-    timestamp: int | None = None
-    partition: int | None = None
 
 
 def as_record(value: bytes | ProducerRecord | None) -> ProducerRecord:

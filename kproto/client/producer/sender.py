@@ -9,6 +9,7 @@ Nothing runs while there is nothing to send.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Coroutine, Sequence
 from typing import Any, Final
@@ -25,6 +26,7 @@ from ..cluster.metadata import TopicPartition, why_unled
 from ..cluster.response_codes import brokers_in
 from ..cluster.view import ClusterView
 from ..connections.broker_connection import BrokerConnection
+from ..release import MAGIC_OF_BATCHES
 from .accumulator import Accumulator, PartitionQueue
 from .batch import Batch, Identity
 from .producer_record import CompressionName
@@ -39,6 +41,8 @@ from .requests import (
 
 __all__ = ["Sender"]
 
+logger = logging.getLogger("kproto.client")
+
 _NEVER: Final = float("inf")
 
 
@@ -51,7 +55,9 @@ class Sender:
         accumulator: Accumulator,
         *,
         compression: CompressionName,
+        optional_identity: bool = False,
     ) -> None:
+        self._optional_identity = optional_identity
         self.settled = asyncio.Event()
         self._view = view
         self._accumulator = accumulator
@@ -181,6 +187,14 @@ class Sender:
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)
         try:
             connection = await self._view.connection_for(request)
+            if self._optional_identity and connection.message_magic < MAGIC_OF_BATCHES:
+                logger.warning(
+                    "%s gives no producer ids, as it is older than Kafka 0.11: retries may store"
+                    " a record twice",
+                    connection.address,
+                )
+                self._accumulator.go_without_identity()
+                return
             version = connection.version_of(InitProducerIdRequest)
             answer = await connection.request(request, version=version)
             raise_for_code(answer.error_code, "asking for a producer id")
@@ -190,6 +204,7 @@ class Sender:
                     self._failed(queue, error)
         else:
             self._accumulator.identity = Identity(answer.producer_id, answer.producer_epoch)
+            self._view.observer.identified(answer.producer_id, answer.producer_epoch)
         finally:
             self._identifying = False
 
@@ -226,12 +241,9 @@ class Sender:
         try:
             for queue in queues:
                 left[queue.topic, queue.partition] = self._accumulator.take(queue, node)
-            for place, batch in list(left.items()):
-                try:
-                    batch.build(self._compression)
-                except KprotoError as error:
-                    self._came_back(left.pop(place), error)
             connection = self._view.connection_at_hand(node)
+            magic = self._view.message_magic if connection is None else connection.message_magic
+            self._build(left, magic)
             if not left:
                 self._answered(node, left, None)
             elif (
@@ -246,6 +258,16 @@ class Sender:
             self._answered(node, left, fault)
             if not isinstance(fault, Exception):
                 raise
+
+    def _build(self, left: dict[TopicPartition, Batch], magic: int) -> None:
+        """Make the bytes of batches, in a format that their broker takes."""
+        for place, batch in list(left.items()):
+            try:
+                batch.build(self._compression, magic)
+            except KprotoError as error:
+                self._came_back(left.pop(place), error)
+            else:
+                self._view.observer.batch_sent(batch.count, len(batch.data or b""))
 
     def _post(
         self, connection: BrokerConnection, node: int, left: dict[TopicPartition, Batch]
@@ -306,6 +328,7 @@ class Sender:
         try:
             connection = await self._view.connection_to(node)
             self._drop_expired(left)
+            self._build(left, connection.message_magic)
             if not left:
                 return
             request, ids, version = self._request(connection, left)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import random
 import socket
 from functools import partial
 
@@ -116,6 +118,22 @@ async def test_a_stopped_node_keeps_its_port_and_takes_nobody_in() -> None:
     assert not can_connect(address)
 
 
+async def test_a_port_that_somebody_took_is_an_error_and_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("kproto.broker.node.reserve", lambda host, port: None)
+    async with Cluster(brokers=2) as cluster:
+        address = cluster.broker(2).bootstrap
+        await cluster.stop_broker(2)
+        with socket.create_server(("127.0.0.1", int(address.rpartition(":")[2]))):
+            with pytest.raises(BrokerConnectionError, match=address):
+                await cluster.start_broker(2)
+            assert cluster.controller == 1
+        await cluster.start_broker(2)
+        assert cluster.broker(2).bootstrap == address
+        assert can_connect(address)
+
+
 async def test_a_fetch_that_waits_hears_that_the_leader_moved() -> None:
     async with Cluster() as cluster, Client(cluster.bootstrap) as client:
         topic = cluster.create_topic("t")
@@ -179,19 +197,31 @@ async def test_coordinators_controller_and_truncation_by_name() -> None:
         assert cluster.leader_epoch("t") == 1
 
 
+def two_free_ports() -> int:
+    """The first of two that nobody has, below those that the system gives to anybody."""
+    while True:
+        port = random.randrange(20_000, 32_000)
+        with (
+            contextlib.suppress(OSError),
+            socket.create_server(("127.0.0.1", port)),
+            socket.create_server(("127.0.0.1", port + 1)),
+        ):
+            return port
+
+
 async def test_ports_count_up_and_come_back_when_one_is_taken() -> None:
-    async with Cluster(brokers=1) as other:
-        taken = int(other.bootstrap.rpartition(":")[2])
-        cluster = Cluster(brokers=2, settings=BrokerSettings(port=taken - 1, node_id=5))
-        assert cluster.nodes == (5, 6)
-        with pytest.raises(BrokerConnectionError, match=f"127.0.0.1:{taken}"):
+    port = two_free_ports()
+    cluster = Cluster(brokers=2, settings=BrokerSettings(port=port, node_id=5))
+    assert cluster.nodes == (5, 6)
+    with socket.create_server(("127.0.0.1", port + 1)):
+        with pytest.raises(BrokerConnectionError, match=f"127.0.0.1:{port + 1}"):
             await cluster.start()
-        assert not can_connect(f"127.0.0.1:{taken - 1}"), "none listens then"
+        assert not can_connect(f"127.0.0.1:{port}"), "none listens then"
     async with cluster:
-        assert cluster.bootstrap == f"127.0.0.1:{taken - 1},127.0.0.1:{taken}"
+        assert cluster.bootstrap == f"127.0.0.1:{port},127.0.0.1:{port + 1}"
         with pytest.raises(ConfigurationError, match="already"):
             await cluster.start()
-        assert can_connect(f"127.0.0.1:{taken}"), "those that listened still do"
+        assert can_connect(f"127.0.0.1:{port + 1}"), "those that listened still do"
 
 
 async def test_listeners_of_each_node() -> None:

@@ -8,6 +8,8 @@ import re
 
 import kproto
 from kproto import Client, ClientSettings
+from kproto.client.cluster.routing import ROUTES
+from kproto.client.cluster.splitting import SPLITS
 from tests.support.pages import page_text
 
 PAGE = page_text("docs/client.md")
@@ -42,3 +44,30 @@ def test_every_error() -> None:
     told = set(re.findall(r"`(\w+Error)`", table))
     public = {name for name in kproto.__all__ if name.endswith("Error")}
     assert told == public - {"KprotoError"}
+
+
+def cells(heading: str) -> list[list[str]]:
+    """The rows of a table, by its first heading; a bar within a cell is escaped."""
+    table = PAGE[PAGE.index(f"| {heading} |") :].partition("\n\n")[0]
+    rows_of_table = table.replace("\\|", "\0").splitlines()[2:]
+    return [
+        [cell.strip().replace("\0", "|") for cell in row.strip("| ").split("|")]
+        for row in rows_of_table
+    ]
+
+
+def test_who_answers_which_request() -> None:
+    told = {
+        (f"{name}Request", who)
+        for who, names in cells("who answers")
+        for name in re.findall(r"`(\w+)`", names)
+    }
+    assert told == {(name, route.value) for name, route in ROUTES.items()}
+
+
+def test_what_is_split_by_what() -> None:
+    told = {name.strip("`"): (asked, answered) for name, asked, answered in cells("request")}
+    assert told == {
+        name.removesuffix("Request"): (f"`{row.asked}`", f"`{row.answered}`")
+        for name, row in SPLITS.items()
+    }

@@ -25,10 +25,19 @@ from kproto.messages.create_acls_request import AclCreation, CreateAclsRequest
 from kproto.messages.create_delegation_token_request import CreateDelegationTokenRequest
 from kproto.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kproto.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
+from kproto.messages.delete_records_request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from kproto.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kproto.messages.describe_acls_request import DescribeAclsRequest
 from kproto.messages.describe_client_quotas_request import DescribeClientQuotasRequest
 from kproto.messages.describe_cluster_request import DescribeClusterRequest
+from kproto.messages.describe_configs_request import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
 from kproto.messages.describe_delegation_token_request import DescribeDelegationTokenRequest
 from kproto.messages.describe_user_scram_credentials_request import (
     DescribeUserScramCredentialsRequest,
@@ -241,6 +250,25 @@ def delete_topics(context: Context, version: int) -> DeleteTopicsRequest:
     if version >= 6:
         return DeleteTopicsRequest(topics=[DeleteTopicState(name="t")])
     return DeleteTopicsRequest(topic_names=["t"])
+
+
+def delete_records(context: Context, version: int) -> DeleteRecordsRequest:
+    topic = DeleteRecordsTopic(name="t", partitions=[DeleteRecordsPartition(offset=0)])
+    return DeleteRecordsRequest(topics=[topic])
+
+
+def describe_configs(resource_type: int, name: str) -> Build:
+    def build(context: Context, version: int) -> DescribeConfigsRequest:
+        wanted = DescribeConfigsResource(
+            resource_type=resource_type, resource_name=name, configuration_keys=None
+        )
+        return DescribeConfigsRequest(resources=[wanted])
+
+    return build
+
+
+def error_of_first_result(answer: Any) -> str:
+    return named(answer.results[0].error_code)
 
 
 # ACLs
@@ -458,6 +486,14 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
         Scene(Op.DELETE, Of.CLUSTER, delete_topics, lambda answer: error(answer.responses[0])),
         Scene(Op.DELETE, Of.TOPIC, delete_topics, lambda answer: error(answer.responses[0])),
     ),
+    21: (
+        Scene(
+            Op.DELETE,
+            Of.TOPIC,
+            delete_records,
+            lambda answer: named(answer.topics[0].partitions[0].error_code),
+        ),
+    ),
     22: (
         Scene(
             Op.WRITE,
@@ -498,6 +534,29 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
     29: (Scene(Op.DESCRIBE, Of.CLUSTER, describe_acls, error),),
     30: (Scene(Op.ALTER, Of.CLUSTER, create_acls, lambda answer: error(answer.results[0])),),
     31: (Scene(Op.ALTER, Of.CLUSTER, delete_acls, lambda answer: error(answer.filter_results[0])),),
+    32: (
+        Scene(
+            Op.DESCRIBE_CONFIGS,
+            Of.CLUSTER,
+            describe_configs(4, "1"),
+            error_of_first_result,
+            when="of brokers",
+        ),
+        Scene(
+            Op.DESCRIBE_CONFIGS,
+            Of.TOPIC,
+            describe_configs(2, "t"),
+            error_of_first_result,
+            when="of topics",
+        ),
+        Scene(
+            Op.DESCRIBE_CONFIGS,
+            Of.GROUP,
+            describe_configs(32, "g"),
+            error_of_first_result,
+            when="of groups",
+        ),
+    ),
     38: (
         Scene(
             Op.CREATE_TOKENS, Of.USER, token_for_bob, error, when="for another owner", versions=[3]

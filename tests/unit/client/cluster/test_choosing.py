@@ -72,6 +72,13 @@ def test_the_bootstrap_list_comes_first_once_all_have_failed() -> None:
     assert chosen.order([A, B], closed) == [A, B, VIP]
 
 
+def test_of_a_large_cluster_that_is_silent_not_every_broker_is_tried_first() -> None:
+    many = [Address(f"broker-{at}", 9092) for at in range(100)]
+    order = choosing().order(many, closed)
+    assert order.index(VIP) == 3
+    assert sorted(order) == sorted([*many, VIP])
+
+
 def test_who_does_not_go_back_tries_the_known_ones_alone() -> None:
     chosen = choosing(goes_back=False)
     chosen.failed(A)

@@ -12,9 +12,12 @@ import pytest
 
 from kproto import messages
 from kproto.client import ClientSettings
+from kproto.client.cluster.choosing import Choosing
+from kproto.client.cluster.reaching import reach, reach_any
 from kproto.client.connections.broker_connection import BrokerConnection
 from kproto.client.connections.pool import ConnectionPool
 from kproto.client.connections.repeatable import REPEATABLE, may_go_again
+from kproto.client.observing.observer import Observer
 from kproto.client.settings import Address
 from kproto.clock import SYSTEM_CLOCK, Clock
 from kproto.messages import (
@@ -35,7 +38,8 @@ NOBODY = Address("127.0.0.1", 1)
 async def pool_of(
     *addresses: Address, clock: Clock = SYSTEM_CLOCK, **settings: Any
 ) -> AsyncIterator[ConnectionPool]:
-    pool = ConnectionPool(addresses, ClientSettings(**settings), clock)
+    observer = Observer(None, clock.monotonic)
+    pool = ConnectionPool(addresses, ClientSettings(**settings), clock, observer)
     try:
         yield pool
     finally:
@@ -82,10 +86,11 @@ async def test_the_next_attempt_waits_and_others_join_it() -> None:
 
 async def test_any_broker_is_first_one_that_need_not_be_waited_for() -> None:
     clock = ManualClock()
-    async with ScriptedBroker() as broker, pool_of(NOBODY, address(broker), clock=clock) as pool:
+    async with ScriptedBroker() as broker, pool_of(clock=clock) as pool:
+        choosing = Choosing([NOBODY, address(broker)], goes_back=True)
         with pytest.raises(BrokerConnectionError):
-            await pool.to(NOBODY)
-        assert (await pool.to_any([])).address == address(broker)
+            await reach(pool, choosing, NOBODY)
+        assert (await reach_any(pool, choosing, [])).address == address(broker)
 
 
 async def test_a_cancelled_call_takes_no_other_along() -> None:

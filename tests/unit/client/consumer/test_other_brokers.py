@@ -175,6 +175,23 @@ async def test_an_offset_out_of_a_followers_range_is_asked_of_the_leader_at_once
         assert it.brokers[0].count(ListOffsetsRequest) == 0
 
 
+async def test_a_follower_that_lacks_what_was_read_does_not_truncate_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with two(PATIENT) as (it, client):
+        it.append(b"a")
+        it.append(b"b")
+        async with client.consumer("t", max_wait_ms=5, start={("t", 0): 0}) as consumer:
+            assert await take(consumer, 2) == [b"a", b"b"]
+            it.logs[1].epochs["t", 0] = (3, 1)
+            it.faults[0] = [PREFER]
+            asked = len(it.asked)
+            it.append(b"c")
+            assert await take(consumer, 1) == [b"c"]
+            assert it.asked[asked : asked + 3] == [0, 1, 0]
+        assert caplog.text == ""
+
+
 async def test_a_replica_that_has_left_is_not_asked() -> None:
     async with two() as (it, client):
         it.append(b"a")

@@ -125,11 +125,11 @@ async def test_what_expired_while_a_connection_was_waited_for_is_not_sent_empty(
             release = asyncio.Event()
             connect = client._view._pool._connect
 
-            async def slow(address: Any) -> Any:
+            async def slow(key: Any) -> Any:
                 await release.wait()
-                return await connect(address)
+                return await connect(key)
 
-            client._view._pool._connect = slow  # type: ignore[method-assign]
+            client._view._pool._connect = slow  # type: ignore[assignment, method-assign]
             broker.hang_up()
             await broker.until(lambda: not broker.writers)
             await asyncio.sleep(0)

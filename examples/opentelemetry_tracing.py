@@ -1,0 +1,132 @@
+"""Traces that go through Kafka: spans of OpenTelemetry for records sent and read.
+
+    pip install opentelemetry-sdk
+    python examples/opentelemetry_tracing.py localhost:9092 orders
+
+prints the spans of a record that it sends and reads again. `Tracing` is the part to copy: hooks of
+a client that carry the context of a trace along in the header `traceparent` (W3C Trace Context),
+named and attributed by OpenTelemetry's conventions for messaging.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.trace import SpanKind, Status, StatusCode
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+import kproto
+
+PROPAGATOR = TraceContextTextMapPropagator()
+
+
+class Tracing(kproto.Hooks):
+    """A span from `send` to its acknowledgement, and one for each traced record that is read.
+
+    The span of a record that is sent is a child of the one that is current where `send` is called.
+    That of a record that is read is its child in turn, and ends at once: who works on the record
+    takes `context_of(record)` as the context of spans of his own.
+    """
+
+    def __init__(self, tracer: trace.Tracer) -> None:
+        self._tracer = tracer
+        self._under_way: dict[bytes, trace.Span] = {}  # by traceparent, until acknowledged
+
+    def on_send(self, topic: str, record: kproto.ProducerRecord) -> kproto.ProducerRecord:
+        span = self._tracer.start_span(
+            f"send {topic}", kind=SpanKind.PRODUCER, attributes=attributes("send", topic)
+        )
+        carrier: dict[str, str] = {}
+        PROPAGATOR.inject(carrier, trace.set_span_in_context(span))
+        if "traceparent" not in carrier:  # no SDK is set up: there is nothing to carry along
+            return record
+        self._under_way[carrier["traceparent"].encode()] = span
+        # In place of what a record has that failed before, or that is passed on.
+        others = [header for header in record.headers if header[0] not in PROPAGATOR.fields]
+        mine = [(name, value.encode()) for name, value in carrier.items()]
+        return record._replace(headers=(*others, *mine))
+
+    def on_ack(self, event: kproto.AckEvent) -> None:
+        parent = dict(event.record.headers).get("traceparent")
+        span = None if parent is None else self._under_way.pop(parent, None)
+        if span is None:
+            return
+        if event.error is None:
+            span.set_attribute("messaging.destination.partition.id", str(event.partition))
+            span.set_attribute("messaging.kafka.offset", event.offset)
+        else:
+            span.record_exception(event.error)
+            span.set_status(Status(StatusCode.ERROR, str(event.error)))
+        span.end()
+
+    def on_records(
+        self, topic: str, partition: int, records: list[kproto.Record]
+    ) -> list[kproto.Record]:
+        for record in records:
+            context = context_of(record)
+            if context is not None:
+                span = self._tracer.start_span(
+                    f"receive {topic}",
+                    context,
+                    kind=SpanKind.CONSUMER,
+                    attributes=attributes("receive", topic)
+                    | {
+                        "messaging.destination.partition.id": str(partition),
+                        "messaging.kafka.offset": record.offset,
+                    },
+                )
+                span.end()
+        return records
+
+
+def attributes(operation: str, topic: str) -> dict[str, str | int]:
+    """What each span says of itself."""
+    return {
+        "messaging.system": "kafka",
+        "messaging.operation.type": operation,
+        "messaging.operation.name": operation,
+        "messaging.destination.name": topic,
+    }
+
+
+def context_of(record: kproto.Record) -> Context | None:
+    """The context of who sent a record; None where it has none."""
+    carrier = {
+        name: value.decode("ascii", "replace")
+        for name, value in record.headers
+        if name in PROPAGATOR.fields and value is not None
+    }
+    return PROPAGATOR.extract(carrier) if "traceparent" in carrier else None
+
+
+async def main(bootstrap: str, topic: str) -> None:
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
+
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(ConsoleSpanExporter()))
+    tracer = provider.get_tracer("kproto")
+    settings = kproto.ClientSettings(hooks=Tracing(tracer))
+    async with kproto.Client(bootstrap, settings) as client:
+        with tracer.start_as_current_span("an order comes in"):
+            async with client.producer() as producer:
+                ack = await producer.send(topic, b"two apples")
+        place = (topic, ack.partition)
+        consumer = client.consumer([place], start={place: ack.offset}, stop_at_end=True)
+        async for record in consumer:
+            with tracer.start_as_current_span("the order is packed", context_of(record)):
+                await asyncio.sleep(0)  # the work
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(f"a broker and a topic are wanted: python {sys.argv[0]} localhost:9092 orders")
+    try:
+        asyncio.run(main(*sys.argv[1:]))
+    except KeyboardInterrupt:
+        pass
+    except kproto.KprotoError as error:
+        sys.exit(str(error))

@@ -1,0 +1,78 @@
+"""DeleteRecords (21), v0 to v2.
+
+v1      a throttled answer comes at once (KIP-219)
+v2      flexible
+
+Offset -1 stands for the high watermark. As in Kafka, what lies before the start already is a
+success, records of a topic that is compacted alone are not deleted (POLICY_VIOLATION), nor are
+those of Kafka's own topics (INVALID_TOPIC_EXCEPTION).
+
+Left out: waiting for followers until the time-out, as all replicas share one log.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...messages.delete_records_request import DeleteRecordsPartition, DeleteRecordsRequest
+from ...messages.delete_records_response import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+from ...wire.errors import BrokerResponseError
+from ..authorizer import Operation, ResourceType
+from ..context import Context
+from ..refusal import refusal
+from ..registry import handles
+from ..rights import check
+
+_HIGH_WATERMARK: Final = -1
+_NO_OFFSET: Final = -1
+
+
+@handles(DeleteRecordsRequest, versions=range(3))
+def delete_records(
+    context: Context, request: DeleteRecordsRequest, version: int
+) -> DeleteRecordsResponse:
+    """Move the start of each log; a partition that is named twice counts as named last."""
+    wanted: dict[str, dict[int, DeleteRecordsPartition]] = {}
+    for topic in request.topics:
+        for partition in topic.partitions:
+            wanted.setdefault(topic.name, {})[partition.partition_index] = partition
+    return DeleteRecordsResponse(
+        topics=[
+            DeleteRecordsTopicResult(
+                name=name,
+                partitions=[_delete(context, name, partition) for partition in its.values()],
+            )
+            for name, its in wanted.items()
+        ]
+    )
+
+
+def _delete(
+    context: Context, name: str, wanted: DeleteRecordsPartition
+) -> DeleteRecordsPartitionResult:
+    index = wanted.partition_index
+    result = DeleteRecordsPartitionResult(partition_index=index, low_watermark=_NO_OFFSET)
+    try:
+        check(context, Operation.DELETE, ResourceType.TOPIC, name)
+        topic = context.cluster.topics.named(name)
+        partition = topic.kept(index, context.clock.now_ms())
+        if topic.is_internal:
+            raise refusal("INVALID_TOPIC_EXCEPTION", f"topic {name!r} is Kafka's own")
+        topic.check_leader(index, context.endpoint.node_id)
+        if "delete" not in topic.config["cleanup.policy"]:
+            raise refusal("POLICY_VIOLATION", f"topic {name!r} is compacted, and not deleted from")
+        before = wanted.offset
+        if before == _HIGH_WATERMARK:
+            before = partition.high_watermark
+        if before < 0:
+            raise refusal("OFFSET_OUT_OF_RANGE", f"offset {before} is below 0")
+        partition.log.delete_before(before)
+        partition.log.notify()  # whoever reads hears of the new start
+        result.low_watermark = partition.log.start_offset
+    except BrokerResponseError as error:
+        result.error_code = error.code
+    return result

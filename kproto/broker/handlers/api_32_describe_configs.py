@@ -1,0 +1,170 @@
+"""DescribeConfigs (32), v0 to v4.
+
+v1      where each value comes from, and its synonyms (KIP-226)
+v2      a throttled answer comes at once (KIP-219)
+v3      types and documentation (KIP-569)
+v4      flexible
+
+Each topic says all of its settings; a broker those of Kafka's that are settings here, too. No other
+broker than the one that is meant can say them.
+
+Left out: documentation; settings that brokers share (broker ""), loggers, client metrics and
+groups, of which an empty list is answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from ...messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from ...messages.describe_configs_response import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+from ...wire.errors import BrokerResponseError
+from ..authorizer import CLUSTER_NAME, DENIED, Operation, ResourceType
+from ..config_table import Entry, Source, broker_entries, topic_entries
+from ..context import Context
+from ..refusal import refusal
+from ..registry import handles
+from ..rights import allows
+from ..topics import check_topic_name
+
+_TOPIC: Final = 2
+_BROKER: Final = 4
+_BROKER_LOGGER: Final = 8
+_CLIENT_METRICS: Final = 16
+_GROUP: Final = 32
+
+_FIRST_VERSION_OF_TYPES: Final = 3
+
+#: Whose right it takes, by the type of the resource.
+_RIGHT_TO: Final[Mapping[int, ResourceType]] = MappingProxyType(
+    {
+        _TOPIC: ResourceType.TOPIC,
+        _BROKER: ResourceType.CLUSTER,
+        _BROKER_LOGGER: ResourceType.CLUSTER,
+        _CLIENT_METRICS: ResourceType.CLUSTER,
+        _GROUP: ResourceType.GROUP,
+    }
+)
+
+
+@handles(DescribeConfigsRequest, versions=range(5))
+def describe_configs(
+    context: Context, request: DescribeConfigsRequest, version: int
+) -> DescribeConfigsResponse:
+    """Describe each resource, or say why not; those without the right come last, as in Kafka."""
+    unknown = [it for it in request.resources if it.resource_type not in _RIGHT_TO]
+    if unknown:
+        why = refusal("INVALID_REQUEST", f"resource type {unknown[0].resource_type} is not known")
+        return DescribeConfigsResponse(results=[_failed(it, why) for it in request.resources])
+    described, denied = [], []
+    for resource in request.resources:
+        kind = _RIGHT_TO[resource.resource_type]
+        name = CLUSTER_NAME if kind is ResourceType.CLUSTER else resource.resource_name
+        if not allows(context, Operation.DESCRIBE_CONFIGS, kind, name):
+            why = refusal(DENIED[kind], f"{context.principal} may not DESCRIBE_CONFIGS {kind.name}")
+            denied.append(_failed(resource, why))
+            continue
+        try:
+            entries = _DESCRIBE[resource.resource_type](context, resource.resource_name)
+        except BrokerResponseError as error:
+            described.append(_failed(resource, error))
+        else:
+            described.append(_described(request, resource, entries, version))
+    return DescribeConfigsResponse(results=[*described, *denied])
+
+
+def _topic(context: Context, name: str) -> list[Entry]:
+    check_topic_name(name)
+    return topic_entries(context.cluster.topics.named(name).config, context.settings)
+
+
+def _broker(context: Context, name: str) -> list[Entry]:
+    if not name:
+        return []  # nobody sets what brokers share
+    _check_broker(context, name)
+    return broker_entries(context.settings)
+
+
+def _loggers(context: Context, name: str) -> list[Entry]:
+    if not name:
+        raise refusal("INVALID_REQUEST", "the id of the broker is empty")
+    _check_broker(context, name)
+    return []
+
+
+def _nothing(context: Context, name: str) -> list[Entry]:
+    if not name:
+        raise refusal("INVALID_REQUEST", "the name is empty")
+    return []
+
+
+_DESCRIBE: Final[Mapping[int, Callable[[Context, str], list[Entry]]]] = MappingProxyType(
+    {
+        _TOPIC: _topic,
+        _BROKER: _broker,
+        _BROKER_LOGGER: _loggers,
+        _CLIENT_METRICS: _nothing,
+        _GROUP: _nothing,
+    }
+)
+
+
+def _check_broker(context: Context, name: str) -> None:
+    """Raises INVALID_REQUEST for another broker than this one."""
+    if name != str(context.endpoint.node_id):
+        raise refusal(
+            "INVALID_REQUEST",
+            f"this is broker {context.endpoint.node_id}; {name!r} is another one, or no id",
+        )
+
+
+def _described(
+    request: DescribeConfigsRequest,
+    resource: DescribeConfigsResource,
+    entries: list[Entry],
+    version: int,
+) -> DescribeConfigsResult:
+    keys = resource.configuration_keys
+    return DescribeConfigsResult(
+        error_message="",
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        configs=[
+            _config(entry, version, synonyms=request.include_synonyms)
+            for entry in entries
+            if not keys or entry.name in keys
+        ],
+    )
+
+
+def _config(entry: Entry, version: int, *, synonyms: bool) -> DescribeConfigsResourceResult:
+    return DescribeConfigsResourceResult(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        is_default=version == 0 and entry.source is Source.DEFAULT,
+        config_source=entry.source,
+        is_sensitive=entry.is_sensitive,
+        config_type=entry.type if version >= _FIRST_VERSION_OF_TYPES else 0,
+        documentation=None,
+        synonyms=[
+            DescribeConfigsSynonym(name=it.name, value=it.value, source=it.source)
+            for it in (entry.synonyms if synonyms else ())
+        ],
+    )
+
+
+def _failed(resource: DescribeConfigsResource, error: BrokerResponseError) -> DescribeConfigsResult:
+    return DescribeConfigsResult(
+        error_code=error.code,
+        error_message="" if error.name == "UNKNOWN_TOPIC_OR_PARTITION" else error.detail,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )

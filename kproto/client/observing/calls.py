@@ -1,0 +1,139 @@
+"""The hooks of a user, called so that nothing they raise gets any further."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, Protocol
+
+from ...records import Record
+from ...wire.errors import KprotoError
+from ..outgoing import ProducerRecord
+from .hooks import AckEvent, Hooks, overridden
+
+__all__ = ["HookCalls", "SettledBatch"]
+
+_log: Final = logging.getLogger("kproto.client")
+
+
+class SettledBatch(Protocol):
+    """A batch of a producer, once it is known what has become of its records."""
+
+    topic: str
+    partition: int
+
+    @property
+    def count(self) -> int:
+        """How many records it holds."""
+
+    def given(self, position: int) -> ProducerRecord:
+        """One of them, as it was given."""
+
+    def failure(self, position: int) -> KprotoError | None:
+        """Why it was not acknowledged; None when it was."""
+
+    def ack(self, position: int) -> tuple[str, int, int, int]:
+        """Topic, partition, offset and timestamp."""
+
+
+class HookCalls:
+    """The hooks that were overridden; None for each of the others. `failures` counts what raised.
+
+    `on_send` and `on_records` can be called wherever they are not None. Of what a hook raises, the
+    first of each kind is logged with its traceback, and the rest at DEBUG: a hook may be called for
+    each request.
+    """
+
+    def __init__(self, hooks: Hooks | None) -> None:
+        self.failures = 0
+        self._told: set[tuple[str, type[Exception]]] = set()
+        self._send = overridden(hooks, "on_send")
+        self._records = overridden(hooks, "on_records")
+        self._ack = overridden(hooks, "on_ack")
+        self.on_request = self._safe("on_request", overridden(hooks, "on_request"))
+        self.on_retry = self._safe("on_retry", overridden(hooks, "on_retry"))
+        self.on_connection = self._safe("on_connection", overridden(hooks, "on_connection"))
+        self.intercepts = self._send is not None or self._ack is not None
+        self.on_records = None if self._records is None else self._changed_records
+
+    def _safe(self, name: str, hook: Callable[..., Any] | None) -> Callable[[Any], None] | None:
+        if hook is None:
+            return None
+
+        def call(event: Any) -> None:
+            try:
+                hook(event)
+            except Exception as fault:  # noqa: BLE001 - a user's code; logged
+                self._raised(name, fault)
+
+        return call
+
+    def _raised(self, name: str, fault: Exception) -> None:
+        self.failures += 1
+        kind = (name, type(fault))
+        if kind in self._told:
+            _log.debug("the hook %s raised again: %r", name, fault)
+            return
+        self._told.add(kind)
+        _log.error("the hook %s raised; the client goes on without it", name, exc_info=fault)
+
+    # Records on their way
+
+    def sent(self, topic: str, record: ProducerRecord) -> ProducerRecord:
+        """The record to send in place of one that was given."""
+        if self._send is None:
+            return record
+        try:
+            changed = self._send(topic, record)
+            if not isinstance(changed, ProducerRecord):
+                raise TypeError(f"on_send returned {changed!r:.80}, which is no ProducerRecord")
+        except Exception as fault:  # noqa: BLE001 - a user's code; logged
+            self._raised("on_send", fault)
+            return record
+        return changed
+
+    def each_sent(
+        self,
+        topic: str,
+        values: Iterator[bytes | ProducerRecord | None],
+    ) -> Iterator[ProducerRecord]:
+        """The records to send in place of many, each made when it is taken."""
+        for value in values:
+            given = value if isinstance(value, ProducerRecord) else ProducerRecord(value)
+            yield self.sent(topic, given)
+
+    def not_taken(self, topic: str, record: ProducerRecord, error: BaseException) -> None:
+        """A record went into no batch."""
+        partition = record.partition if isinstance(record.partition, int) else -1
+        self._acked(AckEvent(topic, partition, -1, -1, record, error))
+
+    def settled(self, batch: SettledBatch) -> None:
+        """It is known what has become of the records of a batch."""
+        if self._ack is None:
+            return
+        for position in range(batch.count):
+            record, error = batch.given(position), batch.failure(position)
+            offset = timestamp = -1
+            if error is None:
+                _, _, offset, timestamp = batch.ack(position)
+            self._acked(AckEvent(batch.topic, batch.partition, offset, timestamp, record, error))
+
+    def _acked(self, event: AckEvent) -> None:
+        if self._ack is None:
+            return
+        try:
+            self._ack(event)
+        except Exception as fault:  # noqa: BLE001 - a user's code; logged
+            self._raised("on_ack", fault)
+
+    def _changed_records(self, topic: str, partition: int, records: list[Record]) -> list[Record]:
+        assert self._records is not None, "it was overridden"
+        try:
+            changed: Sequence[Record] = self._records(topic, partition, list(records))
+            found = list(changed)
+            if not all(isinstance(each, Record) for each in found):
+                raise TypeError("on_records returned what are no records")
+        except Exception as fault:  # noqa: BLE001 - a user's code; logged
+            self._raised("on_records", fault)
+            return records
+        return found

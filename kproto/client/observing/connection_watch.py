@@ -1,0 +1,256 @@
+"""`ConnectionWatch`: one connection as it is observed: what is under way on it, and how it ended.
+
+Brokers answer the requests of a connection in their order, so that what is written stands in one
+line here too, and nobody hands a request back.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, TypeVar
+
+from ...messages.base import Message, Response
+from ...messages.fetch_response import FetchResponse
+from ...messages.produce_response import ProduceResponse
+from ...protocol.codes_in_messages import error_codes_in
+from ...protocol.error_codes import error_code
+from ...wire.errors import KprotoError
+from .calls import HookCalls
+from .counts import ApiCounts, BrokerCounts
+from .hooks import ConnectionEvent, RequestEvent
+from .lines import reason_of, say, wants
+
+__all__ = ["NO_WATCH", "ConnectionWatch", "NullWatch"]
+
+T = TypeVar("T")
+
+#: Each frame begins with its length.
+_LENGTH_BYTES: Final = 4
+
+#: A request as its class says it, its version, the bytes of its frame, and when it was written.
+_Written = tuple[type[Message], int, int, float]
+
+
+class ConnectionWatch:
+    """Told by one connection what it writes and reads. Times are seconds of the client's clock."""
+
+    __slots__ = (
+        "_apis",
+        "_broker",
+        "_calls",
+        "_is_closing",
+        "_is_throttled",
+        "_monotonic",
+        "_opened_at",
+        "_written",
+        "address",
+    )
+
+    def __init__(
+        self,
+        address: str,
+        broker: BrokerCounts,
+        apis: dict[type[Message], ApiCounts],
+        calls: HookCalls,
+        monotonic: Callable[[], float],
+    ) -> None:
+        self.address = address
+        self._broker = broker
+        self._apis = apis
+        self._calls = calls
+        self._monotonic = monotonic
+        self._written: deque[_Written] = deque()
+        self._opened_at = -1.0
+        self._is_closing = False
+        self._is_throttled = False
+
+    # Opening and closing
+
+    async def opening(self, open_it: Callable[[], Awaitable[T]]) -> T:
+        """The connection that `open_it` opens; told once it is there, or failed."""
+        begun = self._monotonic()
+        broker, address = self._broker, self.address
+        try:
+            connection = await open_it()
+        except KprotoError as error:
+            broker.failed += 1
+            broker.failures_in_a_row += 1
+            level = logging.WARNING if broker.failures_in_a_row == 1 else logging.DEBUG
+            say(level, "no connection to %s: %s", address, reason_of(error))
+            self._tell("failed", begun, error)
+            raise
+        self._opened_at = self._monotonic()
+        self._is_closing = False  # it was, for addresses of the same name that were of no use
+        broker.opened += 1
+        if broker.failures_in_a_row:
+            failures = broker.failures_in_a_row
+            say(logging.INFO, "connected to %s, after %d attempts in vain", address, failures)
+            broker.failures_in_a_row = 0
+        else:
+            took_ms = 1000 * (self._opened_at - begun)
+            say(logging.INFO, "connected to %s in %.1f ms", address, took_ms)
+        self._tell("opened", begun, None)
+        return connection
+
+    def closing(self) -> None:
+        """The client closes the connection itself."""
+        self._is_closing = True
+
+    def lost(self, error: KprotoError) -> None:
+        """The connection is over: all that is under way gets no answer. May be told again."""
+        under_way = len(self._written)
+        while self._written:
+            self._over(self._written.popleft(), 0, (type(error).__name__,))
+        if self._opened_at < 0:
+            return
+        begun, self._opened_at = self._opened_at, -1.0
+        self._broker.closed += 1
+        seconds = self._monotonic() - begun
+        if self._is_closing:
+            say(logging.DEBUG, "closed the connection to %s after %.1f s", self.address, seconds)
+        else:
+            self._broker.lost += 1
+            say(
+                logging.WARNING if under_way else logging.INFO,
+                "lost the connection to %s after %.1f s, %d requests were under way: %s",
+                self.address,
+                seconds,
+                under_way,
+                reason_of(error),
+            )
+        self._tell("closed", begun, None if self._is_closing else error)
+
+    def _tell(self, kind: Any, begun: float, error: KprotoError | None) -> None:
+        if self._calls.on_connection is not None:
+            took_ms = 1000 * (self._monotonic() - begun)
+            self._calls.on_connection(ConnectionEvent(kind, self.address, took_ms, error))
+
+    # Requests
+
+    def written(self, request: type[Message], version: int, size: int) -> None:
+        """A request that will be answered was written, a frame of `size` bytes."""
+        self._written.append((request, version, size, self._monotonic()))
+        self._broker.in_flight += 1
+
+    def sent_only(self, request: type[Message], version: int, size: int) -> None:
+        """A request was written that no broker answers."""
+        self._broker.in_flight += 1
+        self._over((request, version, size, self._monotonic()), 0, ())
+
+    def answered(self, size: int, outcome: Response | KprotoError) -> None:
+        """The oldest request was answered by `size` bytes, the length before them not counted."""
+        if not self._written:
+            return
+        written = self._written.popleft()
+        errors: Sequence[str]
+        if isinstance(outcome, KprotoError):
+            errors = (type(outcome).__name__,)
+        else:
+            errors = _errors_of(outcome)
+            throttle_ms = getattr(outcome, "throttle_time_ms", 0)
+            if throttle_ms > 0 or self._is_throttled:
+                self._throttled(throttle_ms, written[0])
+        self._over(written, size + _LENGTH_BYTES, errors)
+
+    def _over(self, written: _Written, bytes_in: int, errors: Sequence[str]) -> None:
+        request, version, bytes_out, at = written
+        api = self._apis.get(request)
+        if api is None:
+            api = self._apis[request] = ApiCounts(_name_of(request))
+        latency_ms = 1000 * (self._monotonic() - at)
+        self._broker.in_flight -= 1
+        api.requests += 1
+        api.bytes_out += bytes_out
+        if bytes_in:
+            api.bytes_in += bytes_in
+            api.latency.add(latency_ms)
+        if errors:
+            api.errors.update(errors)
+        told = self._calls.on_request
+        if told is not None:
+            first = errors[0] if errors else None
+            told(
+                RequestEvent(
+                    api.name, version, self.address, bytes_out, bytes_in, latency_ms, first
+                )
+            )
+        if wants(logging.DEBUG):
+            say(
+                logging.DEBUG,
+                "%s v%d to %s: %d bytes, %d back in %.1f ms, %s",
+                api.name,
+                version,
+                self.address,
+                bytes_out,
+                bytes_in,
+                latency_ms,
+                ", ".join(errors) or "no error",
+            )
+
+    def _throttled(self, ms: int, request: type[Message]) -> None:
+        if ms > 0:
+            self._broker.throttled += 1
+            self._broker.throttle_ms += ms
+            if not self._is_throttled:
+                line = "%s throttles this client, by %d ms for %s"
+                say(logging.WARNING, line, self.address, ms, _name_of(request))
+        else:
+            say(logging.INFO, "%s throttles this client no more", self.address)
+        self._is_throttled = ms > 0
+
+
+class NullWatch(ConnectionWatch):
+    """Counts nothing and tells nothing: for connections that are nobody's."""
+
+    def __init__(self) -> None:
+        super().__init__("", BrokerCounts(), {}, HookCalls(None), lambda: 0.0)
+
+    async def opening(self, open_it: Callable[[], Awaitable[T]]) -> T:
+        return await open_it()
+
+    def closing(self) -> None:
+        pass
+
+    def lost(self, error: KprotoError) -> None:
+        pass
+
+    def written(self, request: type[Message], version: int, size: int) -> None:
+        pass
+
+    def sent_only(self, request: type[Message], version: int, size: int) -> None:
+        pass
+
+    def answered(self, size: int, outcome: Response | KprotoError) -> None:
+        pass
+
+
+NO_WATCH: Final = NullWatch()
+
+
+def _name_of(request: type[Message]) -> str:
+    return request.__name__.removesuffix("Request")
+
+
+def _errors_of(response: Response) -> Sequence[str]:
+    """The names of all error codes in a response; straight on for what comes often."""
+    if isinstance(response, ProduceResponse):
+        codes = [
+            part.error_code
+            for topic in response.responses
+            for part in topic.partition_responses
+            if part.error_code
+        ]
+    elif isinstance(response, FetchResponse):
+        codes = [
+            part.error_code
+            for topic in response.responses
+            for part in topic.partitions
+            if part.error_code
+        ]
+        if response.error_code:
+            codes.append(response.error_code)
+    else:
+        codes = [code for code in error_codes_in(response) if code]
+    return [error_code(code).name for code in codes] if codes else ()

@@ -1,0 +1,85 @@
+"""What is counted, as plain numbers, and how `client.metrics()` shows it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from .histogram import BATCH_BYTES, BATCH_RECORDS, LATENCY_MS, Histogram
+
+__all__ = ["ApiCounts", "BatchCounts", "BrokerCounts"]
+
+
+class ApiCounts:
+    """Requests of one API."""
+
+    __slots__ = ("bytes_in", "bytes_out", "errors", "latency", "name", "requests")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.requests = 0
+        self.bytes_out = 0
+        self.bytes_in = 0
+        self.errors: Counter[str] = Counter()
+        self.latency = Histogram(LATENCY_MS)
+
+    def as_dict(self) -> dict[str, Any]:
+        """As `metrics` shows it."""
+        return {
+            "requests": self.requests,
+            "bytes_out": self.bytes_out,
+            "bytes_in": self.bytes_in,
+            "errors": dict(self.errors),
+            "latency_ms": self.latency.as_dict(),
+        }
+
+
+class BrokerCounts:
+    """Connections to one address, and the requests under way there."""
+
+    __slots__ = (
+        "closed",
+        "failed",
+        "failures_in_a_row",
+        "in_flight",
+        "lost",
+        "opened",
+        "throttle_ms",
+        "throttled",
+    )
+
+    def __init__(self) -> None:
+        self.opened = 0
+        self.closed = 0
+        self.lost = 0
+        self.failed = 0
+        self.failures_in_a_row = 0
+        self.in_flight = 0
+        self.throttled = 0
+        self.throttle_ms = 0
+
+    def as_dict(self, node: int | None) -> dict[str, Any]:
+        """As `metrics` shows it."""
+        return {
+            "node": node,
+            "open": self.opened - self.closed,
+            "opened": self.opened,
+            "closed": self.closed,
+            "lost": self.lost,
+            "failed": self.failed,
+            "in_flight": self.in_flight,
+            "throttled": self.throttled,
+            "throttle_ms": self.throttle_ms,
+        }
+
+
+class BatchCounts:
+    """Batches that producers sent, and what became of their records."""
+
+    __slots__ = ("acknowledged", "bytes", "failed", "records")
+
+    def __init__(self) -> None:
+        self.records = Histogram(BATCH_RECORDS)
+        self.bytes = Histogram(BATCH_BYTES)
+        self.acknowledged = 0
+        self.failed = 0

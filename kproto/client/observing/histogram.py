@@ -1,0 +1,47 @@
+"""`Histogram`: how often values fell between fixed bounds."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from itertools import accumulate
+from typing import Any, Final
+
+__all__ = ["BATCH_BYTES", "BATCH_RECORDS", "LATENCY_MS", "Histogram"]
+
+#: Upper bounds of latencies in ms: a broker near by answers in less than one, a fetch that waits
+#: for records in 500, and 40,000 is the longest that is waited for by default.
+LATENCY_MS: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 40_000)
+
+#: Upper bounds of records in a batch.
+BATCH_RECORDS: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 50_000)
+
+#: Upper bounds of the bytes of a batch; brokers refuse one over 1,048,588 by default.
+BATCH_BYTES: Final = (100, 500, 1_000, 5_000, 10_000, 50_000, 100_000, 500_000, 1_000_000)
+
+
+class Histogram:
+    """`counts[i]` values were at most `bounds[i]`, and more than the one before; the last more."""
+
+    __slots__ = ("bounds", "counts", "total")
+
+    def __init__(self, bounds: tuple[int, ...]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.total: float = 0
+
+    def add(self, value: float) -> None:
+        """Count one value."""
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+    def as_dict(self) -> dict[str, Any]:
+        """`count`, `sum`, and in `buckets` how many were at most each bound, as Prometheus has it.
+
+        The last bound is called "+Inf".
+        """
+        names = [*map(str, self.bounds), "+Inf"]
+        return {
+            "count": sum(self.counts),
+            "sum": round(self.total, 3),
+            "buckets": dict(zip(names, accumulate(self.counts), strict=True)),
+        }

@@ -1,0 +1,98 @@
+"""Lines of the log: one for each change of state, on one line each, whatever peers call themselves.
+
+All go to the logger `kproto.client`. Levels are named where the lines are: WARNING for what may
+want a person, INFO for what explains the rest, DEBUG for each request and each retry.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from ...protocol.sasl.text import printable
+from ...wire.errors import BrokerConnectionError
+
+__all__ = ["Troubles", "at", "reason_of", "say", "tells_changes", "wants"]
+
+_log: Final = logging.getLogger("kproto.client")
+
+#: Whether lines of a level are wanted. Asked for each request, and so without a call of our own.
+wants: Final = _log.isEnabledFor
+
+#: What is done, as lines name it.
+_DOING: Final = {"produce": "producing to", "fetch": "fetching"}
+
+
+def tells_changes() -> bool:
+    """True where lines of INFO are wanted."""
+    return wants(logging.INFO)
+
+
+def say(level: int, text: str, *values: object) -> None:
+    """Log a line. Values are shown as text that is bounded and has no control characters."""
+    if wants(level):
+        shown = [each if isinstance(each, int | float) else printable(str(each)) for each in values]
+        _log.log(level, text, *shown, stacklevel=2)
+
+
+def at(topic: str | None, partition: int | None) -> str:
+    """A partition, a topic, or nothing of the kind."""
+    if topic is None:
+        return ""
+    return topic if partition is None else f"{topic}[{partition}]"
+
+
+#: After so many seconds without an error, those who waited have been given up by their users:
+#: attempts are `retry_backoff_max_ms` apart.
+_FORGOTTEN_S: Final = 60.0
+
+
+def reason_of(error: Exception) -> str:
+    """What is wrong with a connection, without the address, which the line has."""
+    return error.reason if isinstance(error, BrokerConnectionError) else str(error)
+
+
+class Troubles:
+    """Partitions that wait after an error: a line when the first does, and when none does more.
+
+    Between the two a broker may be away and a thousand partitions with it.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, dict[tuple[str, int], None]] = {}
+        self._since: dict[str, float] = {}
+        self._heard: dict[str, float] = {}
+        self._most: dict[str, int] = {}
+
+    def begin(self, what: str, topic: str, partition: int, error: Exception, now: float) -> None:
+        """A partition waits for another attempt, since `now` in seconds of the clock."""
+        waiting = self._waiting.setdefault(what, {})
+        if now - self._heard.get(what, now) > _FORGOTTEN_S:
+            waiting.clear()
+        self._heard[what] = now
+        if not waiting:
+            self._since[what] = now
+            self._most[what] = 0
+            say(
+                logging.WARNING,
+                "%s %s is tried again: %s",
+                _DOING.get(what, what),
+                at(topic, partition),
+                error,
+            )
+        waiting[topic, partition] = None
+        self._most[what] = max(self._most[what], len(waiting))
+
+    def end(self, what: str, topic: str, partition: int, now: float) -> None:
+        """A partition goes on, or is given up, which others tell."""
+        waiting = self._waiting.get(what)
+        if not waiting or waiting.pop((topic, partition), self) is self or waiting:
+            return
+        say(
+            logging.INFO,
+            "%s %s has an end of its errors, the last of %d partitions, after %.1f s",
+            _DOING.get(what, what),
+            at(topic, partition),
+            self._most[what],
+            now - self._since[what],
+        )

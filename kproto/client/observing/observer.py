@@ -1,0 +1,240 @@
+"""`Observer`: all that one client tells of itself. Counts, calls hooks, logs; decides nothing.
+
+The rooms of the client call it where something has happened: once a request, a batch or a change
+of state, never once a record. What it counts is plain numbers, which `metrics` puts together.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary, WeakSet
+
+from ...messages.base import Message
+from ...wire.errors import BrokerResponseError, KprotoError
+from .calls import HookCalls, SettledBatch
+from .connection_watch import NO_WATCH, ConnectionWatch
+from .counts import ApiCounts, BatchCounts, BrokerCounts
+from .hooks import Hooks, RetryEvent
+from .lines import Troubles, at, say, tells_changes, wants
+
+__all__ = ["NullObserver", "Observer"]
+
+#: Error codes by which a broker says that another producer has taken over.
+_FENCED = frozenset({"INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"})
+
+
+class HoldsRecords(Protocol):
+    """What a producer holds that is not settled."""
+
+    buffered: int
+
+    @property
+    def unsettled_records(self) -> int:
+        """How many records are neither acknowledged nor given up."""
+
+
+class HasPositions(Protocol):
+    """A consumer."""
+
+    @property
+    def positions(self) -> dict[tuple[str, int], int]:
+        """The offset of the next record of each partition."""
+
+
+class RetriedAttempts(Protocol):
+    """How often something has failed in a row, and when it is tried again, in seconds."""
+
+    count: int
+    not_before: float
+
+
+class Observer:
+    """What one client counts and tells. `monotonic` is the client's clock, in seconds."""
+
+    def __init__(self, hooks: Hooks | None, monotonic: Callable[[], float]) -> None:
+        self.calls = HookCalls(hooks)
+        self._monotonic = monotonic
+        self._apis: dict[type[Message], ApiCounts] = {}
+        self._brokers: dict[str, BrokerCounts] = {}
+        self._batches = BatchCounts()
+        self._retries: Counter[str] = Counter()
+        self._refreshes = 0
+        self._refreshed_at: float | None = None
+        self._rebootstraps = 0
+        self._producers: WeakSet[HoldsRecords] = WeakSet()
+        self._consumers: WeakKeyDictionary[HasPositions, dict[tuple[str, int], int]]
+        self._consumers = WeakKeyDictionary()
+        self._troubles = Troubles()
+
+    # Connections and the cluster
+
+    def connection(self, address: str) -> ConnectionWatch:
+        """Who watches a connection to `address`, host:port, that is about to be opened."""
+        broker = self._brokers.get(address)
+        if broker is None:
+            broker = self._brokers[address] = BrokerCounts()
+        return ConnectionWatch(address, broker, self._apis, self.calls, self._monotonic)
+
+    @property
+    def tells_changes(self) -> bool:
+        """True where somebody wants to know how the cluster changes."""
+        return tells_changes()
+
+    def refreshed(self) -> None:
+        """Metadata came."""
+        self._refreshes += 1
+        self._refreshed_at = self._monotonic()
+
+    def changed(self, lines: Iterable[str]) -> None:
+        """The cluster is another than before, as `lines` say."""
+        for line in lines:
+            say(logging.INFO, "%s", line)
+
+    def rebootstrapped(self, why: str, servers: str) -> None:
+        """What is known of the cluster is believed no more; the bootstrap servers are asked."""
+        self._rebootstraps += 1
+        say(logging.WARNING, "%s: going back to the bootstrap servers %s", why, servers)
+
+    def retried(
+        self,
+        what: str,
+        error: Exception,
+        attempts: RetriedAttempts,
+        topic: str | None = None,
+        partition: int | None = None,
+    ) -> None:
+        """Something failed and is tried again; see `RetryEvent`."""
+        self._retries[what] += 1
+        now = self._monotonic()
+        wait_ms = max(0.0, 1000 * (attempts.not_before - now))
+        if self.calls.on_retry is not None:
+            event = RetryEvent(what, topic, partition, attempts.count, wait_ms, error)
+            self.calls.on_retry(event)
+        if topic is not None and partition is not None:
+            self._troubles.begin(what, topic, partition, error, now)
+        if wants(logging.DEBUG):
+            place = at(topic, partition)
+            line = "%s %s: attempt %d failed, the next is in %.0f ms: %s"
+            say(logging.DEBUG, line, what, place, attempts.count, wait_ms, error)
+
+    def recovered(self, what: str, topic: str, partition: int) -> None:
+        """What failed before has succeeded, or is given up."""
+        self._troubles.end(what, topic, partition, self._monotonic())
+
+    # Producers
+
+    def producer(self, held: HoldsRecords) -> None:
+        """A producer is there, for as long as somebody has it."""
+        self._producers.add(held)
+
+    def identified(self, producer_id: int, epoch: int) -> None:
+        """A producer has an id."""
+        say(logging.INFO, "the producer has id %d, epoch %d", producer_id, epoch)
+
+    def batch_sent(self, records: int, size: int) -> None:
+        """A batch goes out, for the first time or again, `size` bytes compressed."""
+        self._batches.records.add(records)
+        self._batches.bytes.add(size)
+
+    def settled(self, batch: SettledBatch, error: KprotoError | None) -> None:
+        """It is known what has become of a batch, whole or in parts; the first error, if any."""
+        if error is None:
+            self._batches.acknowledged += batch.count
+        else:
+            self._failed(batch, error)
+        self.calls.settled(batch)
+
+    def _failed(self, batch: SettledBatch, error: KprotoError) -> None:
+        failed = [batch.failure(position) is not None for position in range(batch.count)]
+        self._batches.failed += sum(failed)
+        self._batches.acknowledged += len(failed) - sum(failed)
+        self.recovered("produce", batch.topic, batch.partition)
+        place = at(batch.topic, batch.partition)
+        if isinstance(error, BrokerResponseError) and error.name in _FENCED:
+            say(logging.WARNING, "the producer was fenced at %s: %s", place, error)
+        say(logging.INFO, "%d records for %s were not stored: %s", sum(failed), place, error)
+
+    # Consumers
+
+    def consumer(self, consumer: HasPositions, ends: dict[tuple[str, int], int]) -> None:
+        """A consumer is there; in `ends` it notes the high watermark of each partition."""
+        self._consumers[consumer] = ends
+
+    # What is told of it all
+
+    def metrics(self, nodes: Mapping[str, int]) -> dict[str, Any]:
+        """See `Client.metrics`; `nodes` are the ids of brokers by host:port."""
+        age = None
+        if self._refreshed_at is not None:
+            age = round(1000 * (self._monotonic() - self._refreshed_at), 3)
+        return {
+            "requests": {
+                api.name: api.as_dict()
+                for api in sorted(self._apis.values(), key=lambda api: api.name)
+            },
+            "brokers": {
+                address: counts.as_dict(nodes.get(address))
+                for address, counts in self._brokers.items()
+            },
+            "retries": dict(self._retries),
+            "metadata": {
+                "refreshes": self._refreshes,
+                "age_ms": age,
+                "rebootstraps": self._rebootstraps,
+            },
+            "producers": {
+                "buffered_bytes": sum(held.buffered for held in self._producers),
+                "buffered_records": sum(held.unsettled_records for held in self._producers),
+                "records_acknowledged": self._batches.acknowledged,
+                "records_failed": self._batches.failed,
+                "batch_records": self._batches.records.as_dict(),
+                "batch_bytes": self._batches.bytes.as_dict(),
+            },
+            "consumers": {"lag": self._lag()},
+            "hooks": {"failures": self.calls.failures},
+        }
+
+    def _lag(self) -> dict[str, dict[str, int]]:
+        """By topic and partition; the largest where several consumers read one."""
+        found: dict[str, dict[str, int]] = {}
+        for consumer, ends in list(self._consumers.items()):
+            positions = consumer.positions
+            for (topic, partition), end in sorted(ends.items()):
+                if (topic, partition) in positions:
+                    lag = max(0, end - positions[topic, partition])
+                    by_partition = found.setdefault(topic, {})
+                    name = str(partition)
+                    by_partition[name] = max(lag, by_partition.get(name, 0))
+        return found
+
+
+class NullObserver(Observer):
+    """Counts nothing, for who measures what counting costs."""
+
+    def connection(self, address: str) -> ConnectionWatch:
+        return NO_WATCH
+
+    def refreshed(self) -> None:
+        pass
+
+    def retried(
+        self,
+        what: str,
+        error: Exception,
+        attempts: RetriedAttempts,
+        topic: str | None = None,
+        partition: int | None = None,
+    ) -> None:
+        pass
+
+    def recovered(self, what: str, topic: str, partition: int) -> None:
+        pass
+
+    def batch_sent(self, records: int, size: int) -> None:
+        pass
+
+    def settled(self, batch: SettledBatch, error: KprotoError | None) -> None:
+        pass

@@ -1,0 +1,49 @@
+"""What a producer may ask of brokers of an old release. Plain functions."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...messages.produce_request import ProduceRequest
+from ...wire.errors import ConfigurationError, EncodeError
+from ..release import MAGIC_OF_BATCHES, magic_of, release_ranges
+from .producer_record import Headers
+
+__all__ = ["check_old_brokers", "headers_refused"]
+
+#: From this version of Produce on brokers take zstd (KIP-110).
+TAKES_ZSTD: Final = 7
+
+
+def check_old_brokers(release: str | None, compression: str, idempotent: bool | None) -> bool:
+    """Whether a producer is idempotent, as it was asked for, or as its brokers can.
+
+    Raises ConfigurationError for what brokers of the `release` cannot do; None where that is not
+    known.
+    """
+    if release is None:
+        return idempotent is not False
+    takes_batches = magic_of(release) >= MAGIC_OF_BATCHES
+    if idempotent and not takes_batches:
+        raise ConfigurationError(
+            f"idempotent=True wants Kafka 0.11, and broker_version is {release!r}; leave it out, "
+            "and retries may store a record twice"
+        )
+    if (
+        compression == "zstd"
+        and release_ranges(release)[ProduceRequest.API_KEY].highest < TAKES_ZSTD
+    ):
+        raise ConfigurationError(
+            f"compression 'zstd' wants Kafka 2.1, and broker_version is {release!r}"
+        )
+    return takes_batches and idempotent is not False
+
+
+def headers_refused(topic: str, headers: Headers) -> EncodeError:
+    """The error for a record with headers, which brokers before Kafka 0.11 cannot store."""
+    names = ", ".join(repr(name) for name, _ in headers)
+    return EncodeError(
+        f"a record for topic {topic!r} has headers ({names}), and its brokers are older than Kafka "
+        "0.11, which stores none: leave them out",
+        field="headers",
+    )

@@ -1,0 +1,89 @@
+"""What a release of Kafka takes, for a client that is told which one its brokers run.
+
+Brokers before 0.10 have no ApiVersions (KIP-35): they close a connection that asks for it, so that
+they must be known beforehand. Plain functions on the table of releases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Final
+
+from ..messages.api_versions_request import ApiVersionsRequest
+from ..messages.produce_request import ProduceRequest
+from ..protocol.negotiation import ApiRange
+from ..wire.errors import ConfigurationError
+
+__all__ = [
+    "MAGIC_OF_BATCHES",
+    "common_ranges",
+    "magic_of",
+    "message_magic",
+    "release_called",
+    "release_ranges",
+    "says_versions",
+]
+
+#: The format of record batches.
+MAGIC_OF_BATCHES: Final = 2
+
+#: The formats of records by the first version of Produce that takes them; a broker below the last
+#: takes message sets alone (KIP-32, KIP-98).
+_MAGICS: Final = ((3, MAGIC_OF_BATCHES), (2, 1), (0, 0))
+
+
+@cache
+def release_called(name: str) -> str:
+    """The newest release of that name: "0.9" is 0.9.0.1. Raises ConfigurationError."""
+    from ..schema import release_table  # a table that few clients need
+    from ..schema.nearest import nearest
+
+    known = release_table.releases()
+    found = [each for each in known if each == name or each.startswith(f"{name}.")]
+    if not name or not found:
+        near = ", ".join(nearest(name, known)) or f"{known[0]} to {known[-1]}"
+        raise ConfigurationError(f"broker_version {name!r} is no release of Kafka; known: {near}")
+    return found[-1]
+
+
+@cache
+def release_ranges(name: str) -> Mapping[int, ApiRange]:
+    """The versions of each API by its key, as a release has them. Raises ConfigurationError."""
+    from ..schema import release_table
+
+    ranges = release_table.ranges(release_called(name)).values()
+    return {
+        each.api_key: ApiRange(each.versions.lowest, each.versions.highest)
+        for each in ranges
+        if each.versions.highest is not None
+    }
+
+
+def says_versions(name: str | None) -> bool:
+    """True where brokers of a release answer ApiVersions; None is for one that is not known."""
+    return name is None or ApiVersionsRequest.API_KEY in release_ranges(name)
+
+
+def common_ranges(
+    one: Mapping[int, ApiRange], other: Mapping[int, ApiRange]
+) -> dict[int, ApiRange]:
+    """What both take."""
+    found = {
+        key: ApiRange(max(one[key].lowest, its.lowest), min(one[key].highest, its.highest))
+        for key, its in other.items()
+        if key in one
+    }
+    return {key: each for key, each in found.items() if each.lowest <= each.highest}
+
+
+def magic_of(name: str | None) -> int:
+    """The format of records for a release; of one that is not known, the newest."""
+    if name is None:
+        return MAGIC_OF_BATCHES
+    return message_magic(release_ranges(name)[ProduceRequest.API_KEY].highest)
+
+
+def message_magic(highest_produce: int) -> int:
+    """The format of records for a broker that takes Produce up to that version."""
+    return next(magic for version, magic in _MAGICS if highest_produce >= version)

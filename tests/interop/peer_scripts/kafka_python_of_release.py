@@ -1,0 +1,34 @@
+"""kafka-python against a broker of some release: `BOOTSTRAP TOPIC RELEASE`, RELEASE `-` to ask it.
+
+Writes to two partitions and reads while it does; prints the release that it takes the broker for,
+and what it read.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+
+bootstrap, topic, release = sys.argv[1:4]
+settings: dict[str, object] = {"bootstrap_servers": bootstrap}
+if release != "-":
+    settings["api_version"] = tuple(int(part) for part in release.split("."))
+
+producer = KafkaProducer(**settings)
+consumer = KafkaConsumer(
+    group_id=None, enable_auto_commit=False, consumer_timeout_ms=20_000, **settings
+)
+partitions = [TopicPartition(topic, index) for index in range(2)]
+consumer.assign(partitions)
+consumer.seek_to_beginning()
+values: list[str] = []
+for number in range(20):
+    producer.send(topic, b"%d" % number, partition=number % 2)
+    producer.flush()
+    values.append(next(consumer).value.decode())
+taken_for = ".".join(map(str, consumer.config["api_version"]))
+producer.close()
+consumer.close()
+print(json.dumps([taken_for, values]))

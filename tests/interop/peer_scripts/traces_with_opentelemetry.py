@@ -1,0 +1,68 @@
+"""The tracing example with OpenTelemetry's SDK: `EXAMPLE BOOTSTRAP`; prints the spans as JSON.
+
+Sends and reads a topic t, of which it reads `own`, which has no trace, as well; fails to send to a
+topic that is not there; and sends again what failed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+import sys
+
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+import kproto
+
+
+async def main(example: str, bootstrap: str) -> None:
+    spec = importlib.util.spec_from_file_location("example", example)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    spans = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(spans))
+    tracer = provider.get_tracer("test")
+    hooks = module.Tracing(tracer)
+    settings = kproto.ClientSettings(hooks=hooks, topic_timeout_ms=100)
+    async with kproto.Client(bootstrap) as plain, plain.producer() as producer:
+        await producer.send("t", b"own", headers=[("own", b"1")])
+    async with kproto.Client(bootstrap, settings) as client:
+        with tracer.start_as_current_span("work"):
+            async with client.producer() as producer:
+                await producer.send("t", b"one", headers=[("own", b"1")])
+                await producer.send_many("t", [b"two", b"three"])
+                try:
+                    await producer.send("none", b"four")
+                except kproto.DeliveryError as failed:
+                    (record,) = failed.records
+                await producer.send_many("t", [record])
+        read = [record async for record in client.consumer("t", stop_at_end=True)]
+    assert not hooks._under_way
+    context = module.context_of(read[1])
+    assert context is not None
+    with tracer.start_as_current_span("processed", context):
+        pass
+    told = [
+        {
+            "name": span.name,
+            "kind": span.kind.name,
+            "trace": span.context.trace_id,
+            "span": span.context.span_id,
+            "parent": None if span.parent is None else span.parent.span_id,
+            "status": span.status.status_code.name,
+            "attributes": dict(span.attributes or {}),
+        }
+        for span in spans.get_finished_spans()
+    ]
+    headers = [[name for name, _ in record.headers] for record in read]
+    print(json.dumps({"spans": told, "headers": headers}))
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

@@ -1,0 +1,232 @@
+"""DescribeConfigs and DeleteRecords in every version, over a socket."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kproto.broker import BrokerSettings
+from kproto.broker.config_table import _TOPIC, broker_entries
+from kproto.broker.topic_configs import DEFAULTS
+from kproto.messages.delete_records_request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from kproto.messages.describe_configs_request import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
+from kproto.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kproto.protocol.error_codes import error_code
+from kproto.records import RecordBatch
+from tests.support.batches import TIMESTAMP, batch_bytes
+from tests.support.embedded import ThreadedBroker, threaded_broker
+from tests.support.raw_connection import RawConnection
+
+TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
+
+
+def describe(
+    connection: RawConnection,
+    version: int,
+    kind: int,
+    name: str,
+    *keys: str,
+    synonyms: bool = False,
+) -> Any:
+    resource = DescribeConfigsResource(
+        resource_type=kind, resource_name=name, configuration_keys=list(keys) or None
+    )
+    request = DescribeConfigsRequest(
+        resources=[resource], include_synonyms=synonyms and version > 0
+    )
+    (found,) = connection.exchange(request, version).results
+    assert (found.resource_type, found.resource_name) == (kind, name)
+    return found
+
+
+@pytest.mark.parametrize("version", DescribeConfigsRequest.VALID_VERSIONS)
+def test_the_settings_of_a_topic(
+    broker: ThreadedBroker, connection: RawConnection, version: int
+) -> None:
+    broker.call(lambda it: it.create_topic("t", configs={"retention.ms": "5000"}))
+    everything = describe(connection, version, TOPIC, "t")
+    assert sorted(it.name for it in everything.configs) == sorted(DEFAULTS)
+    found = describe(
+        connection, version, TOPIC, "t", "retention.ms", "max.message.bytes", "nope", synonyms=True
+    )
+    configs = {it.name: it for it in found.configs}
+    assert set(configs) == {"retention.ms", "max.message.bytes"}
+    mine, default = configs["retention.ms"], configs["max.message.bytes"]
+    assert (mine.value, default.value) == ("5000", "1048588")
+    assert (mine.read_only, mine.is_sensitive, mine.documentation) == (
+        False,
+        False,
+        None if version >= 3 else "",
+    )
+    if version == 0:
+        assert (mine.is_default, default.is_default) == (False, True)
+        return
+    assert (mine.config_source, default.config_source) == (1, 5)
+    assert [(it.name, it.value, it.source) for it in mine.synonyms] == [
+        ("retention.ms", "5000", 1),
+        ("log.retention.hours", "168", 5),
+    ]
+    assert (mine.config_type, default.config_type) == ((5, 3) if version >= 3 else (0, 0))
+    assert describe(connection, version, TOPIC, "t", "retention.ms").configs[0].synonyms == []
+
+
+@pytest.mark.parametrize("version", DescribeConfigsRequest.VALID_VERSIONS)
+def test_the_settings_of_a_broker(version: int) -> None:
+    settings = BrokerSettings(
+        num_partitions=7, message_max_bytes=5000, delegation_token_secret_key="hidden", rack="a"
+    )
+    with (
+        threaded_broker(settings=settings) as broker,
+        RawConnection(broker.bootstrap) as connection,
+    ):
+        broker.call(lambda it: it.create_topic("t"))
+        found = describe(connection, version, BROKER, "1", synonyms=True)
+        configs = {it.name: it for it in found.configs}
+        assert configs["num.partitions"].value == "7"
+        assert configs["broker.rack"].value == "a"
+        assert configs["auto.create.topics.enable"].value == "false"
+        secret = configs["delegation.token.secret.key"]
+        assert (secret.value, secret.is_sensitive) == (None, True)
+        assert "hidden" not in repr(found)
+        assert configs["num.partitions"].read_only
+        assert not configs["message.max.bytes"].read_only
+        if version > 0:
+            told = [(it.value, it.source) for it in configs["num.partitions"].synonyms]
+            assert told == [("7", 4), ("1", 5)]
+            (of_topic,) = describe(
+                connection, version, TOPIC, "t", "max.message.bytes", synonyms=True
+            ).configs
+            assert (of_topic.value, of_topic.config_source) == ("5000", 4)
+            assert [(it.name, it.value) for it in of_topic.synonyms] == [
+                ("message.max.bytes", "5000"),
+                ("message.max.bytes", "1048588"),
+            ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "expected"),
+    [
+        (TOPIC, "nope", "UNKNOWN_TOPIC_OR_PARTITION"),
+        (TOPIC, "a b", "INVALID_TOPIC_EXCEPTION"),
+        (TOPIC, "", "INVALID_TOPIC_EXCEPTION"),
+        (BROKER, "", "NONE"),
+        (BROKER, "7", "INVALID_REQUEST"),
+        (BROKER, "x", "INVALID_REQUEST"),
+        (LOGGER, "1", "NONE"),
+        (LOGGER, "", "INVALID_REQUEST"),
+        (METRICS, "m", "NONE"),
+        (METRICS, "", "INVALID_REQUEST"),
+        (GROUP, "g", "NONE"),
+        (GROUP, "", "INVALID_REQUEST"),
+        (0, "x", "INVALID_REQUEST"),
+        (99, "x", "INVALID_REQUEST"),
+    ],
+)
+def test_what_has_no_settings(
+    connection: RawConnection, kind: int, name: str, expected: str
+) -> None:
+    found = describe(connection, 4, kind, name)
+    assert error_code(found.error_code).name == expected
+    assert found.configs == []
+
+
+def test_a_resource_of_no_type_spoils_the_request(connection: RawConnection) -> None:
+    wanted = [
+        DescribeConfigsResource(resource_type=kind, resource_name="1", configuration_keys=None)
+        for kind in (BROKER, 3)
+    ]
+    answer = connection.exchange(DescribeConfigsRequest(resources=wanted), 4)
+    assert [error_code(it.error_code).name for it in answer.results] == ["INVALID_REQUEST"] * 2
+
+
+def test_the_table_has_every_setting_of_a_topic() -> None:
+    assert set(_TOPIC) == set(DEFAULTS)
+    names = [entry.name for entry in broker_entries(BrokerSettings())]
+    assert names == sorted(set(names))
+    defaults = {entry.name for entry in broker_entries(BrokerSettings()) if entry.source == 5}
+    assert set(names) - defaults == {
+        "auto.create.topics.enable",
+        "broker.id",
+        "listeners",
+        "node.id",
+    }, "where we differ from Kafka's defaults"
+
+
+def delete(connection: RawConnection, version: int, topic: str, *wanted: tuple[int, int]) -> Any:
+    partitions = [
+        DeleteRecordsPartition(partition_index=index, offset=offset) for index, offset in wanted
+    ]
+    request = DeleteRecordsRequest(
+        topics=[DeleteRecordsTopic(name=topic, partitions=partitions)], timeout_ms=1000
+    )
+    (answered,) = connection.exchange(request, version).topics
+    assert answered.name == topic
+    return [
+        (it.partition_index, error_code(it.error_code).name, it.low_watermark)
+        for it in answered.partitions
+    ]
+
+
+def filled(broker: ThreadedBroker, **configs: str) -> None:
+    def fill(it: Any) -> None:
+        topic = it.create_topic(
+            "t",
+            partitions=2,
+            configs={key.replace("_", "."): value for key, value in configs.items()},
+        )
+        for _ in range(5):
+            topic.partition(0).log.append(RecordBatch(batch_bytes(2)), TIMESTAMP)
+
+    broker.call(fill)
+
+
+@pytest.mark.parametrize("version", DeleteRecordsRequest.VALID_VERSIONS)
+def test_delete_records(broker: ThreadedBroker, connection: RawConnection, version: int) -> None:
+    filled(broker, retention_ms="-1")
+    assert delete(connection, version, "t", (0, 3)) == [(0, "NONE", 3)]
+    assert delete(connection, version, "t", (0, 1)) == [(0, "NONE", 3)], "they are gone already"
+    assert delete(connection, version, "t", (0, 2), (0, 4)) == [(0, "NONE", 4)]
+    assert delete(connection, version, "t", (0, 11), (1, 0), (2, 0)) == [
+        (0, "OFFSET_OUT_OF_RANGE", -1),
+        (1, "NONE", 0),
+        (2, "UNKNOWN_TOPIC_OR_PARTITION", -1),
+    ]
+    assert delete(connection, version, "t", (0, -2)) == [(0, "OFFSET_OUT_OF_RANGE", -1)]
+    assert delete(connection, version, "t", (0, -1)) == [(0, "NONE", 10)]
+    assert broker.call(lambda it: it.records("t")) == []
+    assert delete(connection, version, "nope", (0, 0)) == [(0, "UNKNOWN_TOPIC_OR_PARTITION", -1)]
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [("compact", "POLICY_VIOLATION"), ("compact,delete", "NONE"), ("delete", "NONE")],
+)
+def test_records_of_compacted_topics(
+    broker: ThreadedBroker, connection: RawConnection, policy: str, expected: str
+) -> None:
+    filled(broker, retention_ms="-1", cleanup_policy=policy)
+    ((_, error, _),) = delete(connection, 2, "t", (0, 2))
+    assert error == expected
+
+
+def test_a_reader_with_a_session_hears_of_the_new_start(
+    broker: ThreadedBroker, connection: RawConnection
+) -> None:
+    filled(broker, retention_ms="-1")
+    wanted = FetchPartition(fetch_offset=10, partition_max_bytes=1 << 20)
+    topics = [FetchTopic(topic="t", partitions=[wanted])]
+    first = connection.exchange(FetchRequest(max_wait_ms=0, session_epoch=0, topics=topics), 12)
+    delete(connection, 2, "t", (0, 4))
+    news = connection.exchange(
+        FetchRequest(max_wait_ms=0, session_id=first.session_id, session_epoch=1), 12
+    )
+    ((part,),) = (topic.partitions for topic in news.responses)
+    assert (part.log_start_offset, part.records) == (4, b"")

@@ -1,0 +1,105 @@
+"""The consumer on an embedded cluster whose leaders move, stop, and forget."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+
+from kproto import Client, LogTruncatedError
+from kproto.broker import BrokerSettings, Cluster
+from tests.unit.client.scripted_broker import quick
+
+QUICK = quick(topic_timeout_ms=2000, delivery_timeout_ms=10_000)
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_each_record_is_read_once_while_leaders_move_and_stop(seed: int) -> None:
+    chance = random.Random(seed)
+    places = [("t", at) for at in range(6)]
+    seen: dict[int, list[int]] = {at: [] for _, at in places}
+    async with (
+        Cluster(brokers=3) as cluster,
+        Client(cluster.bootstrap, QUICK) as client,
+        Client(cluster.bootstrap, QUICK) as writing,
+    ):
+        cluster.create_topic("t", partitions=len(places), replication_factor=3)
+        ends = dict.fromkeys(seen, 0)
+        stopped: int | None = None
+
+        async def read() -> None:
+            async with client.consumer("t", max_wait_ms=5) as consumer:
+                async for record in consumer:
+                    seen[record.partition].append(int(record.value or b""))
+
+        reading = asyncio.create_task(read())
+        async with writing.producer() as producer:
+            for _ in range(60):
+                for _ in range(chance.randrange(4)):
+                    at = chance.randrange(len(places))
+                    await producer.send("t", b"%d" % ends[at], partition=at)
+                    ends[at] += 1
+                fate = chance.random()
+                if fate < 0.3:
+                    running = [node for node in cluster.nodes if node != stopped]
+                    cluster.move_leader("t", chance.randrange(len(places)), chance.choice(running))
+                elif fate < 0.4 and stopped is None:
+                    stopped = chance.choice(cluster.nodes)
+                    await cluster.stop_broker(stopped)
+                elif fate < 0.6 and stopped is not None:
+                    await cluster.start_broker(stopped)
+                    stopped = None
+        while sum(map(len, seen.values())) < sum(ends.values()):  # noqa: ASYNC110 - see the limit
+            await asyncio.sleep(0.005)
+        reading.cancel()
+        with suppress(asyncio.CancelledError):
+            await reading
+    assert seen == {at: list(range(end)) for at, end in ends.items()}
+
+
+async def test_what_was_read_and_is_gone_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    async with (
+        Cluster(brokers=3) as cluster,
+        Client(cluster.bootstrap, QUICK) as client,
+    ):
+        cluster.create_topic("t", partitions=1, replication_factor=3)
+        async with client.producer() as producer:
+            for value in (b"a", b"b", b"c", b"d"):
+                await producer.send("t", value)
+        async with (
+            client.consumer("t", max_wait_ms=5) as goes_on,
+            client.consumer("t", max_wait_ms=5, start={("t", 0): 0}) as is_told,
+        ):
+            readers = [aiter(goes_on), aiter(is_told)]
+            for reader in readers:
+                assert [(await anext(reader)).value for _ in range(4)] == [b"a", b"b", b"c", b"d"]
+            cluster.truncate("t", 0, 2)
+            async with Client(cluster.bootstrap, QUICK) as other, other.producer() as producer:
+                await producer.send("t", b"C")
+            with caplog.at_level(logging.WARNING, "kproto.client"):
+                assert (await anext(readers[0])).value == b"C"
+            assert "offsets 2 to 3, which were handed out, are gone" in caplog.text
+            with pytest.raises(LogTruncatedError) as told:
+                await anext(readers[1])
+            assert (told.value.position, told.value.diverging_offset) == (4, 2)
+
+
+async def test_a_reader_asks_the_replica_of_its_rack() -> None:
+    settings = BrokerSettings(replica_selector="RackAwareReplicaSelector")
+    async with Cluster(brokers=3, racks=("a", "b", "c"), settings=settings) as cluster:
+        cluster.create_topic("t", partitions=3, replication_factor=3)
+        near = cluster.nodes[2]
+        async with Client(cluster.bootstrap, replace(QUICK, rack="c")) as client:
+            async with client.producer() as producer:
+                for at in range(3):
+                    await producer.send("t", b"%d" % at, partition=at)
+            async with client.consumer("t", max_wait_ms=5) as consumer:
+                records = aiter(consumer)
+                assert {(await anext(records)).value for _ in range(3)} == {b"0", b"1", b"2"}
+                replicas = {state.replica for state in consumer._partitions.by_place.values()}
+                assert near in replicas
+                assert replicas <= {near, None}

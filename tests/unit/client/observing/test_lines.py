@@ -1,0 +1,183 @@
+"""The log of a client: a line for each change of state, at its level, and no more."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+import kproto
+from kproto.broker import Broker
+from kproto.broker.faults import Close
+from kproto.client.cluster.changes import Changes
+from kproto.client.cluster.metadata import Cluster, PartitionInfo, TopicInfo
+from kproto.client.observing.lines import Troubles, say
+from kproto.client.settings import Address
+from kproto.messages import MetadataRequest, ProduceRequest
+from kproto.messages.metadata_response import MetadataResponse
+from kproto.wire.errors import KprotoError
+from kproto.wire.uuid import Uuid
+
+FIRST, SECOND = (Uuid(bytes([number] * 16)) for number in (1, 2))
+REFUSED = KprotoError("refused")
+
+
+def lines(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
+    """What `kproto.client` said at that level."""
+    return [
+        each.getMessage()
+        for each in caplog.records
+        if each.name == "kproto.client" and each.levelno == level
+    ]
+
+
+async def test_a_quiet_run_says_little(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG, "kproto.client"):
+        async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
+            broker.create_topic("t")
+            async with client.producer() as producer:
+                for _ in range(20):
+                    await producer.send("t", b"v")
+            read = [record async for record in client.consumer("t", stop_at_end=True)]
+    assert len(read) == 20
+    told = lines(caplog, logging.INFO)
+    assert [line.partition("127.0.0.1")[0] for line in told] == [
+        "connected to ",
+        "the producer has id 0, epoch 0",
+        "connected to ",
+    ]
+    assert lines(caplog, logging.WARNING) == []
+    requests = sum(each["requests"] for each in client.metrics()["requests"].values())
+    closed = [line for line in lines(caplog, logging.DEBUG) if line.startswith("closed the")]
+    assert len(closed) == 2
+    assert len(lines(caplog, logging.DEBUG)) == requests + len(closed)
+
+
+async def test_a_lost_broker_from_the_first_to_the_last(caplog: pytest.LogCaptureFixture) -> None:
+    settings = kproto.ClientSettings(retry_backoff_ms=5, retry_backoff_max_ms=5)
+    with caplog.at_level(logging.INFO, "kproto.client"):
+        async with Broker() as broker, kproto.Client(broker.bootstrap, settings) as client:
+            address = broker.bootstrap
+            broker.create_topic("t")
+            broker.control(lambda asked: Close(), request=ProduceRequest, times=3)
+            async with client.producer() as producer:
+                await producer.send("t", b"v")
+    warnings = lines(caplog, logging.WARNING)
+    assert warnings[:2] == [
+        warnings[0],
+        f"producing to t[0] is tried again: {address}: the broker closed the connection",
+    ]
+    assert warnings[0].startswith(f"lost the connection to {address} after ")
+    assert ", 1 requests were under way: the broker closed the connection" in warnings[0]
+    assert sum("is tried again" in line for line in warnings) == 1
+    assert any("has an end of its errors" in line for line in lines(caplog, logging.INFO))
+
+
+async def test_nobody_listens_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    async with Broker() as broker:
+        address = broker.bootstrap
+    client = kproto.Client(address)
+    for _ in range(3):
+        with pytest.raises(kproto.BrokerConnectionError):
+            await client.refresh()
+    await client.close()
+    (line,) = lines(caplog, logging.WARNING)
+    assert line.startswith(f"no connection to {address}: cannot connect: ")
+
+
+async def test_throttling_begins_and_ends(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "kproto.client"):
+        async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
+            address = broker.bootstrap
+            broker.control(
+                lambda asked: MetadataResponse(throttle_time_ms=70),
+                request=MetadataRequest,
+                times=3,
+            )
+            for _ in range(5):
+                await client.request(MetadataRequest())
+    assert lines(caplog, logging.WARNING) == [
+        f"{address} throttles this client, by 70 ms for Metadata"
+    ]
+    assert lines(caplog, logging.INFO)[-1] == f"{address} throttles this client no more"
+
+
+def cluster(
+    leaders: tuple[int, ...] = (1,), topic_id: Uuid = FIRST, nodes: tuple[int, ...] = (1, 2)
+) -> Cluster:
+    """Topic t with these leaders, at brokers of these ids."""
+    parts = {
+        at: PartitionInfo(at, leader, 5 + leader, (1, 2), (1, 2))
+        for at, leader in enumerate(leaders)
+    }
+    return Cluster(
+        cluster_id="c",
+        controller=nodes[0],
+        brokers={node: Address("b", 9_000 + node) for node in nodes},
+        topics={"t": TopicInfo("t", topic_id, parts)},
+    )
+
+
+def test_changes_of_the_cluster() -> None:
+    changes = Changes()
+    assert changes.heard(cluster()) == []
+    assert changes.heard(cluster()) == []
+    assert changes.heard(cluster((2,))) == ["topic t: leaders moved: [0] from 1 to 2 (epoch 7)"]
+    assert changes.heard(Cluster("c", 1, cluster().brokers)) == []  # forgotten, not gone
+    assert changes.heard(cluster((1, 1))) == [
+        "topic t: leaders moved: [0] from 2 to 1 (epoch 6)",
+        "topic t has 2 partitions, before it had 1",
+    ]
+    assert changes.heard(cluster(topic_id=SECOND)) == [
+        f"topic t was made anew: its id is {SECOND}, not {FIRST}"
+    ]
+    assert changes.heard(cluster(topic_id=SECOND, nodes=(2, 3))) == [
+        "broker 1, at b:9001, has left",
+        "broker 3 has joined, at b:9003",
+        "the controller is broker 2, before it was 1",
+    ]
+    moved = cluster(topic_id=SECOND, nodes=(2, 3))
+    moved.brokers[3] = Address("b", 1)
+    assert changes.heard(moved) == [
+        "broker 3 has moved from b:9003 to b:1",
+    ]
+
+
+def test_many_leaders_that_moved_are_one_line() -> None:
+    changes = Changes()
+    changes.heard(cluster((1,) * 100))
+    (line,) = changes.heard(cluster((2,) * 100))
+    assert line.endswith("[4] from 1 to 2 (epoch 7) and 95 more")
+
+
+def test_troubles_are_told_once_and_when_the_last_ends(caplog: pytest.LogCaptureFixture) -> None:
+    troubles = Troubles()
+    with caplog.at_level(logging.INFO, "kproto.client"):
+        troubles.end("fetch", "t", 0, 0.0)
+        for partition in range(3):
+            troubles.begin("fetch", "t", partition, REFUSED, 1.0)
+        troubles.begin("produce", "t", 0, REFUSED, 1.0)
+        for partition in range(3):
+            troubles.end("fetch", "t", partition, 3.5)
+            troubles.end("fetch", "t", partition, 3.5)
+    assert [each.getMessage() for each in caplog.records] == [
+        "fetching t[0] is tried again: refused",
+        "producing to t[0] is tried again: refused",
+        "fetching t[2] has an end of its errors, the last of 3 partitions, after 2.5 s",
+    ]
+
+
+def test_what_was_given_up_is_forgotten(caplog: pytest.LogCaptureFixture) -> None:
+    troubles = Troubles()
+    troubles.begin("fetch", "t", 0, REFUSED, 1.0)
+    troubles.begin("fetch", "t", 1, REFUSED, 50.0)
+    troubles.begin("fetch", "t", 1, REFUSED, 120.0)
+    assert len(caplog.records) == 2
+
+
+def test_what_peers_say_stays_on_its_line(caplog: pytest.LogCaptureFixture) -> None:
+    say(logging.WARNING, "%s and %d", "a\nb\x1b[31m" + "x" * 1_000, 5)
+    (line,) = lines(caplog, logging.WARNING)
+    assert line.startswith("a?b?[31mx")
+    assert line.endswith("… and 5")
+    assert len(line) < 320

@@ -1,0 +1,279 @@
+"""`Client.metrics`: what docs/observability.md says of it, and what is counted when."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+import kproto
+from kproto.broker import Broker
+from kproto.broker.faults import Close, Delay
+from kproto.client.cluster import view
+from kproto.client.connections.broker_connection import BrokerConnection
+from kproto.client.observing.observer import NullObserver
+from kproto.messages import (
+    MetadataRequest,
+    ProduceRequest,
+    SaslHandshakeRequest,
+)
+from kproto.messages.metadata_response import MetadataResponse
+from kproto.protocol.connection import ClientConnection
+from kproto.protocol.error_codes import code_of
+from kproto.testing.clock import ManualClock
+from tests.support.pages import page_text
+
+PAGE = page_text("docs/observability.md")
+HISTOGRAM = {"count", "sum", "buckets"}
+
+#: What stands in place of names that depend on the run, by the key above them.
+NAMED = {
+    ("requests",): "API",
+    ("requests", "API", "errors"): "ERROR",
+    ("brokers",): "HOST:PORT",
+    ("retries",): "WHAT",
+    ("consumers", "lag"): "TOPIC",
+    ("consumers", "lag", "TOPIC"): "PARTITION",
+}
+
+
+def paths(told: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[str]:
+    """Where the values stand, as the page writes it."""
+    for name, value in told.items():
+        path = (*above, NAMED.get(above, name))
+        if isinstance(value, dict) and value.keys() != HISTOGRAM:
+            yield from paths(value, path)
+        else:
+            yield ".".join(path)
+
+
+def lose_one(broker: Broker) -> None:
+    """Let the next Produce be handled, and its answer be lost."""
+    broker.control(lambda asked: Close(after_handling=True), request=ProduceRequest, times=1)
+
+
+async def test_the_page_lists_what_a_run_gives() -> None:
+    async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
+        broker.create_topic("t")
+        lose_one(broker)
+        async with client.producer() as producer:
+            await producer.send("t", b"v")
+        async with client.consumer("t") as consumer:
+            assert (await anext(aiter(consumer))).value == b"v"
+            told = client.metrics()
+    assert json.loads(json.dumps(told)) == told
+    rows = re.findall(r"^\| `([^`]+)` \| ([^|]+) \|", PAGE, re.MULTILINE)
+    listed = {name: unit for name, unit in rows if "." in name}
+    assert set(paths(told)) == set(listed)
+    histograms = {name for name, unit in listed.items() if "histogram" in unit}
+    assert histograms == {
+        "requests.API.latency_ms",
+        "producers.batch_records",
+        "producers.batch_bytes",
+    }
+
+
+async def test_requests_bytes_and_errors() -> None:
+    async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
+        broker.create_topic("t")
+        async with client.producer() as producer:
+            await producer.send("t", bytes(1_000))
+            await producer.send_many("t", [bytes(10)] * 500)
+        with pytest.raises(kproto.BrokerResponseError):
+            await client.fetch("t", 0, 9_999)
+        await client.fetch("t", 0, 0, max_wait_ms=0)
+        told = client.metrics()
+    produce, fetch = told["requests"]["Produce"], told["requests"]["Fetch"]
+    assert produce["requests"] == produce["latency_ms"]["count"] == 2
+    assert 1_500 < produce["bytes_out"] < 20_000
+    assert 0 < produce["bytes_in"] < 200
+    assert produce["errors"] == {}
+    assert fetch["errors"] == {"OFFSET_OUT_OF_RANGE": 1}
+    assert fetch["requests"] == 2
+    assert fetch["bytes_in"] > 1_000
+    made = told["producers"]
+    assert made["records_acknowledged"] == made["batch_records"]["sum"] == 501
+    assert made["batch_records"]["buckets"]["1"] == 1
+    assert made["batch_records"]["buckets"]["500"] == 2
+    assert made["batch_bytes"]["count"] == 2
+    assert (made["buffered_bytes"], made["buffered_records"]) == (0, 0)
+
+
+async def test_bytes_are_those_of_the_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    came = 0
+    before = BrokerConnection.buffer_updated
+
+    def count(self: BrokerConnection, nbytes: int) -> None:
+        nonlocal came
+        came += nbytes
+        before(self, nbytes)
+
+    monkeypatch.setattr(BrokerConnection, "buffer_updated", count)
+    async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
+        told = client.metrics()["requests"]
+        version = (await client.connection()).version_of(MetadataRequest)
+    assert sum(each["bytes_in"] for each in told.values()) == came
+    asked = MetadataRequest(topics=[], allow_auto_topic_creation=False)
+    _, frame = ClientConnection("kproto").send(asked, version)
+    assert told["Metadata"]["bytes_out"] == len(frame)
+
+
+async def test_connections_that_are_lost_and_that_fail() -> None:
+    async with Broker() as broker:
+        address = broker.bootstrap
+        client = kproto.Client(address)
+        async with client:
+            told = client.metrics()["brokers"][address]
+            assert (told["node"], told["open"], told["opened"]) == (1, 1, 1)
+            await broker.close()
+            with pytest.raises(kproto.BrokerConnectionError):
+                await client.refresh()
+    told = client.metrics()["brokers"][address]
+    assert (told["open"], told["closed"], told["lost"], told["in_flight"]) == (0, 1, 1, 0)
+    assert told["failed"] >= 1
+
+
+async def test_what_the_client_closes_is_not_lost() -> None:
+    async with Broker() as broker:
+        async with kproto.Client(broker.bootstrap) as client:
+            pass
+        told = client.metrics()["brokers"][broker.bootstrap]
+    assert (told["closed"], told["lost"], told["failed"]) == (1, 0, 0)
+
+
+async def test_retries_and_errors_in_place_of_a_response() -> None:
+    async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
+        broker.create_topic("t")
+        lose_one(broker)
+        async with client.producer() as producer:
+            await producer.send("t", b"v")
+        told = client.metrics()
+        assert len(broker.records("t")) == 1
+    assert told["retries"] == {"produce": 1}
+    produce = told["requests"]["Produce"]
+    assert (produce["requests"], produce["latency_ms"]["count"]) == (2, 1)
+    assert produce["errors"] == {"BrokerConnectionError": 1}
+    assert told["producers"]["batch_records"]["count"] == 2
+    assert told["producers"]["records_acknowledged"] == 1
+
+
+async def test_failed_records() -> None:
+    async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
+        broker.create_topic("t", configs={"max.message.bytes": "200"})
+        async with client.producer() as producer:
+            with pytest.raises(kproto.DeliveryError):
+                await producer.send_many("t", [b"small", bytes(500), b"small"])
+        told = client.metrics()["producers"]
+    assert told["records_acknowledged"] + told["records_failed"] == 3
+    assert told["records_failed"] == 1
+
+
+async def test_what_is_in_flight_and_buffered() -> None:
+    async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
+        broker.create_topic("t")
+        arrived = asyncio.Event()
+
+        def slow(asked: object) -> Delay:
+            arrived.set()
+            return Delay(50)
+
+        control = broker.control(slow, request=ProduceRequest)
+        async with client.producer() as producer:
+            delivery = await producer.enqueue("t", bytes(100))
+            await arrived.wait()
+            told = client.metrics()
+            assert told["brokers"][broker.bootstrap]["in_flight"] == 1
+            assert told["producers"]["buffered_records"] == 1
+            assert told["producers"]["buffered_bytes"] > 100
+            broker.remove_control(control)
+            await delivery
+        assert client.metrics()["producers"]["buffered_records"] == 0
+
+
+async def test_the_lag_is_what_is_left() -> None:
+    async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
+        broker.create_topic("t", partitions=2)
+        async with client.producer() as producer:
+            await producer.send_many("t", [kproto.ProducerRecord(b"v", partition=1)] * 5)
+        async with client.consumer("t") as consumer:
+            records = aiter(consumer)
+            for left in (4, 3, 2, 1, 0):
+                await anext(records)
+                assert client.metrics()["consumers"]["lag"]["t"]["1"] == left
+        assert client.metrics()["consumers"] == {"lag": {}}
+        consumer = client.consumer("t")
+        await anext(aiter(consumer))
+        await consumer.close()
+        del consumer
+        gc.collect()
+        assert client.metrics()["consumers"] == {"lag": {}}
+
+
+async def test_throttle_times_add_up() -> None:
+    async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
+        broker.control(
+            lambda asked: MetadataResponse(throttle_time_ms=70), request=MetadataRequest, times=2
+        )
+        for _ in range(3):
+            await client.request(MetadataRequest())
+        told = client.metrics()["brokers"][broker.bootstrap]
+    assert (told["throttled"], told["throttle_ms"]) == (2, 140)
+
+
+async def test_the_age_of_metadata() -> None:
+    clock = ManualClock()
+    async with Broker(clock=clock) as broker:
+        async with kproto.Client(broker.bootstrap, clock=clock) as client:
+            await clock.advance(5_000)
+            told = client.metrics()["metadata"]
+            assert told == {"refreshes": 1, "age_ms": 5_000, "rebootstraps": 0}
+            await client.refresh([])
+            assert client.metrics()["metadata"]["refreshes"] == 2
+        assert kproto.Client("127.0.0.1:1").metrics()["metadata"]["age_ms"] is None
+
+
+async def test_going_back_to_the_bootstrap_list() -> None:
+    async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
+        code = code_of("REBOOTSTRAP_REQUIRED")
+        broker.control(
+            lambda asked: MetadataResponse(error_code=code), request=MetadataRequest, times=1
+        )
+        await client.refresh([])
+        told = client.metrics()
+    assert told["metadata"]["rebootstraps"] == 1
+    assert told["requests"]["Metadata"]["errors"] == {"REBOOTSTRAP_REQUIRED": 1}
+
+
+async def test_error_codes_of_any_response() -> None:
+    async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
+        await client.request(SaslHandshakeRequest(mechanism="NONE"))
+        assert list(client.metrics()["requests"]["SaslHandshake"]["errors"].values()) == [1]
+
+
+async def test_nothing_is_counted_where_nothing_is_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(view, "Observer", NullObserver)
+    async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
+        broker.create_topic("t")
+        lose_one(broker)
+        async with client.producer() as producer:
+            await producer.send("t", b"v")
+        async for _ in client.consumer("t", stop_at_end=True):
+            pass
+        told = client.metrics()
+    assert (told["requests"], told["brokers"], told["retries"]) == ({}, {}, {})
+    assert told["producers"]["batch_records"]["count"] == 0
+
+
+async def test_acks_0_is_counted_without_a_latency() -> None:
+    async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
+        connection = await client.connection()
+        await connection.send_only(ProduceRequest(acks=0, timeout_ms=1), version=9)
+        told = client.metrics()
+        assert told["brokers"][broker.bootstrap]["in_flight"] == 0
+    produce = told["requests"]["Produce"]
+    assert (produce["requests"], produce["latency_ms"]["count"], produce["bytes_in"]) == (1, 0, 0)

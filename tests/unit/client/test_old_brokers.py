@@ -1,0 +1,141 @@
+"""Brokers that say they take no more than an old release: nothing later is asked of them."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from kproto import Client, ClientSettings, ProducerRecord
+from kproto.client import DeliveryError
+from kproto.client.release import release_ranges
+from kproto.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    InitProducerIdRequest,
+    ListOffsetsRequest,
+    MetadataRequest,
+    ProduceRequest,
+)
+from kproto.messages.api_versions_response import ApiVersion
+from kproto.records import LegacyBatch
+from kproto.wire.errors import EncodeError, UnsupportedVersionError
+from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, Stored
+
+
+def capped(broker: ScriptedBroker, release: str) -> ScriptedBroker:
+    """Let it offer what a release does; one before 0.10 hangs up when it is asked."""
+    ranges = release_ranges(release)
+    broker.answers[ApiVersionsRequest] = lambda asked: (
+        ApiVersionsResponse(
+            api_keys=[
+                ApiVersion(api_key=key, min_version=each.lowest, max_version=each.highest)
+                for key, each in ranges.items()
+            ]
+        )
+        if ApiVersionsRequest.API_KEY in ranges
+        else HANG_UP
+    )
+    return broker
+
+
+def settings(release: str | None) -> ClientSettings:
+    return ClientSettings(broker_version=release, retry_backoff_ms=1, reconnect_backoff_ms=1)
+
+
+async def test_a_broker_of_0_9_is_not_asked_what_it_takes() -> None:
+    async with (
+        ScriptedBroker({"t": 1}) as broker,
+        Client(capped(broker, "0.9").bootstrap, settings("0.9")) as client,
+    ):
+        await client.topic("t")
+        assert broker.count(ApiVersionsRequest) == 0
+        assert {asked.version for asked in broker.asked} == {0}
+        with pytest.raises(UnsupportedVersionError, match="does not offer api key 19"):
+            await client.create_topics("new")
+
+
+@pytest.mark.parametrize("told", [True, False])
+async def test_a_broker_of_0_10_gets_message_sets(told: bool) -> None:
+    """Whether the client was told of its release, or the broker says what it takes."""
+    async with (
+        ScriptedBroker({"t": 1}) as broker,
+        Client(capped(broker, "0.10.2").bootstrap, settings("0.10.2" if told else None)) as client,
+    ):
+        given: list[Any] = []
+        stored = Stored(broker)
+        answer = stored.answer
+
+        def noted(asked: Any) -> Any:
+            given.append((asked.version, asked.message.topic_data[0].partition_data[0].records))
+            return answer(asked)
+
+        broker.answers[ProduceRequest] = noted
+        async with client.producer() as producer:
+            ack = await producer.send("t", b"v", key=b"k", timestamp=12)
+            assert ack.timestamp == 12
+        version, records = given[0]
+        assert version == 2
+        message = LegacyBatch(records)
+        assert message.magic == 1
+        assert [(each.key, each.value, each.timestamp) for each in message.records()] == [
+            (b"k", b"v", 12)
+        ]
+        assert broker.count(InitProducerIdRequest) == 0
+
+
+async def test_who_is_not_told_is_warned_that_records_may_be_stored_twice(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with (
+        ScriptedBroker({"t": 1}) as broker,
+        Client(capped(broker, "0.10.2").bootstrap, settings(None)) as client,
+    ):
+        with caplog.at_level(logging.WARNING, "kproto.client"):
+            async with client.producer() as producer:
+                for _ in range(3):
+                    await producer.send("t", b"v")
+        assert sum("gives no producer ids" in text for text in caplog.messages) == 1
+
+
+async def test_idempotence_that_was_asked_for_is_not_left_out() -> None:
+    async with (
+        ScriptedBroker({"t": 1}) as broker,
+        Client(capped(broker, "0.10.2").bootstrap, settings(None)) as client,
+    ):
+        async with client.producer(idempotent=True) as producer:
+            with pytest.raises(DeliveryError, match="does not offer api key 22"):
+                await producer.send("t", b"v")
+        assert broker.count(ProduceRequest) == 0
+
+
+@pytest.mark.parametrize("pairs", [[("h", b"1")], (("h", b"1"),)])
+async def test_headers_are_refused_by_every_way_in(pairs: Any) -> None:
+    async with (
+        ScriptedBroker({"t": 1}) as broker,
+        Client(capped(broker, "0.10.2").bootstrap, settings(None)) as client,
+    ):
+        stored = Stored(broker)
+        async with client.producer() as producer:
+            with pytest.raises(EncodeError, match=r"has headers \('h'\)"):
+                await producer.send("t", b"v", headers=pairs)
+            with pytest.raises(EncodeError, match=r"has headers \('h'\)"):
+                await producer.enqueue("t", b"v", headers=pairs)
+            element: list[bytes | ProducerRecord | None] = [ProducerRecord(b"x", headers=pairs)]
+            for records in ([b"a", *element], iter([b"c", *element])):
+                with pytest.raises(EncodeError, match=r"element 1, .*headers"):
+                    await producer.send_many("t", records)
+        assert stored.values() == [b"a", b"c"]
+
+
+async def test_a_release_holds_a_newer_broker_to_it() -> None:
+    async with (
+        ScriptedBroker({"t": 1}) as broker,
+        Client(broker.bootstrap, settings("2.8")) as client,
+    ):
+        connection = await client.connection()
+        assert connection.version_of(ProduceRequest) == 9
+        assert connection.version_of(ListOffsetsRequest) == 6
+        assert connection.version_of(MetadataRequest) == 11
+        assert broker.count(ApiVersionsRequest) == 1

@@ -1,0 +1,133 @@
+"""What counting costs the client: the same work with its observer, and with one that does nothing.
+
+    python -m tools.bench.metrics [--records N] [--pairs N]
+
+A round writes the records by `send_many` and reads them again, with the embedded broker in another
+process; then as many acknowledged sends, one behind the other, as `--sends` says, where each is a
+request of its own. Processor time of the client's process counts. With and without take turns, and
+change places from pair to pair; the median of the pairs' ratios is compared with what is wanted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import gc
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Final
+
+from kproto import Client, NewTopic
+from kproto.broker import Broker
+from kproto.client.cluster import view
+from kproto.client.observing.observer import NullObserver, Observer
+
+#: What counting may add to the processor time of a million records, as a share.
+WANTED: Final = 0.02
+
+VALUE: Final = b"v" * 100
+OBSERVERS: Final = {"counted": Observer, "not counted": NullObserver}
+
+
+async def serve() -> None:
+    """Run the broker until the input ends; its address goes out first."""
+    async with Broker() as broker:
+        print(broker.bootstrap, flush=True)
+        await asyncio.to_thread(sys.stdin.read)
+
+
+@contextlib.contextmanager
+def running() -> Iterator[str]:
+    """The broker in its process."""
+    command = [sys.executable, "-m", "tools.bench.metrics", "--serve"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.stdin.close()
+
+
+async def many(bootstrap: str, records: int) -> float:
+    """Seconds of processor time to write and to read so many records."""
+    async with Client(bootstrap) as client:
+        await client.create_topics(NewTopic("many", partitions=4))
+        began = time.process_time()
+        async with client.producer() as producer:
+            values = [VALUE] * min(records, 100_000)
+            for _ in range(records // len(values)):
+                await producer.send_many("many", values)
+        read = 0
+        async for fetched in client.consumer("many", stop_at_end=True).batches():
+            read += len(fetched.records)
+        spent = time.process_time() - began
+        assert read >= records - records % len(values)
+        await client.delete_topics("many")
+    return spent
+
+
+async def single(bootstrap: str, sends: int) -> float:
+    """The same for acknowledged sends, one behind the other."""
+    async with Client(bootstrap) as client:
+        await client.create_topics(NewTopic("single", partitions=1))
+        async with client.producer() as producer:
+            await producer.send("single", VALUE)
+            began = time.process_time()
+            for _ in range(sends):
+                await producer.send("single", VALUE)
+            spent = time.process_time() - began
+        await client.delete_topics("single")
+    return spent
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.bench.metrics", description=__doc__)
+    parser.add_argument("--records", type=int, default=1_000_000, help="of a round")
+    parser.add_argument("--sends", type=int, default=5_000, help="acknowledged one by one")
+    parser.add_argument("--pairs", type=int, default=20, help="how often both are measured")
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.serve:
+        asyncio.run(serve())
+        return 0
+    works = {
+        f"{chosen.records:,} records written and read": (many, chosen.records),
+        f"{chosen.sends:,} acknowledged sends": (single, chosen.sends),
+    }
+    shares = []
+    print("| work | not counted, s of CPU | counted | added |\n|---|---|---|---|")
+    with running() as bootstrap:
+        for name, (work, count) in works.items():
+            spent: dict[str, list[float]] = {each: [] for each in OBSERVERS}
+            asyncio.run(work(bootstrap, max(1, count // 10)))
+            for pair in range(chosen.pairs):
+                order = list(OBSERVERS)
+                for each in order if pair % 2 else reversed(order):
+                    view.Observer = OBSERVERS[each]  # type: ignore[attr-defined]
+                    gc.collect()
+                    spent[each].append(asyncio.run(work(bootstrap, count)))
+                print(f"\r{name}: {pair + 1} of {chosen.pairs} pairs", end="", file=sys.stderr)
+            print("\r\033[K", end="", file=sys.stderr)
+            counted, without = spent["counted"], spent["not counted"]
+            added = statistics.median(a / b for a, b in zip(counted, without, strict=True)) - 1
+            shares.append(added)
+            print(
+                f"| {name} | {statistics.median(without):.2f} | {statistics.median(counted):.2f} "
+                f"| {added:+.1%} |",
+                flush=True,
+            )
+    if shares[0] > WANTED:
+        print(f"counting adds {shares[0]:.1%}, and may add {WANTED:.0%}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
