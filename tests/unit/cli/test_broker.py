@@ -235,7 +235,7 @@ def test_a_taken_port_is_one_line() -> None:
 
 async def test_three_brokers_in_racks() -> None:
     racks = ("--rack", "a", "--rack", "b", "--rack", "c")
-    with running("--brokers", "3", *racks, "--topic", "t:3") as broker:
+    with running("-v", "--brokers", "3", *racks, "--topic", "t:3") as broker:
         assert broker.bootstrap.count(",") == 2
         async with Client(broker.bootstrap) as client:
             answer = await client.request(MetadataRequest(topics=None))
@@ -248,7 +248,10 @@ async def test_three_brokers_in_racks() -> None:
             (3, "c"),
         ]
         assert [part.leader_id for part in answer.topics[0].partitions] == [1, 2, 3]
-        assert broker.end(signal.SIGTERM)[0] == 0
+        code, _, err = broker.end(signal.SIGTERM)
+        assert code == 0
+        for node in (1, 2, 3):
+            assert re.search(rf"broker {node}: 127\.0\.0\.1:\d+ ProduceRequest", err)
 
 
 async def test_a_broker_of_a_release_that_sends_readers_to_their_rack() -> None:
