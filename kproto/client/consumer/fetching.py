@@ -28,7 +28,7 @@ from .fetch_requests import (
     without_last_epochs,
 )
 from .handing_out import HandingOut
-from .offsets import OffsetWanted, ask_for_offsets, offsets_or_errors
+from .offsets import OffsetWanted, ask_for_offsets, list_offsets, offsets_or_errors
 from .partition import NO_REPLICA, PartitionState, plan_fetches
 from .partitions import Partitions, ReadOptions
 from .sessions import FetchSession, WantedPartition
@@ -175,6 +175,24 @@ class Fetching:
                     )
         for topic, partition in left:
             raise ProtocolError(f"the response to ListOffsets lacks {topic}[{partition}]")
+
+    async def _find_end(self, state: PartitionState) -> None:
+        """Ask whether the log still has the end that is to be read to: it may have lost it.
+
+        A new leader may not know yet how far its log is committed, and says so when it is asked.
+        """
+        place = (state.topic, state.partition)
+        offsets = await list_offsets(
+            self._view, {place: "latest"}, read_committed=self._options.read_committed
+        )
+        if state.end is not None and offsets[place] < state.end:
+            logger.warning(
+                "%s[%d]: the log ends at offset %d, and no longer at %d",
+                *place,
+                offsets[place],
+                state.end,
+            )
+            state.end = max(offsets[place], state.position)
 
     async def _validate(self, node: int, states: Sequence[PartitionState]) -> None:
         """Ask a leader that is new whether its log has what was read (KIP-320)."""
@@ -407,6 +425,9 @@ class Fetching:
             self._take_end_of_epoch(state, EpochEnd(diverging.epoch, diverging.end_offset))
         elif data.records:
             self._take_records(state, data)
+        elif state.end is not None and 0 <= data.high_watermark <= state.position < state.end:
+            name = f"end of {state.topic}[{state.partition}]"
+            self._under_way.look(name, self._find_end(state))
 
     def _failed(
         self,

@@ -220,6 +220,20 @@ async def test_who_reads_up_to_the_end_ends_where_the_log_does_now() -> None:
         assert [record.value async for record in consumer] in ([], [b"c"])
 
 
+async def test_an_end_that_the_log_has_lost_before_it_was_read_is_not_waited_for(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with (
+        cluster(b"a", b"b", b"c") as it,
+        it.client.consumer("t", stop_at_end=True, max_wait_ms=5) as consumer,
+    ):
+        assert consumer.positions == {("t", 0): 0}
+        it.truncate(3, 1)
+        with caplog.at_level(logging.WARNING, "kproto.client"):
+            assert [record.value async for record in consumer] == [b"a"]
+        assert "t[0]: the log ends at offset 1, and no longer at 3" in caplog.text
+
+
 @pytest.mark.parametrize("is_known", [True, False])
 async def test_brokers_that_clients_may_not_ask_are_believed(is_known: bool) -> None:
     async with cluster(b"a", b"b") as it:
