@@ -141,7 +141,9 @@ class ConnectionPool:
         reach.succeeded()
         connection.reopen = lambda: self.to(address, owner)
         self._open[key] = connection
-        self.message_magic = min(each.message_magic for each in self._open.values() if each.usable)
+        # The new one may be lost already: a peer may say too much as soon as it can.
+        usable = (each.message_magic for each in self._open.values() if each.usable)
+        self.message_magic = min(usable, default=connection.message_magic)
         self._look_for_idle(self.settings.max_idle_ms / 1000)
         return connection
 
