@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import logging
 import sys
 
 from rich.console import Console
@@ -22,6 +23,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Run it; the exit code is 1 when anything was lost, doubled or out of order."""
     options = _parser().parse_args(arguments)
     plan = Plan(options.records, options.kills, options.partitions, options.seed, options.version)
+    # Brokers are away by intent: what the client says of it would tear the bar apart.
+    logging.getLogger("kproto").setLevel(logging.ERROR)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
