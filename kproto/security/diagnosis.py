@@ -106,7 +106,9 @@ _TLS_RECORDS: Final = (b"\x15\x03", b"\x16\x03")
 
 #: When the broker closed without a word, and what it may have wanted: (stage, with TLS, with SASL).
 _CLOSED: Final[dict[tuple[Stage, bool, bool], str]] = {
-    (Stage.VERSIONS, False, False): "does this listener want TLS (tls=True)?",
+    (Stage.VERSIONS, False, False): (
+        "does this listener want TLS (tls=True)? Kafka before 0.10 wants broker_version"
+    ),
     (Stage.VERSIONS, False, True): "does this listener want TLS (tls=True)?",
     (Stage.VERSIONS, True, False): "does it ask for a client's certificate, and take this one?",
     (Stage.VERSIONS, True, True): "does it ask for a client's certificate, and take this one?",

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kproto import Client, ClientSettings, ProducerRecord
+from kproto.broker import Broker, BrokerSettings
 from kproto.client import DeliveryError
 from kproto.client.release import release_ranges
 from kproto.messages import (
@@ -20,7 +21,7 @@ from kproto.messages import (
 )
 from kproto.messages.api_versions_response import ApiVersion
 from kproto.records import LegacyBatch
-from kproto.wire.errors import EncodeError, UnsupportedVersionError
+from kproto.wire.errors import BrokerConnectionError, EncodeError, UnsupportedVersionError
 from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, Stored
 
 
@@ -139,3 +140,26 @@ async def test_a_release_holds_a_newer_broker_to_it() -> None:
         assert connection.version_of(ListOffsetsRequest) == 6
         assert connection.version_of(MetadataRequest) == 11
         assert broker.count(ApiVersionsRequest) == 1
+
+
+@pytest.mark.parametrize("release", ["0.8.2", "0.9", "0.10.0", "0.10.2", "0.11", "2.8", "4.4"])
+async def test_the_embedded_broker_of_a_release(release: str) -> None:
+    async with Broker(BrokerSettings(release=release)) as broker:
+        broker.create_topic("t")
+        async with Client(broker.bootstrap, settings(release)) as client:
+            async with client.producer(compression="gzip") as producer:
+                await producer.send("t", b"one", key=b"k")
+                acks = await producer.send_many("t", [b"%d" % number for number in range(50)])
+                assert acks[-1].offset == 50
+            records = [record async for record in client.consumer("t", stop_at_end=True)]
+            assert [record.offset for record in records] == list(range(51))
+            assert (records[0].key, records[0].value, records[-1].value) == (b"k", b"one", b"49")
+            assert (records[0].timestamp == -1) == (release in ("0.8.2", "0.9"))
+
+
+async def test_a_broker_of_0_9_whose_release_is_not_told() -> None:
+    async with Broker(BrokerSettings(release="0.9")) as broker:
+        client = Client(broker.bootstrap, settings(None))
+        with pytest.raises(BrokerConnectionError, match="broker_version"):
+            await client.refresh([])
+        await client.close()
