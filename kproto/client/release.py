@@ -86,4 +86,4 @@ def magic_of(name: str | None) -> int:
 
 def message_magic(highest_produce: int) -> int:
     """The format of records for a broker that takes Produce up to that version."""
-    return next(magic for version, magic in _MAGICS if highest_produce >= version)
+    return next((magic for version, magic in _MAGICS if highest_produce >= version), 0)
