@@ -17,6 +17,7 @@ from .faults import Control, ControlFunction
 from .handlers import KAFKA_APIS
 from .listeners import Listener
 from .registry import Api
+from .releases import Release
 from .settings import BrokerSettings
 
 __all__ = ["Cluster"]
@@ -35,8 +36,9 @@ class Cluster(Face):
     """A Kafka cluster in memory, for `async with`: each node listens at a port of its own.
 
     The nodes are numbered from `settings.node_id` on; with a port that is set they take it and
-    those behind it. `racks` says where each of them stands. They share one state: what is written
-    to the leader of a partition is at its other replicas at once, so that a stop loses nothing.
+    those behind it. `racks` says where each of them stands, `release` whose versions they take, as
+    in `settings`. They share one state: what is written to the leader of a partition is at its
+    other replicas at once, so that a stop loses nothing.
     `clock` and `apis` are those of `Broker`. Raises ConfigurationError for what cannot work.
     """
 
@@ -45,12 +47,15 @@ class Cluster(Face):
         brokers: int = 3,
         *,
         racks: Sequence[str | None] | None = None,
+        release: Release | None = None,
         settings: BrokerSettings | None = None,
         clock: Clock = SYSTEM_CLOCK,
         apis: Iterable[Api] = KAFKA_APIS,
     ) -> None:
         check_whole_number("brokers", brokers, 1)
         self.settings = settings or BrokerSettings()
+        if release is not None:
+            self.settings = replace(self.settings, release=release)
         if racks is None:
             racks = [self.settings.rack] * brokers
         elif isinstance(racks, str) or len(racks) != brokers:

@@ -20,15 +20,13 @@ _Selector: TypeAlias = Callable[[str, int, Mapping[int, str | None]], int]
 
 
 def preferred_replica(
-    selector: str | None, rack: str, led: Leadership, endpoints: Iterable[Endpoint]
+    selector: str, rack: str, led: Leadership, endpoints: Iterable[Endpoint]
 ) -> int | None:
     """The node that a consumer in `rack` had better ask; None for the leader, which it asks.
 
     `selector` is what `BrokerSettings.replica_selector` says. Only replicas count that are in step
     and that clients reach at one of `endpoints`.
     """
-    if selector is None:
-        return None
     racks = {it.node_id: it.rack for it in endpoints if it.node_id in led.in_sync}
     chosen = _SELECTORS[selector.rpartition(".")[2]](rack, led.leader, racks)
     return None if chosen == led.leader else chosen

@@ -112,6 +112,8 @@ class Session(asyncio.BufferedProtocol):
         address = transport.get_extra_info("peername")
         if address:
             self.peer = f"{address[0]}:{address[1]}"
+            if len(self._context.cluster.nodes) > 1:  # whose logs are one
+                self.peer = f"broker {self._context.endpoint.node_id}: {self.peer}"
             self._context = replace(self._context, host=address[0])
         self._take_certificate(transport)
         self._last_active = self._clock.monotonic()

@@ -53,6 +53,16 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         metavar="RACK",
         help="where the first broker stands, then the second and so on; once for each of them",
     )
+    parser.add_argument(
+        "--replica-selector",
+        metavar="NAME",
+        help="with RackAwareReplicaSelector, consumers are told to read in their rack (nobody is)",
+    )
+    parser.add_argument(
+        "--release",
+        metavar="RELEASE",
+        help="answer what Kafka of this release does, such as 0.9, 3.9.2 or 4.4 (all there is)",
+    )
     parser.add_argument("--host", help="where to listen (127.0.0.1)")
     parser.add_argument("--port", type=int, help="TCP port; 0 lets the system choose (9092)")
     parser.add_argument(

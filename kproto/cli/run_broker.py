@@ -32,6 +32,8 @@ def run(options: argparse.Namespace) -> int:
         num_partitions=options.partitions,
         max_stored_bytes=options.max_stored_bytes,
         auto_create_topics=options.auto_create_topics,
+        replica_selector=options.replica_selector,
+        release=options.release,
         authorizer=bool(options.acls or options.super_users),
         super_users=tuple(options.super_users),
         acls=tuple(options.acls),

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from .cli_process import started
 from .environment import ROOT
 
 __all__ = ["RunningProxy", "capture", "proxy"]
@@ -56,17 +57,8 @@ class RunningProxy:
 def proxy(target: str, recording: Path, *options: str) -> Iterator[RunningProxy]:
     """A proxy before `target` that rewrites, and records into that file."""
     arguments = [target, "--rewrite", "--json", "--record", str(recording), *options]
-    with subprocess.Popen(
-        [sys.executable, "-m", "kproto", "proxy", "127.0.0.1:0", *arguments],
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-        env=_environment(),
-    ) as process:
-        try:
-            yield RunningProxy(process)
-        finally:
-            process.kill()
+    with started("proxy", "127.0.0.1:0", *arguments, options=(), stderr=None) as process:
+        yield RunningProxy(process)
 
 
 def capture(*arguments: str) -> str:
@@ -77,9 +69,5 @@ def capture(*arguments: str) -> str:
         text=True,
         check=True,
         cwd=ROOT,
-        env=_environment(),
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
     ).stdout
-
-
-def _environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT)}

@@ -93,7 +93,7 @@ class PartitionRead:
     @property
     def is_urgent(self) -> bool:
         """Whether the client has to hear it at once, without records."""
-        return any(it is not None for it in (self.error, self.preferred, self.diverged))
+        return not (self.error is None and self.preferred is None and self.diverged is None)
 
 
 class Fetching:
@@ -204,15 +204,17 @@ class Fetching:
 
     def _preferred(self, sought: Sought, partition: Partition) -> int | None:
         """The replica from which the client had better read; None for this one."""
+        selector = self.context.settings.replica_selector
         if (
-            self.version < _FIRST_VERSION_FROM_FOLLOWERS
+            selector is None
+            or self.version < _FIRST_VERSION_FROM_FOLLOWERS
             or partition.led.leader != self.context.endpoint.node_id
             or not partition.log.start_offset <= sought.wanted.fetch_offset
             or not sought.wanted.fetch_offset <= partition.log.end_offset
         ):
             return None
         return preferred_replica(
-            self.context.settings.replica_selector,
+            selector,
             self.request.rack_id,
             partition.led,
             self.context.cluster.endpoints(self.context.endpoint.listener),

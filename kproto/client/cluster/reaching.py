@@ -39,7 +39,8 @@ async def reach_any(
         return None
 
     failures: list[KprotoError] = []
-    for address in choosing.order(brokers, load):
+    # Those that are to be left alone for a moment come last.
+    for address in sorted(choosing.order(brokers, load), key=pool.wait_s):
         try:
             connection = await reach(pool, choosing, address)
         except ConfigurationError:

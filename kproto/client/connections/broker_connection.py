@@ -498,7 +498,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         if self._bare_token is not None and not self._bare_token.done():
             self._bare_token.set_exception(fresh(self._error, self.address))
         self._outgoing.clear()
-        self._watch.lost(self._error)
+        self._watch.lost(self._error, had_work=self._had_work)
         self._writable.set()
         self._muting.end()
         if self._transport is not None:

@@ -40,12 +40,12 @@ class ConnectionPool:
         bootstrap: Sequence[Address],
         settings: ClientSettings,
         clock: Clock,
-        observer: Observer,
+        observer: Observer | None = None,
     ) -> None:
         self.bootstrap = list(bootstrap)
         self.settings = settings
         self.clock = clock
-        self._observer = observer
+        self._observer = observer or Observer(settings.hooks, clock.monotonic)
         self._open: dict[_Key, BrokerConnection] = {}
         self._opening: dict[_Key, _Opening] = {}
         self._ending: set[asyncio.Task[BrokerConnection]] = set()  # that nobody waits for any more
@@ -70,6 +70,11 @@ class ConnectionPool:
         """True when the shared connection to `address` has failed, and no other was opened."""
         connection = self._open.get((address, None))
         return connection is not None and not connection.usable
+
+    def wait_s(self, address: Address) -> float:
+        """How long nobody tries to reach `address`: the rest of its backoff, in seconds."""
+        reach = self._reach.get(address)
+        return 0.0 if reach is None else max(0.0, reach.not_before - self.clock.monotonic())
 
     async def to(self, address: Address, owner: object = None) -> BrokerConnection:
         """A usable connection to `address`, shared or `owner`'s.
@@ -141,7 +146,8 @@ class ConnectionPool:
         reach.succeeded()
         connection.reopen = lambda: self.to(address, owner)
         self._open[key] = connection
-        self.message_magic = min(each.message_magic for each in self._open.values() if each.usable)
+        usable = [each.message_magic for each in self._open.values() if each.usable]
+        self.message_magic = min(usable, default=self.message_magic)
         self._look_for_idle(self.settings.max_idle_ms / 1000)
         return connection
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ...messages.fetch_request import FetchRequest
-from ...messages.fetch_response import FetchResponse
+from ...messages.fetch_response import FetchResponse, PartitionData
 from ...messages.list_offsets_request import ListOffsetsRequest
 from ...records import read_batches
 from ...wire.errors import ConfigurationError, UnsupportedVersionError
@@ -21,6 +21,10 @@ LIST_BY_TIME: Final = 1
 
 #: From this version of Fetch on the first batch comes whole however large it is (KIP-74).
 FIRST_IS_WHOLE: Final = 3
+
+#: What brokers since 0.11 put in place of what an old reader is not to see, such as markers of
+#: transactions: the offset -1 of a message that never comes whole.
+NOTHING_TO_SEE: Final = b"\xff" * 8
 
 
 def check_fetch(request: FetchRequest, version: int) -> None:
@@ -64,12 +68,20 @@ def check_first_is_whole(request: FetchRequest, response: FetchResponse, version
     for answer in response.responses:
         for data in answer.partitions:
             place = asked.get((answer.topic, data.partition_index))
-            if place is None or not data.records:
-                continue
-            if next(iter(read_batches(data.records)), None) is None:
+            if place is not None and _is_cut(data, place.fetch_offset):
                 raise ConfigurationError(
                     f"{answer.topic}[{data.partition_index}]: the message at offset "
                     f"{place.fetch_offset} is larger than max_bytes, which is "
                     f"{place.partition_max_bytes}, and a broker before Kafka 0.10.1 sends no more "
                     "than that: give a larger max_bytes"
                 )
+
+
+def _is_cut(data: PartitionData, offset: int) -> bool:
+    """True where the first message did not fit; brokers since 0.11 send nothing of it."""
+    records = data.records or b""
+    if data.error_code:
+        return False
+    if not records:
+        return data.high_watermark > offset
+    return not records.startswith(NOTHING_TO_SEE) and next(read_batches(records), None) is None

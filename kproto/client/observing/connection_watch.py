@@ -15,7 +15,7 @@ from ...messages.base import Message, Response
 from ...messages.fetch_response import FetchResponse
 from ...messages.produce_response import ProduceResponse
 from ...protocol.codes_in_messages import error_codes_in
-from ...protocol.error_codes import error_code
+from ...protocol.error_codes import ERRORS
 from ...wire.errors import KprotoError
 from .calls import HookCalls
 from .counts import ApiCounts, BrokerCounts
@@ -98,8 +98,11 @@ class ConnectionWatch:
         """The client closes the connection itself."""
         self._is_closing = True
 
-    def lost(self, error: KprotoError) -> None:
-        """The connection is over: all that is under way gets no answer. May be told again."""
+    def lost(self, error: KprotoError, *, had_work: bool) -> None:
+        """The connection is over: all that is under way gets no answer. May be told again.
+
+        It `had_work` unless what was under way goes again by itself.
+        """
         under_way = len(self._written)
         while self._written:
             self._over(self._written.popleft(), 0, (type(error).__name__,))
@@ -113,7 +116,7 @@ class ConnectionWatch:
         else:
             self._broker.lost += 1
             say(
-                logging.WARNING if under_way else logging.INFO,
+                logging.WARNING if had_work else logging.INFO,
                 "lost the connection to %s after %.1f s, %d requests were under way: %s",
                 self.address,
                 seconds,
@@ -213,7 +216,7 @@ class NullWatch(ConnectionWatch):
     def closing(self) -> None:
         pass
 
-    def lost(self, error: KprotoError) -> None:
+    def lost(self, error: KprotoError, *, had_work: bool) -> None:
         pass
 
     def written(self, request: type[Message], version: int, size: int) -> None:
@@ -253,4 +256,10 @@ def _errors_of(response: Response) -> Sequence[str]:
             codes.append(response.error_code)
     else:
         codes = [code for code in error_codes_in(response) if code]
-    return [error_code(code).name for code in codes] if codes else ()
+    return [_error_name(code) for code in codes] if codes else ()
+
+
+def _error_name(code: int) -> str:
+    """One name for all codes that nobody knows: a broker may make up many."""
+    known = ERRORS.get(code)
+    return "UNKNOWN_CODE" if known is None else known.name

@@ -12,6 +12,7 @@ import pytest
 
 from kproto import BrokerConnectionError, BrokerResponseError, Client, ConfigurationError
 from kproto.broker import Broker, BrokerSettings, Cluster, Delay, Listener
+from kproto.messages.api_versions_request import ApiVersionsRequest
 from kproto.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kproto.messages.metadata_request import MetadataRequest
 from kproto.protocol.connection import ReceivedRequest
@@ -142,9 +143,10 @@ async def test_a_fetch_that_waits_hears_that_the_leader_moved() -> None:
             max_wait_ms=60_000,
             min_bytes=1,
             session_epoch=-1,
-            topics=[FetchTopic(topic_id=topic.topic_id, partitions=[wanted])],
+            topics=[FetchTopic(topic="t", partitions=[wanted])],
         )
-        asked = asyncio.create_task(client.request(request, broker=1, version=13))
+        # From v11 on the old leader goes on as a follower, unless it is told another epoch.
+        asked = asyncio.create_task(client.request(request, broker=1, version=10))
         log = topic.partition(0).log
         await until(lambda: log.watchers)
         cluster.move_leader("t", 0, 2)
@@ -229,6 +231,15 @@ async def test_listeners_of_each_node() -> None:
     async with Cluster(brokers=2, settings=BrokerSettings(listeners=listeners)) as cluster:
         assert cluster.bootstrap_of("inside") == "localhost:7001,localhost:7002"
         assert cluster.connections == 0
+
+
+async def test_nodes_of_an_old_release() -> None:
+    async with Cluster(brokers=2, release="2.0") as cluster, Client(cluster.bootstrap) as client:
+        for node in cluster.nodes:
+            versions = await client.request(ApiVersionsRequest(), broker=node)
+            fetch = versions.api_keys.find(api_key=FetchRequest.API_KEY)
+            assert fetch is not None
+            assert fetch.max_version == 8
 
 
 @pytest.mark.parametrize(

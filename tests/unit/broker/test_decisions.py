@@ -106,8 +106,9 @@ def test_records_are_dated_by_the_clock() -> None:
 
 def test_only_the_leader_answers_for_a_partition() -> None:
     verdicts: list[list[str]] = []
+    alone = BrokerSettings(default_replication_factor=1)
     for asked in (1, 2):
-        where = context(nodes=(1, 2), asked=asked)
+        where = context(nodes=(1, 2), asked=asked, settings=alone)
         produced = decided(where, produce_request(1), 9)
         assert isinstance(produced, ProduceResponse)
         found = fetched(decided(where, fetch_request(1, min_bytes=0), 12))

@@ -9,14 +9,16 @@ from typing import Any
 
 import pytest
 
-from kproto import ConfigurationError
+from kproto import Client, ConfigurationError
 from kproto.broker import BrokerSettings
+from kproto.broker import Cluster as Nodes
 from kproto.broker.cluster import ClusterState, Endpoint
 from kproto.broker.context import Context
 from kproto.broker.decisions import Wait
 from kproto.broker.handlers import KAFKA_APIS
 from kproto.broker.leadership import NO_LEADER, Leadership
 from kproto.broker.registry import by_key
+from kproto.messages.api_versions_request import ApiVersionsRequest
 from kproto.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kproto.messages.fetch_response import FetchResponse, PartitionData
 from kproto.protocol.error_codes import error_code
@@ -238,3 +240,31 @@ def test_who_waits_hears_that_the_leader_is_another() -> None:
     decision = wait.then(False)
     assert isinstance(decision, FetchResponse)
     assert error_code(cluster.data(decision).error_code).name == "FENCED_LEADER_EPOCH"
+
+
+async def test_in_a_cluster_of_several_nodes() -> None:
+    settings = BrokerSettings(replica_selector="RackAwareReplicaSelector", release="3.9.2")
+    async with (
+        Nodes(racks=("a", "b", "c"), settings=settings) as cluster,
+        Client(cluster.bootstrap) as client,
+    ):
+        topic = cluster.create_topic("t", partitions=1, replication_factor=3)
+        leader = cluster.leader("t", 0)
+        async with client.producer() as producer:
+            await producer.send("t", b"near")
+        rack, near = next(
+            (rack, node) for rack, node in zip("abc", cluster.nodes, strict=True) if node != leader
+        )
+        request = FetchRequest(
+            rack_id=rack,
+            topics=[FetchTopic(topic_id=topic.topic_id, partitions=[_wanted()])],
+        )
+        found = []
+        for node in (leader, near):
+            answer = await client.request(request, broker=node, version=16)
+            found.append(answer.responses[0].partitions[0])
+        assert (found[0].preferred_read_replica, found[0].records) == (near, b"")
+        assert found[1].preferred_read_replica == -1
+        assert found[1].records
+        told = await client.request(ApiVersionsRequest(), broker=near, version=0)
+        assert [it.max_version for it in told.api_keys if it.api_key == 1] == [17]

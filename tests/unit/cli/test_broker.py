@@ -20,8 +20,11 @@ from kproto import Client, ClientSettings, DeliveryError
 from kproto.broker import BrokerSettings
 from kproto.cli import main
 from kproto.cli.broker import _MAX_STORED_BYTES
+from kproto.messages.api_versions_request import ApiVersionsRequest
+from kproto.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kproto.messages.metadata_request import MetadataRequest
 from kproto.messages.sasl_handshake_request import SaslHandshakeRequest
+from tests.support.cli_process import started
 from tests.support.environment import ROOT
 from tests.support.raw_connection import RawConnection
 from tests.support.secured_broker import client_tls, password, pem_of, sign_in
@@ -47,23 +50,10 @@ class Running:
 
 @contextlib.contextmanager
 def running(*arguments: str, module: str = "kproto") -> Iterator[Running]:
-    command = [sys.executable, "-X", "dev", "-W", "error", "-m", module, "broker"]
-    if "--listener" not in arguments:
-        command += ["--port", "0"]
-    process = subprocess.Popen(
-        [*command, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
-    with process:
-        try:
-            assert process.stdout is not None
-            yield Running(process, process.stdout.readline())
-        finally:
-            process.kill()
+    port = () if "--listener" in arguments else ("--port", "0")
+    with started("broker", *port, *arguments, module=module) as process:
+        assert process.stdout is not None
+        yield Running(process, process.stdout.readline())
 
 
 def test_its_first_line_names_where_it_listens_and_what_is_advertised() -> None:
@@ -151,6 +141,8 @@ def test_it_asks_for_rights() -> None:
         (["--listener", "SASL_PLAINTEXT://localhost:0"], 1, "nobody could come in by SASL"),
         (["--user", "a:b", "--user", "a:the secret"], 1, "names somebody twice"),
         (["--brokers", "0"], 1, "brokers is 0"),
+        (["--release", "5.0"], 1, "release: no release is called '5.0'"),
+        (["--replica-selector", "Nearest"], 1, "replica_selector is 'Nearest'"),
         (["--brokers", "3", "--rack", "a"], 1, "--rack is given 1 times, and there are 3 brokers"),
         (
             ["--listener", "SSL://localhost:0", "--tls-certificate", "/nowhere"],
@@ -231,7 +223,7 @@ def test_a_taken_port_is_one_line() -> None:
 
 async def test_three_brokers_in_racks() -> None:
     racks = ("--rack", "a", "--rack", "b", "--rack", "c")
-    with running("--brokers", "3", *racks, "--topic", "t:3") as broker:
+    with running("-v", "--brokers", "3", *racks, "--topic", "t:3") as broker:
         assert broker.bootstrap.count(",") == 2
         async with Client(broker.bootstrap) as client:
             answer = await client.request(MetadataRequest(topics=None))
@@ -244,4 +236,23 @@ async def test_three_brokers_in_racks() -> None:
             (3, "c"),
         ]
         assert [part.leader_id for part in answer.topics[0].partitions] == [1, 2, 3]
+        code, _, err = broker.end(signal.SIGTERM)
+        assert code == 0
+        for node in (1, 2, 3):
+            assert re.search(rf"broker {node}: 127\.0\.0\.1:\d+ ProduceRequest", err)
+
+
+async def test_a_broker_of_a_release_that_sends_readers_to_their_rack() -> None:
+    selector = ("--replica-selector", "RackAwareReplicaSelector")
+    racks = ("--brokers", "2", "--rack", "a", "--rack", "b")
+    with running("--release", "3.9.2", *racks, *selector, "--topic", "t") as broker:
+        async with Client(broker.bootstrap) as client:
+            keys = (await client.request(ApiVersionsRequest(), broker=1, version=0)).api_keys
+            assert [it.max_version for it in keys if it.api_key == 1] == [17]
+            (topic,) = (await client.request(MetadataRequest(topics=None))).topics
+            leader = topic.partitions[0].leader_id
+            wanted = FetchTopic(topic="t", partitions=[FetchPartition()])
+            request = FetchRequest(rack_id="ab"[2 - leader], topics=[wanted])
+            answer = await client.request(request, broker=leader, version=12)
+        assert answer.responses[0].partitions[0].preferred_read_replica == 3 - leader
         assert broker.end(signal.SIGTERM)[0] == 0

@@ -9,7 +9,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -22,8 +21,8 @@ from kproto.cli.proxy import _MAX_RECORDED_BYTES
 from kproto.cli.run_proxy import Log
 from kproto.messages import MetadataRequest, SaslAuthenticateRequest
 from kproto.study.recording import DEFAULT_MAX_RECORDED_BYTES, read_recording
+from tests.support.cli_process import started
 from tests.support.embedded import threaded_broker
-from tests.support.environment import ROOT
 from tests.support.raw_connection import ClosedByBrokerError, RawConnection
 
 TIMEOUT_S = 30
@@ -31,21 +30,9 @@ TIMEOUT_S = 30
 
 @contextlib.contextmanager
 def running(target: str, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    command = [sys.executable, "-X", "dev", "-W", "error", "-m", "kproto", "proxy", "127.0.0.1:0"]
-    process = subprocess.Popen(
-        [*command, target, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
-    with process:
-        try:
-            assert process.stdout is not None
-            yield process, process.stdout.readline()
-        finally:
-            process.kill()
+    with started("proxy", "127.0.0.1:0", target, *arguments) as process:
+        assert process.stdout is not None
+        yield process, process.stdout.readline()
 
 
 def complaints(err: str) -> list[str]:
@@ -99,26 +86,18 @@ def test_a_log_that_no_longer_fits_is_told_and_the_proxy_goes_on(tmp_path: Path)
         port = free.getsockname()[1]
         free.close()
         listen = f"127.0.0.1:{port}"
-        with (tmp_path / "log").open("wb") as log:
-            command = [sys.executable, "-m", "kproto", "proxy", listen, broker.bootstrap]
-            process = subprocess.Popen(
-                ["/bin/sh", "-c", 'ulimit -f 1; exec "$@"', "sh", *command],
-                stdout=log,
-                stderr=subprocess.PIPE,
-                text=True,
-                cwd=ROOT,
-                env={**os.environ, "PYTHONPATH": str(ROOT)},
-            )
-            with process:
-                try:
-                    connection = opened(listen)
-                    with connection:
-                        for _ in range(20):
-                            connection.exchange(MetadataRequest(topics=[]), 12)
-                    process.send_signal(signal.SIGINT)
-                    _, err = process.communicate(timeout=TIMEOUT_S)
-                finally:
-                    process.kill()
+        limited = ("/bin/sh", "-c", 'ulimit -f 1; exec "$@"', "sh")
+        with (
+            (tmp_path / "log").open("wb") as log,
+            started(
+                "proxy", listen, broker.bootstrap, options=(), before=limited, stdout=log
+            ) as process,
+        ):
+            with opened(listen) as connection:
+                for _ in range(20):
+                    connection.exchange(MetadataRequest(topics=[]), 12)
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 0
     assert err == "kproto: the log ends: File too large; the proxy goes on\n"
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import socket
 import time
 import tracemalloc
@@ -47,6 +48,8 @@ LONGEST_S = 6.0
 #: What a session may take of memory beside what came, in bytes: its own buffers.
 MOST_MEMORY = 16_000_000
 
+TIME_OUTS = (kproto.RequestTimeoutError, kproto.BrokerConnectionError)
+
 #: How many responses a session has at the least, and some more for what is asked again.
 RESPONSES = 22
 
@@ -75,21 +78,28 @@ async def broker() -> AsyncIterator[Broker]:
         yield broker
 
 
-def settings() -> kproto.ClientSettings:
+def impatient() -> kproto.ClientSettings:
     return quick(
         topic_timeout_ms=DELIVERY_MS,
         delivery_timeout_ms=DELIVERY_MS,
         connect_timeout_ms=REQUEST_MS,
         request_timeout_ms=REQUEST_MS,
+        throttle_max_ms=REQUEST_MS,
     )
 
 
 class Session:
     """A client that does one thing after the other, whatever becomes of each."""
 
-    def __init__(self, bootstrap: str, *, is_lied_to: bool = False) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        settings: kproto.ClientSettings | None = None,
+        *,
+        is_lied_to: bool = False,
+    ) -> None:
         self.is_lied_to = is_lied_to
-        self.client = kproto.Client(bootstrap, settings())
+        self.client = kproto.Client(bootstrap, settings or impatient())
         self.errors: list[kproto.KprotoError] = []
         self.longest_s = 0.0
 
@@ -124,8 +134,22 @@ class Session:
                     pass
 
     async def works(self) -> None:
-        """The same client gets what it asks for, once it is not lied to any more."""
-        name = "afterwards"
+        """The same client gets what it asks for, once it is not lied to any more.
+
+        On a busy machine its short time-outs may strike a sound broker, too; then it asks again.
+        """
+        async with asyncio.timeout(15):
+            for number in itertools.count():
+                try:
+                    await self.work(f"afterwards-{number}")
+                except kproto.KprotoError as error:
+                    cause = error.cause if isinstance(error, kproto.DeliveryError) else error
+                    if not isinstance(cause, TIME_OUTS):
+                        raise
+                else:
+                    return
+
+    async def work(self, name: str) -> None:
         await self.client.create_topics(name)
         async with self.client.producer() as producer:
             ack = await producer.send(name, b"z")
@@ -198,7 +222,7 @@ async def test_a_session_with_a_hostile_broker(broker: Broker, attack: Attack) -
 
 async def test_an_honest_session_has_no_errors(broker: Broker) -> None:
     async with Hostile(broker.bootstrap, 0, silence, 0) as honest:
-        session = Session(honest.bootstrap)
+        session = Session(honest.bootstrap, kproto.ClientSettings())
         await session.run()
         assert session.errors == []
         assert honest.seen <= RESPONSES

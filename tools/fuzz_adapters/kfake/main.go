@@ -1,35 +1,119 @@
-// Command kfake runs franz-go's fake Kafka broker on a port of this machine, until it is ended.
+// Command kfake runs franz-go's fake Kafka cluster on ports of this machine, until it is ended.
+//
+// The first argument is the port of its first broker, the second how many brokers there are, one
+// by default; those that follow are keys of APIs that it shall not offer. It prints their addresses, joined by commas, and then carries out what it reads, a
+// line each, and answers "ok" or why not:
+//
+//	shuffle                        every partition gets a leader drawn by lot
+//	move TOPIC PARTITION NODE      that node leads the partition
+//	add NODE                       a node joins, and leaders are shuffled
+//	remove NODE                    a node leaves; its connections stay, its port is closed
+//	forget KEY TIMES               connections with requests of that key are closed
 package main
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"strconv"
+	"strings"
 
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "kfake: the one argument is the port")
-		os.Exit(2)
+	numbers := []int{}
+	for _, argument := range os.Args[1:] {
+		number, err := strconv.Atoi(argument)
+		if err != nil {
+			fail(err)
+		}
+		numbers = append(numbers, number)
 	}
-	port, err := strconv.Atoi(os.Args[1])
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "kfake:", err)
-		os.Exit(2)
+	if len(numbers) == 0 {
+		fail(errors.New("the arguments are the port, how many brokers, and keys of APIs to leave out"))
 	}
-	cluster, err := kfake.NewCluster(
-		kfake.NumBrokers(1), kfake.Ports(port), kfake.SeedTopics(2, "greetings"),
-	)
+	if len(numbers) == 1 {
+		numbers = append(numbers, 1)
+	}
+	ports := make([]int, numbers[1])
+	ports[0] = numbers[0] // the others are free ones
+	options := []kfake.Opt{
+		kfake.NumBrokers(len(ports)), kfake.Ports(ports...), kfake.SeedTopics(2, "greetings"),
+	}
+	if len(numbers) > 2 {
+		offered := kversion.Stable()
+		for _, key := range numbers[2:] {
+			offered.SetMaxKeyVersion(int16(key), -1)
+		}
+		options = append(options, kfake.MaxVersions(offered))
+	}
+	cluster, err := kfake.NewCluster(options...)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "kfake:", err)
-		os.Exit(1)
+		fail(err)
 	}
 	defer cluster.Close()
-	fmt.Println(cluster.ListenAddrs()[0])
+	fmt.Println(strings.Join(cluster.ListenAddrs(), ","))
+	go obey(cluster)
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, os.Interrupt)
 	<-ended
+}
+
+func fail(err error) {
+	fmt.Fprintln(os.Stderr, "kfake:", err)
+	os.Exit(2)
+}
+
+func obey(cluster *kfake.Cluster) {
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		if err := do(cluster, strings.Fields(lines.Text())); err != nil {
+			fmt.Println(err)
+		} else {
+			fmt.Println("ok")
+		}
+	}
+}
+
+func do(cluster *kfake.Cluster, words []string) error {
+	if len(words) == 0 {
+		return errors.New("say what is to be done")
+	}
+	topic, rest := "", words[1:]
+	if words[0] == "move" && len(rest) > 0 {
+		topic, rest = rest[0], rest[1:]
+	}
+	numbers := make([]int, 3)
+	for at, word := range rest {
+		number, err := strconv.Atoi(word)
+		if err != nil || at == len(numbers) {
+			return fmt.Errorf("%q is no number that is wanted here", word)
+		}
+		numbers[at] = number
+	}
+	switch words[0] {
+	case "shuffle":
+		cluster.ShufflePartitionLeaders()
+	case "move":
+		return cluster.MoveTopicPartition(topic, int32(numbers[0]), int32(numbers[1]))
+	case "add":
+		_, _, err := cluster.AddNode(int32(numbers[0]), 0)
+		return err
+	case "remove":
+		return cluster.RemoveNode(int32(numbers[0]))
+	case "forget":
+		for range numbers[1] { // each is good for one request
+			cluster.ControlKey(int16(numbers[0]), func(kmsg.Request) (kmsg.Response, error, bool) {
+				return nil, errors.New("forgotten by order"), true
+			})
+		}
+	default:
+		return fmt.Errorf("%q is nothing that can be done", words[0])
+	}
+	return nil
 }

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kproto import BrokerConnectionError, Client, ClientSettings, ConfigurationError
-from kproto.client.settings import RecoveryStrategy
+from kproto.client.cluster.choosing import Choosing
+from kproto.client.cluster.reaching import reach_any
+from kproto.client.connections.pool import ConnectionPool
+from kproto.client.observing.observer import Observer
+from kproto.client.settings import RecoveryStrategy, parse_bootstrap
 from kproto.messages import MetadataRequest, MetadataResponse
 from kproto.protocol.connection import ReceivedRequest
 from kproto.testing.clock import ManualClock
@@ -62,7 +68,7 @@ async def test_who_is_not_to_go_back_does_not() -> None:
             await vip.until(lambda: not vip.writers)
             await gone(old)
             connections = vip.connections
-            with pytest.raises(BrokerConnectionError, match="no broker can be reached"):
+            with pytest.raises(BrokerConnectionError):
                 await client.retrying(lambda: client.refresh([]))
             assert vip.connections == connections
 
@@ -133,9 +139,10 @@ async def test_one_that_says_so_for_ever_is_waited_for() -> None:
 async def test_no_metadata_for_too_long(caplog: pytest.LogCaptureFixture) -> None:
     """A broker that is known answers everything but that, and the bootstrap server is away."""
     clock = ManualClock()
+    settings = replace(QUICK, max_idle_ms=0, reconnect_backoff_ms=0, reconnect_backoff_max_ms=0)
     async with ScriptedBroker() as vip, scripted_cluster(1) as old, scripted_cluster(1) as new:
         behind(vip, old)
-        async with Client(vip.bootstrap, QUICK, clock=clock) as client:
+        async with Client(vip.bootstrap, settings, clock=clock) as client:
             kept = await client.connection(0, owner=caplog)
             await vip.stop()
             old.answer(MetadataRequest, lambda asked: HANG_UP)
@@ -155,6 +162,22 @@ async def test_no_metadata_for_too_long(caplog: pytest.LogCaptureFixture) -> Non
             assert client.cluster.cluster_id == "second"
     assert "no metadata came for 300000 ms" in caplog.text
     assert "the cluster has id second, and had first" in caplog.text
+
+
+async def test_who_must_be_waited_for_comes_last() -> None:
+    """After a failure a broker has its backoff; the clock stands still."""
+    async with ScriptedBroker() as away:
+        pass
+    async with ScriptedBroker() as broker:
+        servers = parse_bootstrap(f"{away.bootstrap},{broker.bootstrap}")
+        clock = ManualClock()
+        observer = Observer(None, clock.monotonic)
+        pool = ConnectionPool(servers, ClientSettings(), clock, observer)
+        with pytest.raises(BrokerConnectionError):
+            await pool.to(servers[0])
+        choosing = Choosing(servers, goes_back=True)
+        assert (await reach_any(pool, choosing, servers)).address == servers[1]
+        await pool.close()
 
 
 def test_settings_are_checked() -> None:

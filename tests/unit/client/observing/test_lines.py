@@ -8,7 +8,8 @@ import pytest
 
 import kproto
 from kproto.broker import Broker
-from kproto.broker.faults import Close
+from kproto.broker import Cluster as Brokers
+from kproto.broker.faults import Close, ErrorCode
 from kproto.client.cluster.changes import Changes
 from kproto.client.cluster.metadata import Cluster, PartitionInfo, TopicInfo
 from kproto.client.observing.lines import Troubles, say
@@ -100,6 +101,41 @@ async def test_throttling_begins_and_ends(caplog: pytest.LogCaptureFixture) -> N
         f"{address} throttles this client, by 70 ms for Metadata"
     ]
     assert lines(caplog, logging.INFO)[-1] == f"{address} throttles this client no more"
+
+
+async def test_a_leader_that_moves(caplog: pytest.LogCaptureFixture) -> None:
+    settings = kproto.ClientSettings(retry_backoff_ms=5)
+    with caplog.at_level(logging.INFO, "kproto.client"):
+        async with (
+            Brokers(brokers=3) as brokers,
+            kproto.Client(brokers.bootstrap, settings) as client,
+        ):
+            brokers.create_topic("t", partitions=1)
+            async with client.producer() as producer:
+                await producer.send("t", b"v")
+                before = brokers.leader("t", 0)
+                after = next(node for node in brokers.nodes if node != before)
+                brokers.move_leader("t", 0, after)
+                await producer.send("t", b"v")
+    moved = [line for line in lines(caplog, logging.INFO) if "leaders moved" in line]
+    assert moved == [f"topic t: leaders moved: [0] from {before} to {after} (epoch 1)"]
+
+
+async def test_a_producer_that_was_fenced(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "kproto.client"):
+        async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
+            broker.create_topic("t")
+            fault = ErrorCode("INVALID_PRODUCER_EPOCH")
+            broker.control(fault, request=ProduceRequest)
+            async with client.producer() as producer:
+                with pytest.raises(kproto.DeliveryError):
+                    await producer.send("t", b"v")
+                await producer.send("t", b"v")
+    (line,) = lines(caplog, logging.WARNING)
+    assert line.startswith("the producer was fenced at t[0]: ")
+    told = lines(caplog, logging.INFO)
+    assert any(line.startswith("1 records for t[0] were not stored: ") for line in told)
+    assert sum(line.startswith("the producer has id") for line in told) == 2
 
 
 def cluster(

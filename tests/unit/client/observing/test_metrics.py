@@ -21,6 +21,7 @@ from kproto.messages import (
     MetadataRequest,
     ProduceRequest,
     SaslHandshakeRequest,
+    SaslHandshakeResponse,
 )
 from kproto.messages.metadata_response import MetadataResponse
 from kproto.protocol.connection import ClientConnection
@@ -253,6 +254,19 @@ async def test_error_codes_of_any_response() -> None:
     async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
         await client.request(SaslHandshakeRequest(mechanism="NONE"))
         assert list(client.metrics()["requests"]["SaslHandshake"]["errors"].values()) == [1]
+
+
+async def test_codes_that_nobody_knows_have_one_name() -> None:
+    async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
+        codes = iter((9_001, 9_002, 9_003))
+        broker.control(
+            lambda asked: SaslHandshakeResponse(error_code=next(codes)),
+            request=SaslHandshakeRequest,
+        )
+        for _ in range(3):
+            await client.request(SaslHandshakeRequest(mechanism="PLAIN"))
+        errors = client.metrics()["requests"]["SaslHandshake"]["errors"]
+    assert errors == {"UNKNOWN_CODE": 3}
 
 
 async def test_nothing_is_counted_where_nothing_is_to_be(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,7 +129,7 @@ async def test_what_expired_while_a_connection_was_waited_for_is_not_sent_empty(
                 await release.wait()
                 return await connect(key)
 
-            client._view._pool._connect = slow  # type: ignore[assignment, method-assign]
+            client._view._pool._connect = slow  # type: ignore[method-assign]
             broker.hang_up()
             await broker.until(lambda: not broker.writers)
             await asyncio.sleep(0)

@@ -1,0 +1,54 @@
+"""librdkafka's mock cluster, whose leaders move by order: `BROKERS TOPIC PARTITIONS`.
+
+Prints the bootstrap servers, then carries out what it reads, a line each, and answers "ok" or the
+error: `move PARTITION NODE`, `down NODE`, `up NODE`, `refuse KEY TIMES CODE`. Python's face of
+librdkafka has none of this, so the library itself is called.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from pathlib import Path
+
+import confluent_kafka
+
+PRODUCER = 0
+
+library = next(
+    Path(confluent_kafka.__file__).parent.parent.glob("confluent_kafka.libs/librdkafka*")
+)
+rd = ctypes.CDLL(str(library))
+for name in ("rd_kafka_conf_new", "rd_kafka_new", "rd_kafka_handle_mock_cluster"):
+    getattr(rd, name).restype = ctypes.c_void_p
+rd.rd_kafka_mock_cluster_bootstraps.restype = ctypes.c_char_p
+
+brokers, topic, partitions = sys.argv[1], sys.argv[2].encode(), int(sys.argv[3])
+told = ctypes.create_string_buffer(512)
+conf = ctypes.c_void_p(rd.rd_kafka_conf_new())
+rd.rd_kafka_conf_set(conf, b"test.mock.num.brokers", brokers.encode(), told, 512)
+owner = ctypes.c_void_p(rd.rd_kafka_new(PRODUCER, conf, told, 512))
+assert owner.value, told.value
+cluster = ctypes.c_void_p(rd.rd_kafka_handle_mock_cluster(owner))
+assert rd.rd_kafka_mock_topic_create(cluster, topic, partitions, int(brokers)) == 0
+print(rd.rd_kafka_mock_cluster_bootstraps(cluster).decode(), flush=True)
+
+
+def refuse(key: int, times: int, code: int) -> int:
+    """The next requests of that API are answered by an error code."""
+    codes = (ctypes.c_int * times)(*[code] * times)
+    rd.rd_kafka_mock_push_request_errors_array(cluster, ctypes.c_int16(key), times, codes)
+    return 0
+
+
+ORDERS = {
+    "move": lambda at, node: rd.rd_kafka_mock_partition_set_leader(cluster, topic, at, node),
+    "down": lambda node: rd.rd_kafka_mock_broker_set_down(cluster, node),
+    "up": lambda node: rd.rd_kafka_mock_broker_set_up(cluster, node),
+    "refuse": refuse,
+}
+
+for line in sys.stdin:
+    order, *numbers = line.split()
+    failed = ORDERS[order](*map(int, numbers))
+    print(f"error {failed}" if failed else "ok", flush=True)

@@ -1,0 +1,211 @@
+"""Our client on the clusters of others, while leaders move: librdkafka's mock one, and kfake.
+
+Every record is stored once and in order, and a reader meanwhile sees each once and in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import kproto
+from kproto.messages import OffsetForLeaderEpochRequest
+from kproto.messages.offset_for_leader_epoch_request import (
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from tests.support.environment import ROOT
+from tests.support.go_programs import built
+from tools.setup.ports import free_ports
+
+pytestmark = [pytest.mark.peers, pytest.mark.slow]
+
+SCRIPTS = Path(__file__).parent / "peer_scripts"
+TOPIC = "moving"
+PARTITIONS = 6
+RECORDS = 3_000
+CHUNK = 100
+ORDERS = 40
+LONGEST_S = 60.0
+
+#: kfake sends no answer where a test orders so: who waits for it should not wait long.
+SETTINGS = kproto.ClientSettings(
+    request_timeout_ms=5_000, retry_backoff_ms=10, retry_backoff_max_ms=100
+)
+
+PRODUCE, FETCH, LIST_OFFSETS, METADATA = 0, 1, 2, 3
+OFFSET_FOR_LEADER_EPOCH = 23
+NOT_LEADER = 6
+
+
+class OtherCluster:
+    """A cluster in a process of its own, which does what it is told."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        self.bootstrap = self._line()
+
+    def order(self, *words: object) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(" ".join(map(str, words)) + "\n")
+        self._process.stdin.flush()
+        answer = self._line()
+        assert answer == "ok", f"{words}: {answer}"
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
+
+
+@contextmanager
+def running(command: Sequence[str | Path]) -> Iterator[OtherCluster]:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield OtherCluster(process)
+        finally:
+            process.kill()
+
+
+@pytest.fixture(scope="module")
+def kfake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = ROOT / "tools/fuzz_adapters/kfake"
+    return built("franz-go's kfake", folder, tmp_path_factory.mktemp("go"))
+
+
+async def all_arrives(cluster: OtherCluster, trouble: Callable[[int], Sequence[object]]) -> None:
+    """Write and read while the cluster is given one order after the other."""
+    expected = {at: [b"%d" % n for n in range(RECORDS)][at::PARTITIONS] for at in range(PARTITIONS)}
+    found: dict[int, list[bytes | None]] = {at: [] for at in range(PARTITIONS)}
+    async with (
+        asyncio.timeout(LONGEST_S),
+        kproto.Client(cluster.bootstrap, SETTINGS) as writing,
+        kproto.Client(cluster.bootstrap, SETTINGS) as reading,
+    ):
+
+        async def write() -> None:
+            async with writing.producer() as producer:
+                for first in range(0, RECORDS, CHUNK):
+                    records = [
+                        kproto.ProducerRecord(b"%d" % n, partition=n % PARTITIONS)
+                        for n in range(first, first + CHUNK)
+                    ]
+                    await producer.send_many(TOPIC, records)
+                    await asyncio.sleep(0.02)
+
+        async def read() -> None:
+            left = RECORDS
+            async for record in reading.consumer(TOPIC, max_wait_ms=100):
+                found[record.partition].append(record.value)
+                left -= 1
+                if not left:
+                    return
+
+        async def give_orders() -> None:
+            for number in range(ORDERS):
+                await asyncio.sleep(0.02)
+                await asyncio.to_thread(cluster.order, *trouble(number))
+
+        async with asyncio.TaskGroup() as tasks:
+            for work in (write, read, give_orders):
+                tasks.create_task(work())
+        assert found == expected
+        async with kproto.Client(cluster.bootstrap) as later:
+            again: dict[int, list[bytes | None]] = {at: [] for at in range(PARTITIONS)}
+            async for record in later.consumer(TOPIC, stop_at_end=True):
+                again[record.partition].append(record.value)
+        assert again == expected
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_leaders_move_in_librdkafka_s_mock_cluster(peers_python: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    script = SCRIPTS / "moving_mock_cluster.py"
+
+    def trouble(number: int) -> Sequence[object]:
+        match number % 4:
+            case 0:
+                key = chance.choice([PRODUCE, FETCH, LIST_OFFSETS])
+                return "refuse", key, 2, NOT_LEADER
+            case _:
+                return "move", chance.randrange(PARTITIONS), chance.randint(1, 3)
+
+    with running([peers_python, script, "3", TOPIC, str(PARTITIONS)]) as cluster:
+        await all_arrives(cluster, trouble)
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_brokers_of_librdkafka_s_mock_cluster_go_down(peers_python: Path, seed: int) -> None:
+    """Leaders do not move by themselves there: who leads and is down comes back."""
+    chance = random.Random(seed)
+    script = SCRIPTS / "moving_mock_cluster.py"
+    down: list[int] = []
+
+    def trouble(number: int) -> Sequence[object]:
+        if down:
+            return "up", down.pop()
+        down.append(chance.randint(1, 3))
+        return "down", down[0]
+
+    with running([peers_python, script, "3", TOPIC, str(PARTITIONS)]) as cluster:
+        await all_arrives(cluster, trouble)
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_leaders_and_brokers_move_in_kfake(kfake: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    nodes = [0, 1, 2]
+
+    def trouble(number: int) -> Sequence[object]:
+        match number % 5:
+            case 0:
+                return ("shuffle",)
+            case 1 if len(nodes) < 4:
+                nodes.append(max(nodes) + 1)
+                return "add", nodes[-1]
+            case 2 if len(nodes) > 2:
+                return "remove", nodes.pop(chance.randrange(1, len(nodes)))
+            case 3:
+                return "forget", chance.choice([PRODUCE, FETCH, METADATA, LIST_OFFSETS]), 2
+            case _:
+                return "move", TOPIC, chance.randrange(PARTITIONS), chance.choice(nodes)
+
+    (port,) = free_ports(1)
+    # Its answers to OffsetForLeaderEpoch say that records are gone: see below.
+    with running([kfake, str(port), "3", str(OFFSET_FOR_LEADER_EPOCH)]) as cluster:
+        async with kproto.Client(cluster.bootstrap, SETTINGS) as client:
+            await client.create_topics(kproto.NewTopic(TOPIC, PARTITIONS, 3))
+        await all_arrives(cluster, trouble)
+
+
+async def test_kfake_forgets_the_last_epoch_when_a_leader_moves(kfake: Path) -> None:
+    """As docs/findings.md has it: Kafka answers where that epoch ends, which is the log's end."""
+    (port,) = free_ports(1)
+    with running([kfake, str(port), "3"]) as cluster:
+        async with kproto.Client(cluster.bootstrap, SETTINGS) as client:
+            await client.create_topics(kproto.NewTopic(TOPIC, 1, 3))
+            async with client.producer() as producer:
+                await producer.send(TOPIC, b"x")
+            (before,) = await client.refresh([TOPIC])
+            nodes = {0, 1, 2} - {before.partitions[0].leader}
+            cluster.order("move", TOPIC, 0, nodes.pop())
+            (after,) = await client.refresh([TOPIC])
+            partition = OffsetForLeaderPartition(
+                partition=0,
+                current_leader_epoch=after.partitions[0].leader_epoch,
+                leader_epoch=before.partitions[0].leader_epoch,
+            )
+            topic = OffsetForLeaderTopic(topic=TOPIC, partitions=[partition])
+            answer = await client.request(
+                OffsetForLeaderEpochRequest(replica_id=-1, topics=[topic]),
+                broker=after.partitions[0].leader,
+            )
+            (found,) = answer.topics[0].partitions
+            assert (found.error_code, found.leader_epoch, found.end_offset) == (0, -1, -1)
