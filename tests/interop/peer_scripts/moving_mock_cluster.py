@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import confluent_kafka
@@ -41,7 +42,7 @@ def refuse(key: int, times: int, code: int) -> int:
     return 0
 
 
-ORDERS = {
+ORDERS: dict[str, Callable[..., object]] = {
     "move": lambda at, node: rd.rd_kafka_mock_partition_set_leader(cluster, topic, at, node),
     "down": lambda node: rd.rd_kafka_mock_broker_set_down(cluster, node),
     "up": lambda node: rd.rd_kafka_mock_broker_set_up(cluster, node),
