@@ -21,7 +21,7 @@ from ...protocol.connection import ClientConnection, expects_response
 from ...protocol.framing import FrameReader, frame
 from ...protocol.negotiation import ApiRange, negotiate
 from ...security.authentication import Answer, Step
-from ...security.diagnosis import Stage, closed, spoken_in_the_clear, tls_fault
+from ...security.diagnosis import Stage, spoken_in_the_clear
 from ...security.tls import TlsContexts
 from ...wire.errors import (
     BrokerConnectionError,
@@ -32,12 +32,12 @@ from ...wire.errors import (
     RequestTimeoutError,
 )
 from ..observing.connection_watch import NO_WATCH, ConnectionWatch
-from ..release import MAGIC_OF_BATCHES, message_magic, says_versions
+from ..release import MAGIC_OF_BATCHES, message_magic
 from ..settings import Address, ClientSettings
 from .addresses import Target, Targets
 from .authenticating import Authenticator
 from .exchanges import NEVER, Exchange, Exchanges, Tell
-from .losing import fresh
+from .losing import fresh, why_lost
 from .muting import Muting, asked_to_wait_ms
 from .opening import agreed_ranges, attach, context_of, targets_of
 from .reach import Reach
@@ -588,39 +588,31 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         left = self._reader.pending
-        reason = "the broker closed the connection"
-        if exc is not None:
-            reason = f"the connection was lost ({exc})"
-        if left:
-            reason += f", {left} bytes into a response"
         self._transport = None
         self._is_closed_by_peer = not left
-        self.fail(self._why_lost(exc, reason, left))
+        is_in_sasl = self._stage is Stage.AUTHENTICATION and self._sasl is not None
+        error = why_lost(
+            exc,
+            left,
+            self._reached(),
+            address=self.address,
+            settings=self.settings,
+            tls=self._tls,
+            cut_off=self._sasl.cut_off() if is_in_sasl and self._sasl is not None else None,
+            is_asked=self._protocol.pending.oldest is not None,
+        )
+        self.fail(error)
         if not self._lost.done():
             self._lost.set_result(None)
 
-    def _why_lost(self, exc: Exception | None, reason: str, left: int) -> KprotoError:
-        """What may be told of a connection that was lost, by how far it had come."""
-        address = str(self.address)
-        name = self._tls.name_of(self.address.host)
-        known = tls_fault(exc, address, name, shows_certificate=self._tls.shows_certificate)
-        if known is None and self._stage is Stage.AUTHENTICATION and self._sasl is not None:
-            known = self._sasl.cut_off()
-        if known is not None:
-            return known
+    def _reached(self) -> Stage:
+        """How far the connection has come: it is open once anything was answered."""
         oldest = self._protocol.pending.oldest
-        stage = self._stage
-        if stage is Stage.FIRST_REQUEST and (
+        if self._stage is Stage.FIRST_REQUEST and (
             oldest is None or oldest.correlation_id != self._opened_with + 1
         ):
-            stage = Stage.OPEN
-        release = self.settings.broker_version
-        if oldest is not None and not left and not says_versions(release):
-            reason += f"; is it a Kafka {release} (broker_version)?"
-        hint = closed(stage, tls=self._tls.enabled, sasl=self._sasl is not None)
-        if hint and not left:
-            reason += f"; {hint}"
-        return BrokerConnectionError(reason, address=address)
+            return Stage.OPEN
+        return self._stage
 
     def pause_writing(self) -> None:
         self._writable.clear()

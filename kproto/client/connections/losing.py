@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ...security.diagnosis import Stage, closed, tls_fault
+from ...security.tls import TlsContexts
 from ...wire.errors import (
     AuthenticationError,
     BrokerConnectionError,
@@ -10,9 +12,10 @@ from ...wire.errors import (
     ProtocolError,
     RequestTimeoutError,
 )
-from ..settings import Address
+from ..release import says_versions
+from ..settings import Address, ClientSettings
 
-__all__ = ["fresh"]
+__all__ = ["fresh", "why_lost"]
 
 
 def fresh(error: KprotoError, address: Address) -> KprotoError:
@@ -27,3 +30,39 @@ def fresh(error: KprotoError, address: Address) -> KprotoError:
             address=str(address),
         )
     return ProtocolError(f"{address}: {error}" if str(address) not in str(error) else str(error))
+
+
+def why_lost(
+    exc: Exception | None,
+    left: int,
+    stage: Stage,
+    *,
+    address: Address,
+    settings: ClientSettings,
+    tls: TlsContexts,
+    cut_off: AuthenticationError | None,
+    is_asked: bool,
+) -> KprotoError:
+    """What may be told of a connection that the peer or the network ended, by how far it had come.
+
+    `left` bytes of a response had come, `cut_off` is what it means in the midst of SASL, and a
+    request waited if it `is_asked`.
+    """
+    shows = tls.shows_certificate
+    name = tls.name_of(address.host)
+    known = tls_fault(exc, str(address), name, shows_certificate=shows) or cut_off
+    if known is not None:
+        return known
+    reason = "the broker closed the connection"
+    if exc is not None:
+        reason = f"the connection was lost ({exc})"
+    if left:
+        reason += f", {left} bytes into a response"
+    else:
+        release = settings.broker_version
+        if is_asked and not says_versions(release):
+            reason += f"; is it a Kafka {release} (broker_version)?"
+        hint = closed(stage, tls=tls.enabled, sasl=settings.sasl is not None)
+        if hint:
+            reason += f"; {hint}"
+    return BrokerConnectionError(reason, address=str(address))
