@@ -48,9 +48,9 @@ class Client:
     """A client of one Kafka cluster, to be used with `async with`.
 
     `bootstrap` is `host:port`, several joined by commas, or a list of such; any broker of the
-    cluster will do. `tls` and `sasl` take the place of those in `settings`: see `Tls`, `Plain`,
-    `ScramSha512` and `OAuthBearer`. `clock` is for tests that turn the time. Raises
-    ConfigurationError when `bootstrap` is no address.
+    cluster will do. `tls`, `sasl`, `rack` and `broker_version` take the place of those in
+    `settings`: see `ClientSettings`, `Tls`, `Plain`, `ScramSha512` and `OAuthBearer`. `clock` is for
+    tests that turn the time. Raises ConfigurationError when `bootstrap` is no address.
     """
 
     def __init__(
@@ -60,14 +60,18 @@ class Client:
         *,
         tls: AnyTls | None = None,
         sasl: Sasl | None = None,
+        rack: str | None = None,
+        broker_version: str | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        settings = settings or ClientSettings()
-        if tls is not None:
-            settings = replace(settings, tls=tls)
-        if sasl is not None:
-            settings = replace(settings, sasl=sasl)
-        self.settings = settings
+        named: dict[str, Any] = {
+            "tls": tls,
+            "sasl": sasl,
+            "rack": rack,
+            "broker_version": broker_version,
+        }
+        given = {name: value for name, value in named.items() if value is not None}
+        self.settings = replace(settings or ClientSettings(), **given)
         self._view = ClusterView(parse_bootstrap(bootstrap), self.settings, clock)
 
     @classmethod

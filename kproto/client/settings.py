@@ -130,6 +130,8 @@ class ClientSettings:
         check_least(self, _LEAST)
         if not isinstance(self.client_id, str):
             raise ConfigurationError(f"client_id is {self.client_id!r}; it must be a str")
+        if self.rack is not None and not isinstance(self.rack, str):
+            raise ConfigurationError(f"rack is {self.rack!r}; it must be a str, or None")
         if self.metadata_recovery_strategy not in get_args(RecoveryStrategy):
             raise ConfigurationError(
                 f"metadata_recovery_strategy is {self.metadata_recovery_strategy!r}; it must be "

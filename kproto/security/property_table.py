@@ -47,6 +47,7 @@ _MS: Final = whole(1)
 ROWS: Final = (
     Row("bootstrap", "bootstrap", ("bootstrap.servers", "metadata.broker.list"), ADDRESSES),
     Row("settings", "client_id", ("client.id",), ANY_TEXT),
+    Row("settings", "rack", ("client.rack",), ANY_TEXT, "empty for none"),
     Row(
         "settings",
         "connect_timeout_ms",

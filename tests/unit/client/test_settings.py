@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kproto.client import ClientSettings
+from kproto.client import Client, ClientSettings
 from kproto.client.settings import Address, parse_bootstrap
 from kproto.wire.errors import ConfigurationError
 
@@ -116,3 +116,17 @@ def test_a_limit_of_one_is_taken(name: str) -> None:
 def test_settings_cannot_be_changed_under_a_client() -> None:
     with pytest.raises(AttributeError):
         ClientSettings().client_id = "another"  # type: ignore[misc]  # what is tested
+
+
+def test_a_rack_is_text() -> None:
+    with pytest.raises(ConfigurationError, match="rack is 7"):
+        ClientSettings(rack=7)  # type: ignore[arg-type]
+
+
+def test_what_the_client_is_given_takes_the_place_of_settings() -> None:
+    base = ClientSettings(rack="a", broker_version="2.8", client_id="me")
+    client = Client("localhost", base, rack="b", broker_version="0.9")
+    assert client.settings == ClientSettings(rack="b", broker_version="0.9", client_id="me")
+    assert Client("localhost", base).settings == base
+    told = Client.from_properties({"bootstrap.servers": "localhost", "client.rack": "c"})
+    assert told.settings.rack == "c"
