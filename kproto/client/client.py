@@ -49,8 +49,8 @@ class Client:
 
     `bootstrap` is `host:port`, several joined by commas, or a list of such; any broker of the
     cluster will do. `tls`, `sasl`, `rack` and `broker_version` take the place of those in
-    `settings`: see `ClientSettings`, `Tls`, `Plain`, `ScramSha512` and `OAuthBearer`. `clock` is for
-    tests that turn the time. Raises ConfigurationError when `bootstrap` is no address.
+    `settings`: see `ClientSettings`, `Tls`, `Plain`, `ScramSha512` and `OAuthBearer`. `clock` is
+    for tests that turn the time. Raises ConfigurationError when `bootstrap` is no address.
     """
 
     def __init__(
