@@ -13,7 +13,7 @@ import pytest
 from tests.support.availability import not_available
 from tests.support.embedded import threaded_broker
 from tests.support.environment import ROOT
-from tools.setup.opentelemetry import OpenTelemetryError, opentelemetry_python
+from tools.setup.peers import PeersError, opentelemetry_python
 
 pytestmark = pytest.mark.peers
 
@@ -26,7 +26,7 @@ TIMEOUT_S = 60
 def python() -> Path:
     try:
         return opentelemetry_python()
-    except OpenTelemetryError as error:
+    except PeersError as error:
         not_available("OpenTelemetry's SDK", error)
 
 

@@ -1,25 +1,28 @@
-"""The environment of the peers: other Kafka clients, kept apart from what we install ourselves.
+"""The environments of the peers: what others made, kept apart from what we install ourselves.
 
-`python -m tools.setup.peers` builds `.cache/peers` from tools/peers/requirements.txt when it is
-missing or out of date, and prints its interpreter. Knows nothing of what the peers are used for.
+`python -m tools.setup.peers` builds `.cache/peers`, the other Kafka clients, from
+tools/peers/requirements.txt when it is missing or out of date, and prints its interpreter;
+`python -m tools.setup.peers opentelemetry` does so with OpenTelemetry's SDK, which the tracing
+example needs. Knows nothing of what the peers are used for.
 """
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from .environments import InstallError, python_with
 from .programs import print_found
 
-__all__ = ["PeersError", "peers_python"]
+__all__ = ["PeersError", "opentelemetry_python", "peers_python"]
 
 ROOT = Path(__file__).resolve().parents[2]
-REQUIREMENTS = ROOT / "tools" / "peers" / "requirements.txt"
+PINNED = ROOT / "tools" / "peers"
 CACHE = ROOT / ".cache"
 
 
 class PeersError(RuntimeError):
-    """The peers' environment cannot be built here."""
+    """An environment cannot be built here."""
 
 
 def peers_python() -> Path:
@@ -27,11 +30,20 @@ def peers_python() -> Path:
 
     Safe in several processes at once. Raises `PeersError`.
     """
+    return _python("peers", PINNED / "requirements.txt")
+
+
+def opentelemetry_python() -> Path:
+    """Return the interpreter that has OpenTelemetry's SDK; else as `peers_python`."""
+    return _python("opentelemetry", PINNED / "opentelemetry.txt")
+
+
+def _python(name: str, requirements: Path) -> Path:
     try:
         return python_with(
-            CACHE / "peers",
-            install=["-r", str(REQUIREMENTS)],
-            wanted=REQUIREMENTS.read_text(encoding="utf-8"),
+            CACHE / name,
+            install=["-r", str(requirements)],
+            wanted=requirements.read_text(encoding="utf-8"),
         )
     except InstallError as error:
         raise PeersError(str(error)) from error
@@ -39,7 +51,10 @@ def peers_python() -> Path:
 
 def main() -> None:
     """Print the interpreter; end with a plain message when there is none."""
-    print_found("peers", peers_python, PeersError)
+    if sys.argv[1:] == ["opentelemetry"]:
+        print_found("OpenTelemetry", opentelemetry_python, PeersError)
+    else:
+        print_found("peers", peers_python, PeersError)
 
 
 if __name__ == "__main__":
