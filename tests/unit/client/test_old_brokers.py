@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kproto import Client, ClientSettings, ProducerRecord
-from kproto.broker import Broker, BrokerSettings
+from kproto.broker import Broker, BrokerSettings, Cluster
 from kproto.client import DeliveryError
 from kproto.client.release import release_ranges
 from kproto.messages import (
@@ -163,3 +163,17 @@ async def test_a_broker_of_0_9_whose_release_is_not_told() -> None:
         with pytest.raises(BrokerConnectionError, match="broker_version"):
             await client.refresh([])
         await client.close()
+
+
+@pytest.mark.parametrize(("release", "epoch"), [("2.3", -1), ("2.4", 1)])
+async def test_leader_epochs_count_since_brokers_tell_them_right(release: str, epoch: int) -> None:
+    async with Cluster(2, release=release) as cluster:
+        cluster.create_topic("t", 1)
+        cluster.move_leader("t", 0, 3 - cluster.leader("t"))
+        async with Client(cluster.bootstrap) as client:
+            await client.refresh(["t"])
+            assert client.cluster.leader_epoch("t", 0) == epoch
+            async with client.producer() as producer:
+                await producer.send("t", b"a")
+            consumer = client.consumer("t", stop_at_end=True)
+            assert [record.value async for record in consumer] == [b"a"]
