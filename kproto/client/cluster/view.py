@@ -219,10 +219,14 @@ class ClusterView:
         if self._recovery.asked(self.clock.monotonic()):
             waited = self.settings.metadata_recovery_rebootstrap_trigger_ms
             self._rebootstrap(f"no metadata came for {waited} ms")
-        response, version, is_whole = await self._asked_for_metadata(topics_in)
-        if response.error_code == _REBOOTSTRAP and self._goes_back:
-            self._rebootstrap("a broker says that this client must begin anew")
+        try:
             response, version, is_whole = await self._asked_for_metadata(topics_in)
+            if response.error_code == _REBOOTSTRAP and self._goes_back:
+                self._rebootstrap("a broker says that this client must begin anew")
+                response, version, is_whole = await self._asked_for_metadata(topics_in)
+        except KprotoError:
+            self._recovery.failed()
+            raise
         if response.error_code == _REBOOTSTRAP:  # a wait may mend it, as that of a lost broker
             raise BrokerConnectionError("a broker says that this client must bootstrap anew")
         raise_for_code(response.error_code, "asking for metadata")
