@@ -381,15 +381,16 @@ class BrokerConnection(asyncio.BufferedProtocol):
         Raises RequestTimeoutError when that takes too long. Who writes at once when it returns is
         overtaken by nobody.
         """
-        if self._is_quiet and self._error is None:
-            for _ in range(TURNS):
-                await asyncio.sleep(0)
-        if self._writable.is_set() and not self._kept_waiting and not self._muting.is_on:
+        is_quiet = self._is_quiet and self._error is None
+        is_free = self._writable.is_set() and not self._kept_waiting and not self._muting.is_on
+        if is_free and not is_quiet:
             return
         self._kept_waiting += 1
         limit_s = limit_ms / 1000
         try:
             async with self.clock.timeout(limit_s + self._muting.left_s), self._line:
+                for _ in range(TURNS if self._is_quiet else 0):
+                    await asyncio.sleep(0)
                 await self._muting.over()
                 await self._writable.wait()
         except TimeoutError:

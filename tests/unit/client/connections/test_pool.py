@@ -236,6 +236,25 @@ async def test_what_the_broker_closed_while_the_loop_stood_still_is_not_used() -
         assert broker.connections == 2
 
 
+async def test_nobody_overtakes_who_waits_to_see_whether_the_broker_has_closed() -> None:
+    came = []
+
+    def answer(asked: ReceivedRequest) -> CreateTopicsResponse:
+        assert isinstance(asked.message, CreateTopicsRequest)
+        came.append(asked.message.timeout_ms)
+        return CreateTopicsResponse()
+
+    async with ScriptedBroker() as broker, quiet_connection(broker) as (connection, _):
+        broker.answers[CreateTopicsRequest] = answer
+        asking = []
+        for number in range(10):
+            request = CreateTopicsRequest(topics=[], timeout_ms=number)
+            asking.append(asyncio.create_task(connection.request(request)))
+            await asyncio.sleep(0)
+        await asyncio.gather(*asking)
+    assert came == list(range(10))
+
+
 def hanging_up_once(answer: Any) -> Any:
     """Hang up instead of the first answer."""
     asked_before: list[object] = []
