@@ -177,3 +177,18 @@ async def test_leader_epochs_count_since_brokers_tell_them_right(release: str, e
                 await producer.send("t", b"a")
             consumer = client.consumer("t", stop_at_end=True)
             assert [record.value async for record in consumer] == [b"a"]
+
+
+async def test_partitions_that_a_full_response_leaves_out_are_read_later() -> None:
+    settings = BrokerSettings(release="0.9", fetch_max_bytes=3_000)
+    async with (
+        Broker(settings=settings) as broker,
+        Client(broker.bootstrap, broker_version="0.9") as client,
+    ):
+        broker.create_topic("t", 6)
+        async with client.producer() as producer:
+            for number in range(24):
+                await producer.send("t", bytes([number]) * 900, partition=number % 6)
+        consumer = client.consumer("t", stop_at_end=True)
+        found = [record.value async for record in consumer]
+        assert sorted(value[0] for value in found if value) == list(range(24))
