@@ -176,6 +176,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
                     await self._sasl.authenticate(exchange)
             self._stage = Stage.FIRST_REQUEST
             self._opened_with = self._protocol.last_correlation_id
+            self._raise_if_failed()  # by what came behind the last answer
         except DecodeError as error:
             await self.close()
             raise ProtocolError(
