@@ -191,12 +191,13 @@ class ClusterState:
 
     def coordinator(self, kind: CoordinatorType, key: str) -> int:
         """The node that coordinates a group or whatever `key` is; NO_LEADER for none."""
-        return self._coordinators.of(kind, key)
+        return self._coordinators.of(kind, key) if self.alive else NO_LEADER
 
     def _place_internal(self, partitions: int) -> list[Leadership]:
         copies = min(_COPIES, len(self.nodes))
         alive = self.alive
-        return [first_led(its, alive) for its in self._placed(partitions, copies, {})]
+        placed = self._placed(partitions, copies, {}, partitions)
+        return [first_led(its, alive) for its in placed]
 
     # Partitions
 
@@ -240,7 +241,8 @@ class ClusterState:
         Raises BrokerResponseError with what Kafka's controller would answer.
         """
         self.topics.check_new_name(name)
-        placed = self._placed(num_partitions, replication_factor, assignments or {})
+        most = self._settings.max_partitions
+        placed = self._placed(num_partitions, replication_factor, assignments or {}, most)
         config = TopicConfig(
             configs or {},
             self._settings.message_max_bytes,
@@ -255,6 +257,7 @@ class ClusterState:
         num_partitions: int,
         replication_factor: int,
         assignments: Mapping[int, Iterable[int]],
+        most: int,
     ) -> list[Replicas]:
         copies = self._settings.default_replication_factor
         return place_partitions(
@@ -265,7 +268,7 @@ class ClusterState:
             stopped=self._striped(sorted(self._stopped)),
             default=self._settings.num_partitions,
             default_copies=min(_COPIES, len(self.nodes)) if copies is None else copies,
-            most=self._settings.max_partitions,
+            most=most,
         )
 
     def _striped(self, nodes: list[int]) -> list[int]:

@@ -187,6 +187,12 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._by_id)
 
+    def places_of(self, session_id: int) -> list[tuple[str, int]]:
+        """Topics and partitions that a session holds; an empty name for an id without a topic."""
+        session = self._by_id.get(session_id)
+        held = () if session is None else session.partitions.values()
+        return [(each.name or each.topic, each.wanted.partition) for each in held]
+
     def open_round(self, request: FetchRequest, *, by_id: bool, now_ms: int) -> FetchRound:
         """What a request reads; `by_id` says whether its version names topics by their ids.
 

@@ -27,7 +27,7 @@ from .context import Context
 from .decisions import CloseConnection, Wait
 from .faults import Controls, Cut, Delay, Refuse
 from .faults.outcomes import Fate
-from .faults.refusing import add_to, is_handled, mark, rest_of
+from .faults.refusing import Known, add_to, is_handled, mark, rest_of
 from .gate import Gate
 from .lines import one_line
 from .principals import USER, Principal
@@ -260,7 +260,7 @@ class Session(asyncio.BufferedProtocol):
     async def _fate_of(self, request: ReceivedRequest) -> Fate:
         """What the controls decide; a delay passes here."""
         fate = Fate()
-        for outcome in self._controls.outcomes(request):
+        for outcome in self._controls.outcomes(request, self._known):
             if isinstance(outcome, Delay):
                 self._flush()
                 await self._clock.sleep(outcome.ms / 1000)
@@ -268,6 +268,12 @@ class Session(asyncio.BufferedProtocol):
             if fate.take(outcome):
                 break
         return fate
+
+    @property
+    def _known(self) -> Known:
+        """What a control has to know of topics and fetch sessions."""
+        context = self._context
+        return Known(context.cluster.topics.name_of, context.fetch_sessions.places_of)
 
     async def _handle(self, request: ReceivedRequest, fate: Fate) -> None:
         """Let the broker work, and answer as far as `fate` lets it."""
@@ -300,7 +306,7 @@ class Session(asyncio.BufferedProtocol):
             if isinstance(answer, MetadataResponse):
                 mark(answer, refuse)
             return answer
-        rest, refused = rest_of(message, version, refuse)
+        rest, refused = rest_of(message, version, refuse, self._known)
         if not expects_response(message, version):
             raise CloseConnection("a control function refused a request without an answer")
         if rest is None:

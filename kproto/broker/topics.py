@@ -132,6 +132,11 @@ class Topics:
             raise refusal("UNKNOWN_TOPIC_ID", f"there is no topic with id {Uuid(topic_id)}")
         return topic
 
+    def name_of(self, topic_id: bytes) -> str:
+        """The name of the topic with that id; an empty one where there is none."""
+        topic = self._by_id.get(topic_id)
+        return "" if topic is None else topic.name
+
     def asked(self, name: str, topic_id: bytes, *, by_id: bool) -> Topic:
         """The topic of a request that names it in its older versions, and now by its id.
 

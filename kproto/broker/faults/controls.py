@@ -14,7 +14,8 @@ from typing import Any, TypeAlias
 from ...messages.base import Request
 from ...protocol.received import ReceivedRequest
 from ...wire.errors import ConfigurationError
-from .outcomes import OUTCOMES, Close, Decided, Outcome
+from .outcomes import OUTCOMES, Close, Decided, Outcome, Refuse
+from .refusing import NOTHING, Known, concerns
 
 __all__ = ["Control", "ControlFunction", "Controls"]
 
@@ -36,10 +37,15 @@ class Control:
     times: int | None
     fault: Exception | None = None
 
-    def decide(self, request: ReceivedRequest) -> Outcome:
-        """What the function returns; where it fails, the connection is closed."""
+    def decide(self, request: ReceivedRequest, known: Known) -> Outcome:
+        """What the function returns; where it fails, the connection is closed.
+
+        None where it would refuse what the request is not about.
+        """
         try:
             outcome: object = self.function(request)
+            if isinstance(outcome, Refuse):
+                return outcome if concerns(request, outcome, known) else None
             if outcome is None or isinstance(outcome, OUTCOMES):
                 return outcome
             raise ConfigurationError(
@@ -86,7 +92,7 @@ class Controls:
         if control in self._controls:
             self._controls.remove(control)
 
-    def outcomes(self, request: ReceivedRequest) -> Iterator[Decided]:
+    def outcomes(self, request: ReceivedRequest, known: Known = NOTHING) -> Iterator[Decided]:
         """What the controls decide about `request`, one after the other.
 
         The reader stops at the last word. A function that fails has decided, too.
@@ -96,7 +102,7 @@ class Controls:
                 continue
             if control.times == 0 or control not in self._controls:
                 continue  # it was taken away while a delay passed
-            outcome = control.decide(request)
+            outcome = control.decide(request, known)
             if outcome is None:
                 continue
             if control.times is not None:

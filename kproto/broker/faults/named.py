@@ -10,7 +10,6 @@ from ...protocol.received import ReceivedRequest
 from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError
 from .outcomes import Cut, Delay, Outcome, Refuse, Silence, Throttle
-from .refusing import concerns
 
 __all__ = ["CutFrame", "ErrorCode", "LoseAnswer", "SilentConnection", "Slow", "Throttled"]
 
@@ -79,11 +78,12 @@ class ErrorCode:
     """The broker refuses requests with an error, `times` times, for good if that is None.
 
     `error` is the name of a code, or a number. `topics` says which are meant: by name, or by name
-    with the indexes of partitions; without it, all that a request is about. The rest of a request
-    is answered as always. The code stands where the response of the API has it: for each partition,
-    topic, group or resource that was asked for, or for all. A request that is about nothing that is
-    meant passes and does not count. An API that has no place for a code raises ConfigurationError,
-    which closes the connection and is kept as `Control.fault`.
+    with the indexes of partitions; without it, all that a request is about. A topic is meant by
+    its name also where a request says its id. The rest of a request is answered as always. The
+    code stands where the response of the API has it: for each partition, topic, group or resource
+    that was asked for, or for all. A request that is about nothing that is meant passes and does
+    not count. An API that has no place for a code raises ConfigurationError, which closes the
+    connection and is kept as `Control.fault`.
     """
 
     def __init__(
@@ -111,4 +111,4 @@ class ErrorCode:
         self._refuse = Refuse(self.code, {name: tuple(its) for name, its in meant.items()})
 
     def __call__(self, request: ReceivedRequest) -> Outcome:
-        return self._refuse if concerns(request, self._refuse) else None
+        return self._refuse

@@ -8,7 +8,7 @@ there the broker itself answers, and is told what to refuse.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from ...messages.base import Request, Response, Struct
@@ -21,7 +21,21 @@ from ...protocol.received import ReceivedRequest
 from ...wire.errors import ConfigurationError
 from .outcomes import Refuse
 
-__all__ = ["add_to", "concerns", "is_handled", "mark", "rest_of", "says_all"]
+__all__ = ["NOTHING", "Known", "add_to", "concerns", "is_handled", "mark", "rest_of", "says_all"]
+
+
+class Known(NamedTuple):
+    """What a broker knows and a request does not say.
+
+    `name_of` gives the name of a topic by its id, an empty one where there is none; `held` the
+    topics and partitions that the fetch session of an id holds.
+    """
+
+    name_of: Callable[[bytes], str]
+    held: Callable[[int], Iterable[tuple[str, int]]]
+
+
+NOTHING: Final = Known(lambda topic_id: "", lambda session_id: ())
 
 
 class _Step(NamedTuple):
@@ -151,21 +165,40 @@ _OF_ALL_FETCHED: Final = frozenset(
 )
 
 
-def concerns(request: ReceivedRequest, refuse: Refuse) -> bool:
+def concerns(request: ReceivedRequest, refuse: Refuse, known: Known) -> bool:
     """Whether a request is about anything that is refused.
 
-    Of a Fetch that cannot be told, nor of a Metadata request for all topics: they are. Raises
-    ConfigurationError where the API has no place for a code.
+    Raises ConfigurationError where the API has no place for a code.
     """
     message = request.message
     if message is None:
         return False
     if isinstance(message, _HANDLED):
-        return True
+        if not refuse.partitions:
+            return True
+        if isinstance(message, FetchRequest):
+            return any(refuse.means(*place) for place in _read(message, known))
+        if message.topics is None or (request.version == 0 and not message.topics):
+            return True
+        return any(refuse.means(_name(topic, known)) for topic in message.topics)
     place = _place_of(message, request.version)
     if place is None:
         return not refuse.partitions
-    return any(_meant(place, message, refuse))
+    return any(_meant(place, message, refuse, known))
+
+
+def _read(request: FetchRequest, known: Known) -> set[tuple[str, int]]:
+    """Topics and partitions that a Fetch reads, those of its session too."""
+    read: set[tuple[str, int]] = set()
+    if request.session_epoch > 0:
+        read.update(known.held(request.session_id))
+    for topic in request.topics:
+        name = _name(topic, known)
+        read.update((name, wanted.partition) for wanted in topic.partitions)
+    for forgotten in request.forgotten_topics_data:
+        name = _name(forgotten, known)
+        read.difference_update((name, index) for index in forgotten.partitions)
+    return read
 
 
 def is_handled(request: Request[Any], refuse: Refuse) -> bool:
@@ -181,7 +214,7 @@ def says_all(refuse: Refuse) -> bool:
 
 
 def rest_of(
-    request: Request[Any], version: int, refuse: Refuse
+    request: Request[Any], version: int, refuse: Refuse, known: Known = NOTHING
 ) -> tuple[Request[Any] | None, Response]:
     """What of a request the broker works on, None for nothing, and the answer to the refused rest.
 
@@ -195,7 +228,7 @@ def rest_of(
         _say(answer, refuse)
         return None, answer
     left = request.copy()
-    _split(place.steps, left, answer, refuse, answer_class)
+    _split(place.steps, left, answer, refuse, known)
     return (left if getattr(left, place.steps[0].asked) else None), answer
 
 
@@ -244,23 +277,22 @@ def _place_of(request: Request[Any], version: int) -> _Place | None:
     return None
 
 
-def _meant(place: _Place, request: Request[Any], refuse: Refuse) -> Iterator[bool]:
+def _meant(place: _Place, request: Request[Any], refuse: Refuse, known: Known) -> Iterator[bool]:
     for member in getattr(request, place.steps[0].asked) or ():
+        name = _name(member, known)
         if len(place.steps) == 1:
-            yield refuse.means(_name(member))
+            yield refuse.means(name)
         else:
             for inner in getattr(member, place.steps[1].asked):
-                yield refuse.means(_name(member), _index(inner))
+                yield refuse.means(name, _index(inner))
 
 
-def _split(
-    steps: tuple[_Step, ...], left: Any, answer: Any, refuse: Refuse, top: type[Response]
-) -> None:
+def _split(steps: tuple[_Step, ...], left: Any, answer: Any, refuse: Refuse, known: Known) -> None:
     """Move what is meant from `left` to `answer`."""
-    first = steps[0]
+    first, top = steps[0], type(answer)
     kept = []
     for member in getattr(left, first.asked) or ():
-        name = _name(member)
+        name = _name(member, known)
         if not refuse.means(name):
             kept.append(member)
             continue
@@ -306,7 +338,7 @@ def _say(struct: Any, refuse: Refuse) -> None:
         struct.error_message = "a fault of the test"
 
 
-def _name(member: Any) -> str:
+def _name(member: Any, known: Known = NOTHING) -> str:
     """What a member of a request is called, as far as it is a topic or the like."""
     if isinstance(member, str):
         return member
@@ -314,7 +346,8 @@ def _name(member: Any) -> str:
         found = getattr(member, name, None)
         if found:
             return str(found)
-    return ""
+    topic_id = getattr(member, "topic_id", None)
+    return known.name_of(topic_id) if topic_id else ""
 
 
 def _index(member: Any) -> int | None:

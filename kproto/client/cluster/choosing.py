@@ -90,7 +90,8 @@ class Choosing:
 class Recovery:
     """When what is known of the cluster is given up for want of metadata (KIP-1102).
 
-    All times in seconds of the client's clock. Time in which nobody asked does not count.
+    All times in seconds of the client's clock. Time in which nobody asked does not count. With a
+    trigger of 0 the first failure is enough.
     """
 
     def __init__(self, trigger_ms: int, *, goes_back: bool) -> None:
@@ -98,17 +99,26 @@ class Recovery:
         self._goes_back = goes_back
         self._since: float | None = None
         self._last = float("-inf")
+        self._has_failed = False
 
     def asked(self, now: float) -> bool:
         """Metadata is asked for; True when none came for so long that the client begins anew."""
         if self._since is None or now - self._last > self._trigger_s:
             self._since = now
         self._last = now
-        if not self._goes_back or now - self._since < self._trigger_s:
+        had_time = self._trigger_s > 0 or self._has_failed
+        is_due = had_time and now - self._since >= self._trigger_s
+        if not self._goes_back or not is_due:
             return False
         self._since = now
+        self._has_failed = False
         return True
+
+    def failed(self) -> None:
+        """Metadata did not come."""
+        self._has_failed = True
 
     def answered(self) -> None:
         """Metadata came."""
         self._since = None
+        self._has_failed = False

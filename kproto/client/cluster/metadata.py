@@ -26,6 +26,10 @@ __all__ = [
     "why_unled",
 ]
 
+#: Brokers before Kafka 2.4, whose Metadata ends before this version, may tell old leader epochs
+#: while a partition is reassigned: who believed them would be fenced until that is over.
+RELIABLE_EPOCHS: Final = 9
+
 _NO_LEADER: Final = code_of("LEADER_NOT_AVAILABLE")
 _NO_SUCH_PARTITION: Final = code_of("UNKNOWN_TOPIC_OR_PARTITION")
 
@@ -84,12 +88,19 @@ class Cluster:
     racks: dict[int, str] = field(default_factory=dict)
     topics: dict[str, TopicInfo] = field(default_factory=dict)
 
-    def update(self, response: MetadataResponse, *, whole: bool = False) -> list[TopicInfo]:
+    def update(
+        self, response: MetadataResponse, *, whole: bool = False, version: int = RELIABLE_EPOCHS
+    ) -> list[TopicInfo]:
         """Take over a response; returns its topics in its order, those with errors too.
 
         A topic with an error is forgotten, so that it is asked for again; so is every other one
-        when the response is about the `whole` cluster.
+        when the response is about the `whole` cluster. Leader epochs are taken where the `version`
+        of Metadata can be relied on for them.
         """
+        if version < RELIABLE_EPOCHS:
+            for told in response.topics:
+                for its in told.partitions:
+                    its.leader_epoch = -1
         if self.cluster_id != response.cluster_id and None not in (
             self.cluster_id,
             response.cluster_id,

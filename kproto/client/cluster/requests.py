@@ -307,19 +307,22 @@ class Requests:
         Those that are not known are asked for together, while they are not there yet. Raises
         BrokerResponseError for the first that cannot be found.
         """
-        await self._view.retrying(lambda: self._find(kind, keys))
-        found = {key: self.coordinators.node(kind, key) for key in keys}
-        return {key: node for key, node in found.items() if node is not None}
+        return await self._view.retrying(lambda: self._find(kind, keys))
 
     def _known(self, kind: CoordinatorType, key: str) -> int | None:
         node = self.coordinators.node(kind, key)
         return node if node in self._view.cluster.brokers else None
 
-    async def _find(self, kind: CoordinatorType, keys: Sequence[str]) -> None:
-        """Ask for those that are not known; what is found stays, whatever becomes of the others."""
-        missing = [key for key in keys if self._known(kind, key) is None]
+    async def _find(self, kind: CoordinatorType, keys: Sequence[str]) -> dict[str, int]:
+        """Ask for those that are not known; what is found stays, whatever becomes of the others.
+
+        Another call may forget some of it before this one is done.
+        """
+        known = {key: self._known(kind, key) for key in keys}
+        nodes = {key: node for key, node in known.items() if node is not None}
+        missing = [key for key in known if key not in nodes]
         if not missing:
-            return
+            return nodes
         connection = await self._view.connection()
         version = connection.version_of(FindCoordinatorRequest)
 
@@ -335,10 +338,12 @@ class Requests:
                     errors.append(node)
                 else:
                     self.coordinators.learn(kind, key, node)
+                    nodes[key] = node
         if errors:
             raise errors[0]
         if any(self._known(kind, key) is None for key in missing):
             await self._view.refresh([])  # it is a broker that has just come
+        return nodes
 
 
 def _who_failed(failed: BrokerAnswer[Any], answers: Sequence[BrokerAnswer[Any]]) -> str:

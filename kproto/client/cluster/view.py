@@ -219,16 +219,20 @@ class ClusterView:
         if self._recovery.asked(self.clock.monotonic()):
             waited = self.settings.metadata_recovery_rebootstrap_trigger_ms
             self._rebootstrap(f"no metadata came for {waited} ms")
-        response, is_whole = await self._asked_for_metadata(topics_in)
-        if response.error_code == _REBOOTSTRAP and self._goes_back:
-            self._rebootstrap("a broker says that this client must begin anew")
-            response, is_whole = await self._asked_for_metadata(topics_in)
+        try:
+            response, version, is_whole = await self._asked_for_metadata(topics_in)
+            if response.error_code == _REBOOTSTRAP and self._goes_back:
+                self._rebootstrap("a broker says that this client must begin anew")
+                response, version, is_whole = await self._asked_for_metadata(topics_in)
+        except KprotoError:
+            self._recovery.failed()
+            raise
         if response.error_code == _REBOOTSTRAP:  # a wait may mend it, as that of a lost broker
             raise BrokerConnectionError("a broker says that this client must bootstrap anew")
         raise_for_code(response.error_code, "asking for metadata")
         self._recovery.answered()
         before = self.cluster.cluster_id
-        topics = self.cluster.update(response, whole=is_whole)
+        topics = self.cluster.update(response, whole=is_whole, version=version)
         self.observer.refreshed()
         self._tell_changes()
         now = self.clock.monotonic()
@@ -243,8 +247,8 @@ class ClusterView:
 
     async def _asked_for_metadata(
         self, topics_in: Callable[[int], list[MetadataRequestTopic] | None]
-    ) -> tuple[MetadataResponse, bool]:
-        """The response, and whether it is about every topic."""
+    ) -> tuple[MetadataResponse, int, bool]:
+        """The response, its version, and whether it is about every topic."""
         connection = await self.connection()
         version = connection.version_of(MetadataRequest)
         topics = topics_in(version)
@@ -252,7 +256,7 @@ class ClusterView:
             topics=topics, allow_auto_topic_creation=version <= _ALWAYS_CREATES
         )
         is_whole = topics is None or (version == 0 and not topics)
-        return await connection.request(request, version=version), is_whole
+        return await connection.request(request, version=version), version, is_whole
 
     def _rebootstrap(self, why: str) -> None:
         """Forget the cluster and begin anew with the servers that were given (KIP-1102)."""

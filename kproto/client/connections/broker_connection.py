@@ -176,6 +176,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
                     await self._sasl.authenticate(exchange)
             self._stage = Stage.FIRST_REQUEST
             self._opened_with = self._protocol.last_correlation_id
+            self._raise_if_failed()  # by what came behind the last answer
         except DecodeError as error:
             await self.close()
             raise ProtocolError(
@@ -381,15 +382,16 @@ class BrokerConnection(asyncio.BufferedProtocol):
         Raises RequestTimeoutError when that takes too long. Who writes at once when it returns is
         overtaken by nobody.
         """
-        if self._is_quiet and self._error is None:
-            for _ in range(TURNS):
-                await asyncio.sleep(0)
-        if self._writable.is_set() and not self._kept_waiting and not self._muting.is_on:
+        is_quiet = self._is_quiet and self._error is None
+        is_free = self._writable.is_set() and not self._kept_waiting and not self._muting.is_on
+        if is_free and not is_quiet:
             return
         self._kept_waiting += 1
         limit_s = limit_ms / 1000
         try:
             async with self.clock.timeout(limit_s + self._muting.left_s), self._line:
+                for _ in range(TURNS if self._is_quiet else 0):
+                    await asyncio.sleep(0)
                 await self._muting.over()
                 await self._writable.wait()
         except TimeoutError:

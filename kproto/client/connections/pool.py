@@ -110,7 +110,8 @@ class ConnectionPool:
             raise copy(error) from None  # a raised exception collects its own traceback
         finally:
             opening.waiting -= 1
-            if not opening.waiting and not opening.task.done():
+            # It may have been given up already, and another begun.
+            if not opening.waiting and self._opening.get(key) is opening:
                 self._give_up(key)
 
     def _usable(self, key: _Key) -> BrokerConnection | None:
@@ -162,8 +163,9 @@ class ConnectionPool:
     def _give_up(self, key: _Key) -> None:
         """Open that one no more: nobody waits for it."""
         task = self._opening.pop(key).task
-        self._ending.add(task)
-        task.cancel()
+        if not task.done():
+            self._ending.add(task)
+            task.cancel()
 
     # Idle connections
 

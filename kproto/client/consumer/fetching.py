@@ -9,10 +9,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from typing import Final
 
 from ...messages.fetch_request import FetchRequest
 from ...messages.fetch_response import FetchResponse, PartitionData
-from ...protocol.error_codes import error_of_code
+from ...protocol.error_codes import code_of, error_of_code
 from ...wire.errors import BrokerResponseError, KprotoError, ProtocolError
 from ..cluster.metadata import Broker, TopicPartition, why_unled
 from ..cluster.view import ClusterView
@@ -40,6 +41,8 @@ from .waiting import Waiting
 __all__ = ["Fetching"]
 
 logger = logging.getLogger("kproto.client")
+
+_NO_REPLICA: Final = code_of("REPLICA_NOT_AVAILABLE")
 
 
 class Fetching:
@@ -412,12 +415,20 @@ class Fetching:
     def _take_partition(
         self, node: int, state: PartitionState, data: PartitionData, now: float
     ) -> None:
-        self._succeeded(state)
+        place = (state.topic, state.partition)
         state.was_fetched = True
-        self.high_watermarks[state.topic, state.partition] = data.high_watermark
-        if data.preferred_read_replica not in (NO_REPLICA, node):
+        self.high_watermarks[place] = data.high_watermark
+        preferred = data.preferred_read_replica
+        if preferred not in (NO_REPLICA, node, *self._view.cluster.brokers):
+            # The leader sends no records with it: without that broker there is nothing to read.
+            what = f"{state.topic}[{state.partition}] is to be read from broker {preferred}"
+            unknown = error_of_code(_NO_REPLICA, f"{what}, which metadata does not list")
+            self._failed([place], unknown, now, now)
+            return
+        self._succeeded(state)
+        if preferred not in (NO_REPLICA, node):
             age_s = self._view.settings.metadata_max_age_ms / 1000
-            state.prefer(data.preferred_read_replica, now + age_s)
+            state.prefer(preferred, now + age_s)
         if data.diverging_epoch.epoch >= 0 and state.replica == node:
             state.replica = None  # a follower may lag behind: the leader is asked first
         elif data.diverging_epoch.epoch >= 0:

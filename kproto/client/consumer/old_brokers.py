@@ -58,21 +58,32 @@ def check_list_offsets(request: ListOffsetsRequest, version: int) -> None:
 def check_first_is_whole(request: FetchRequest, response: FetchResponse, version: int) -> None:
     """Refuse a partition whose first message was cut, as it would be for ever.
 
-    Raises ConfigurationError: `max_bytes` must be larger.
+    Brokers fill a response in the order of the request, up to a limit of their own. What was cut
+    behind a partition that brought records had no room left: it is taken out of the response, and
+    comes with a later fetch. Raises ConfigurationError: `max_bytes` must be larger.
     """
     if version >= FIRST_IS_WHOLE:
         return
-    asked = {
-        (topic.topic, part.partition): part for topic in request.topics for part in topic.partitions
+    brought = {
+        (answer.topic, data.partition_index): data
+        for answer in response.responses
+        for data in answer.partitions
     }
-    for answer in response.responses:
-        for data in answer.partitions:
-            place = asked.get((answer.topic, data.partition_index))
-            if place is not None and _is_cut(data, place.fetch_offset):
+    has_records = False
+    for topic in request.topics:
+        for asked in topic.partitions:
+            data = brought.get((topic.topic, asked.partition))
+            if data is None:
+                continue
+            if not _is_cut(data, asked.fetch_offset):
+                has_records = has_records or bool(data.records)
+            elif has_records:
+                data.records = b""
+            else:
                 raise ConfigurationError(
-                    f"{answer.topic}[{data.partition_index}]: the message at offset "
-                    f"{place.fetch_offset} is larger than max_bytes, which is "
-                    f"{place.partition_max_bytes}, and a broker before Kafka 0.10.1 sends no more "
+                    f"{topic.topic}[{asked.partition}]: the message at offset "
+                    f"{asked.fetch_offset} is larger than max_bytes, which is "
+                    f"{asked.partition_max_bytes}, and a broker before Kafka 0.10.1 sends no more "
                     "than that: give a larger max_bytes"
                 )
 

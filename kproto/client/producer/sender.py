@@ -254,6 +254,8 @@ class Sender:
             ):
                 self._in_tasks[node] += 1
                 self._start(self._produce(node, left))
+            else:
+                self._count(left)
         except BaseException as fault:
             self._answered(node, left, fault)
             if not isinstance(fault, Exception):
@@ -266,8 +268,11 @@ class Sender:
                 batch.build(self._compression, magic)
             except KprotoError as error:
                 self._came_back(left.pop(place), error)
-            else:
-                self._view.observer.batch_sent(batch.count, len(batch.data or b""))
+
+    def _count(self, left: dict[TopicPartition, Batch]) -> None:
+        """Tell that batches go out."""
+        for batch in left.values():
+            self._view.observer.batch_sent(batch.count, len(batch.data or b""))
 
     def _post(
         self, connection: BrokerConnection, node: int, left: dict[TopicPartition, Batch]
@@ -332,6 +337,7 @@ class Sender:
             if not left:
                 return
             request, ids, version = self._request(connection, left)
+            self._count(left)
             response = await connection.request(request, version=version)
             self._take(connection, left, ids, response)
         except BaseException as error:

@@ -262,3 +262,17 @@ async def test_a_broker_is_a_cluster_of_one_node() -> None:
         assert broker.leader_epoch("t") == 1
         with pytest.raises(BrokerResponseError, match="INVALID_REPLICATION_FACTOR"):
             broker.create_topic("u", replication_factor=2)
+
+
+async def test_coordinators_are_there_however_few_partitions_a_topic_may_have() -> None:
+    async with Cluster(2, settings=BrokerSettings(max_partitions=10)) as cluster:
+        assert {cluster.coordinator(f"g{number}") for number in range(30)} == {1, 2}
+
+
+async def test_where_all_are_stopped_nobody_coordinates() -> None:
+    async with Cluster(2) as cluster:
+        for node in cluster.nodes:
+            await cluster.stop_broker(node)
+        assert cluster.coordinator("g") == -1
+        await cluster.start_broker(2)
+        assert cluster.coordinator("g") == 2

@@ -182,6 +182,47 @@ def test_an_error_for_some_partitions(topics: ThreadedBroker, connection: RawCon
     assert names(it.error_code for it in read.partitions) == ["NONE", "NONE"]
 
 
+def test_a_topic_is_meant_by_its_name_where_a_request_says_its_id(
+    topics: ThreadedBroker, connection: RawConnection
+) -> None:
+    control = topics.call(lambda it: it.control(ErrorCode(NOT_LEADER, times=2, topics={"t": [1]})))
+    of_t, of_u = topics.topic_id("t"), topics.topic_id("u")
+    by_id = produce(0, 1, topic="")
+    by_id.topic_data.extend(produce(0, topic="").topic_data)
+    by_id.topic_data[0].topic_id, by_id.topic_data[1].topic_id = of_t, of_u
+    answer = connection.exchange(by_id, 13)
+    told = {
+        (topic.topic_id, it.index): error_code(it.error_code).name
+        for topic in answer.responses
+        for it in topic.partition_responses
+    }
+    assert told == {(of_t, 0): "NONE", (of_t, 1): NOT_LEADER, (of_u, 0): "NONE"}
+    assert (ends(topics), ends(topics, "u")) == ([1, 0], [1])
+    wanted = [FetchPartition(partition=0, partition_max_bytes=9)]
+    of_other = FetchRequest(topics=[FetchTopic(topic_id=of_u, partitions=wanted)])
+    assert connection.exchange(of_other, 16).responses[0].partitions[0].error_code == 0
+    assert control.times == 1, "what is not meant does not count"
+
+
+def test_a_request_about_something_else_does_not_count(
+    topics: ThreadedBroker, connection: RawConnection
+) -> None:
+    of_t = connection.exchange(fetch(0, session=(0, 0)), 12).session_id
+    control = topics.call(lambda it: it.control(ErrorCode(NOT_LEADER, topics={"t": [1]})))
+    other = MetadataRequest(topics=[MetadataRequestTopic(name="u")])
+    connection.exchange(other, 9)
+    connection.exchange(MetadataRequest(topics=[]), 9)
+    connection.exchange(fetch(0), 12)
+    connection.exchange(fetch(session=(of_t, 1)), 12)
+    assert control.times == 1
+    of_both = connection.exchange(fetch(0, 1, session=(0, 0)), 12)
+    assert control.times == 0
+    control = topics.call(lambda it: it.control(ErrorCode(NOT_LEADER, topics={"t": [1]})))
+    (read,) = connection.exchange(fetch(session=(of_both.session_id, 1)), 12).responses
+    assert names(it.error_code for it in read.partitions) == [NOT_LEADER]
+    assert control.times == 0
+
+
 def test_an_error_for_a_produce_that_is_not_answered_closes(
     topics: ThreadedBroker, connection: RawConnection
 ) -> None:

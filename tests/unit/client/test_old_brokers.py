@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kproto import Client, ClientSettings, ProducerRecord
-from kproto.broker import Broker, BrokerSettings
+from kproto.broker import Broker, BrokerSettings, Cluster
 from kproto.client import DeliveryError
 from kproto.client.release import release_ranges
 from kproto.messages import (
@@ -163,3 +163,32 @@ async def test_a_broker_of_0_9_whose_release_is_not_told() -> None:
         with pytest.raises(BrokerConnectionError, match="broker_version"):
             await client.refresh([])
         await client.close()
+
+
+@pytest.mark.parametrize(("release", "epoch"), [("2.3", -1), ("2.4", 1)])
+async def test_leader_epochs_count_since_brokers_tell_them_right(release: str, epoch: int) -> None:
+    async with Cluster(2, release=release) as cluster:
+        cluster.create_topic("t", 1)
+        cluster.move_leader("t", 0, 3 - cluster.leader("t"))
+        async with Client(cluster.bootstrap) as client:
+            await client.refresh(["t"])
+            assert client.cluster.leader_epoch("t", 0) == epoch
+            async with client.producer() as producer:
+                await producer.send("t", b"a")
+            consumer = client.consumer("t", stop_at_end=True)
+            assert [record.value async for record in consumer] == [b"a"]
+
+
+async def test_partitions_that_a_full_response_leaves_out_are_read_later() -> None:
+    settings = BrokerSettings(release="0.9", fetch_max_bytes=3_000)
+    async with (
+        Broker(settings=settings) as broker,
+        Client(broker.bootstrap, broker_version="0.9") as client,
+    ):
+        broker.create_topic("t", 6)
+        async with client.producer() as producer:
+            for number in range(24):
+                await producer.send("t", bytes([number]) * 900, partition=number % 6)
+        consumer = client.consumer("t", stop_at_end=True)
+        found = [record.value async for record in consumer]
+        assert sorted(value[0] for value in found if value) == list(range(24))

@@ -107,6 +107,18 @@ def test_time_in_which_nobody_asked_does_not_count() -> None:
     assert recovery.asked(5_300)
 
 
+def test_without_a_time_the_first_failure_is_enough() -> None:
+    recovery = Recovery(0, goes_back=True)
+    assert not recovery.asked(0)
+    assert not recovery.asked(1), "the answer to the first may be under way"
+    recovery.failed()
+    assert recovery.asked(2)
+    assert not recovery.asked(3)
+    recovery.failed()
+    recovery.answered()
+    assert not recovery.asked(4)
+
+
 def test_who_does_not_go_back_waits_for_ever() -> None:
     recovery = Recovery(1_000, goes_back=False)
     assert not recovery.asked(0)

@@ -84,3 +84,13 @@ def test_a_hint_may_bring_the_broker_with_it(cluster: Cluster) -> None:
     assert cluster.brokers[3] == Address("c", 3)
     assert cluster.racks == {1: "east", 3: "west"}
     assert set(cluster.brokers) == {1, 2, 3}
+
+
+def test_leader_epochs_that_cannot_be_relied_on_are_not_taken() -> None:
+    cluster = Cluster()
+    cluster.update(told(leader=1, epoch=4), version=8)
+    assert (cluster.leader("t", 0), cluster.leader_epoch("t", 0)) == (1, -1)
+    cluster.update(told(leader=1, epoch=4), version=9)
+    assert cluster.leader_epoch("t", 0) == 4
+    cluster.update(told(leader=2, epoch=3), version=8)
+    assert cluster.leader("t", 0) == 2, "whose epoch is unknown is not older"

@@ -164,6 +164,24 @@ async def test_no_metadata_for_too_long(caplog: pytest.LogCaptureFixture) -> Non
     assert "the cluster has id second, and had first" in caplog.text
 
 
+async def test_without_a_time_to_wait_nothing_is_closed_while_metadata_comes() -> None:
+    async with (
+        scripted_cluster(1) as cluster,
+        Client(cluster.bootstrap, replace(QUICK, metadata_recovery_rebootstrap_trigger_ms=0)) as it,
+    ):
+        connection = await it.connection()
+        for _ in range(3):
+            await it.refresh([])
+        assert await it.connection() is connection
+        assert it.metrics()["metadata"]["rebootstraps"] == 0
+        cluster.answer(MetadataRequest, lambda asked: HANG_UP)
+        with pytest.raises(BrokerConnectionError):
+            await it.refresh([])
+        cluster.answer(MetadataRequest, cluster.metadata)
+        await it.refresh([])
+        assert it.metrics()["metadata"]["rebootstraps"] == 1
+
+
 async def test_who_must_be_waited_for_comes_last() -> None:
     """After a failure a broker has its backoff; the clock stands still."""
     async with ScriptedBroker() as away:

@@ -34,6 +34,7 @@ from kproto.messages import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
     MetadataRequest,
+    MetadataResponse,
     ShareFetchRequest,
     ShareFetchResponse,
     share_fetch_request,
@@ -399,6 +400,25 @@ async def test_one_coordinator_that_is_not_there_yet_is_asked_for_again() -> Non
         groups.errors = {"c1": 30}
         with pytest.raises(BrokerResponseError, match=r"GROUP_AUTHORIZATION_FAILED .* 'c1'"):
             await client.request(DescribeGroupsRequest(groups=["c1", "d2"]))
+
+
+async def test_a_coordinator_that_another_call_forgets_is_asked_all_the_same() -> None:
+    async with three_brokers() as (cluster, client):
+        Groups(cluster)
+        cluster.up = [0, 1]
+        await client.refresh([])
+
+        def metadata(asked: ReceivedRequest) -> MetadataResponse:
+            cluster.up = [0, 1, 2]  # where the coordinator is
+            client._view._requests.coordinators.forget_all()
+            return cluster.metadata(asked)
+
+        cluster.answer(MetadataRequest, metadata)
+        for group in ("a2", "b2"):
+            assert names(await client.request(DescribeGroupsRequest(groups=[group]))) == [group]
+            cluster.up = [0, 1]
+            await client.refresh([])
+        assert cluster.count(DescribeGroupsRequest)[2] == 2
 
 
 async def test_one_coordinator_that_moved_is_forgotten_and_the_others_are_not() -> None:

@@ -239,6 +239,18 @@ async def test_a_server_that_talks_first() -> None:
     assert isinstance(error, ProtocolError)
 
 
+async def test_a_server_that_says_more_than_it_was_asked() -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        answer = bytes(4) + api_versions().encode(5)  # of the first correlation id
+        writer.write(frame(answer) + frame(bytes(6)))
+        await reader.read()
+
+    async with peer(talk) as address:
+        error = await refused(address)
+    assert isinstance(error, ProtocolError)
+
+
 # --- Requests, one after the other and at once ---
 
 

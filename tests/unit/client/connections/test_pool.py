@@ -21,15 +21,18 @@ from kproto.client.observing.observer import Observer
 from kproto.client.settings import Address
 from kproto.clock import SYSTEM_CLOCK, Clock
 from kproto.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
     CreateTopicsRequest,
     CreateTopicsResponse,
     ListGroupsRequest,
     ListGroupsResponse,
     MetadataRequest,
 )
+from kproto.protocol.connection import ReceivedRequest
 from kproto.testing.clock import ManualClock
 from kproto.wire.errors import BrokerConnectionError, ConfigurationError
-from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker
+from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, api_versions
 
 NOBODY = Address("127.0.0.1", 1)
 
@@ -115,6 +118,28 @@ async def test_what_nobody_waits_for_is_not_opened() -> None:
         assert not pool._opening
         await clock.advance(1_000)
         assert pool._reach_of(NOBODY).failures == 1
+
+
+async def test_who_is_cancelled_while_it_is_given_up_takes_no_other_along() -> None:
+    answering = asyncio.Event()
+
+    async def answer(asked: ReceivedRequest) -> ApiVersionsResponse:
+        await answering.wait()
+        return api_versions()
+
+    async with ScriptedBroker() as broker, pool_of() as pool:
+        broker.answers[ApiVersionsRequest] = answer
+        waiting = asyncio.create_task(pool.to(address(broker), "somebody"))
+        await broker.until(lambda: broker.count(ApiVersionsRequest) == 1)
+        releasing = asyncio.create_task(pool.release("somebody"))
+        await asyncio.sleep(0)
+        another = asyncio.create_task(pool.to(address(broker), "somebody"))
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        answering.set()
+        assert (await another).usable
+        await releasing
 
 
 async def test_a_pool_that_closes_tells_who_waits() -> None:
@@ -209,6 +234,25 @@ async def test_what_the_broker_closed_while_the_loop_stood_still_is_not_used() -
         await connection.request(CreateTopicsRequest(topics=[]))
         assert broker.count(CreateTopicsRequest) == 1
         assert broker.connections == 2
+
+
+async def test_nobody_overtakes_who_waits_to_see_whether_the_broker_has_closed() -> None:
+    came = []
+
+    def answer(asked: ReceivedRequest) -> CreateTopicsResponse:
+        assert isinstance(asked.message, CreateTopicsRequest)
+        came.append(asked.message.timeout_ms)
+        return CreateTopicsResponse()
+
+    async with ScriptedBroker() as broker, quiet_connection(broker) as (connection, _):
+        broker.answers[CreateTopicsRequest] = answer
+        asking = []
+        for number in range(10):
+            request = CreateTopicsRequest(topics=[], timeout_ms=number)
+            asking.append(asyncio.create_task(connection.request(request)))
+            await asyncio.sleep(0)
+        await asyncio.gather(*asking)
+    assert came == list(range(10))
 
 
 def hanging_up_once(answer: Any) -> Any:

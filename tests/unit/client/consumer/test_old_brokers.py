@@ -54,6 +54,20 @@ def test_the_end_of_the_log_and_an_error_are_no_cut_message() -> None:
     check_first_is_whole(ASKED, brought(b"", error_code=6), 0)
 
 
+@pytest.mark.parametrize("records", [MESSAGE[:-1], MESSAGE[:5], b"", None])
+def test_what_had_no_room_behind_others_comes_later(records: bytes | None) -> None:
+    parts = [FetchPartition(partition=at, fetch_offset=7) for at in (1, 0)]
+    asked = FetchRequest(topics=[FetchTopic(topic="t", partitions=parts)])
+    answer = brought(records)
+    full = PartitionData(partition_index=1, high_watermark=8, records=MESSAGE)
+    answer.responses[0].partitions.append(full)
+    check_first_is_whole(asked, answer, 2)
+    assert [part.records or b"" for part in answer.responses[0].partitions] == [b"", MESSAGE]
+    full.records, full.high_watermark = b"", 7
+    with pytest.raises(ConfigurationError, match=r"t\[0\]: the message at offset 7 is"):
+        check_first_is_whole(asked, brought(records), 2)
+
+
 def test_transactions_are_refused_where_there_are_none() -> None:
     check_fetch(FetchRequest(isolation_level=1), 4)
     check_fetch(FetchRequest(isolation_level=0), 0)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kproto import Client, Consumer
+from kproto import BrokerResponseError, Client, Consumer
 from kproto.client.consumer.partition import PartitionState
 from kproto.client.settings import ClientSettings
 from kproto.messages import FetchRequest, ListOffsetsRequest, MetadataRequest
@@ -201,6 +201,31 @@ async def test_a_replica_that_has_left_is_not_asked() -> None:
         async with client.consumer("t", max_wait_ms=5) as consumer:
             assert await take(consumer, 1) == [b"a"]
         assert set(it.asked) == {0}
+
+
+async def test_a_replica_that_metadata_does_not_list_yet_is_asked_for() -> None:
+    async with two() as (it, client):
+        it.append(b"a")
+        it.known = [0]
+        await client.refresh(["t"])
+        it.known = [0, 1]
+        it.faults[0] = [PREFER] * 100
+        async with client.consumer("t", max_wait_ms=5) as consumer:
+            before = it.metadata_asked()
+            assert await take(consumer, 1) == [b"a"]
+            assert it.metadata_asked() == before + 1
+        assert it.asked[:3] == [0, 0, 1]
+
+
+async def test_a_replica_that_metadata_never_lists_is_told() -> None:
+    async with two(replace(QUICK, delivery_timeout_ms=200)) as (it, client):
+        it.append(b"a")
+        it.known = [0]
+        await client.refresh(["t"])
+        it.faults[0] = [PREFER] * 1000
+        with pytest.raises(BrokerResponseError, match=r"broker 1, which metadata does not list"):
+            await take(client.consumer("t", max_wait_ms=5), 1)
+        assert len(it.asked) < 100, "it waits before it asks again"
 
 
 def test_until_when_a_replica_is_read() -> None:

@@ -291,3 +291,17 @@ async def test_acks_0_is_counted_without_a_latency() -> None:
         assert told["brokers"][broker.bootstrap]["in_flight"] == 0
     produce = told["requests"]["Produce"]
     assert (produce["requests"], produce["latency_ms"]["count"], produce["bytes_in"]) == (1, 0, 0)
+
+
+async def test_a_batch_that_waits_for_its_connection_is_counted_once() -> None:
+    async with Broker() as broker:
+        broker.create_topic("t")
+        port = broker.bootstrap.rpartition(":")[2]
+        # By another name, so that the broker itself is connected to for the batch.
+        async with kproto.Client(f"localhost:{port}") as client, client.producer() as producer:
+            await producer.send("t", b"v")
+            await producer.send("t", b"w")
+            told = client.metrics()
+    assert told["producers"]["batch_records"]["count"] == 2
+    assert told["producers"]["batch_records"]["sum"] == 2
+    assert told["producers"]["batch_bytes"]["count"] == 2
