@@ -9,9 +9,8 @@ Nothing runs while there is nothing to send.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import Counter
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any, Final
 
 from ...clock import Timer
@@ -40,8 +39,6 @@ from .requests import (
 )
 
 __all__ = ["Sender"]
-
-logger = logging.getLogger("kproto.client")
 
 _NEVER: Final = float("inf")
 
@@ -188,11 +185,7 @@ class Sender:
         try:
             connection = await self._view.connection_for(request)
             if self._optional_identity and connection.message_magic < MAGIC_OF_BATCHES:
-                logger.warning(
-                    "%s gives no producer ids, as it is older than Kafka 0.11: retries may store"
-                    " a record twice",
-                    connection.address,
-                )
+                self._view.observer.without_ids(str(connection.address))
                 self._accumulator.go_without_identity()
                 return
             version = connection.version_of(InitProducerIdRequest)
@@ -266,8 +259,11 @@ class Sender:
                 batch.build(self._compression, magic)
             except KprotoError as error:
                 self._came_back(left.pop(place), error)
-            else:
-                self._view.observer.batch_sent(batch.count, len(batch.data or b""))
+
+    def _count(self, batches: Iterable[Batch]) -> None:
+        """Tell the observer of batches that go out now."""
+        for batch in batches:
+            self._view.observer.batch_sent(batch.count, len(batch.data or b""))
 
     def _post(
         self, connection: BrokerConnection, node: int, left: dict[TopicPartition, Batch]
@@ -276,18 +272,22 @@ class Sender:
             (batch,) = left.values()
             single = self._single(connection, batch)
             assert batch.data is not None, "it was built"
-            return connection.post_encoded(
+            is_written = connection.post_encoded(
                 ProduceRequest,
                 single.pieces(batch.data),
                 version=single.version,
                 tell=lambda outcome: self._told(node, left, connection, single.ids, outcome),
             )
-        request, ids, version = self._request(connection, left)
-        return connection.post(
-            request,
-            version=version,
-            tell=lambda outcome: self._told(node, left, connection, ids, outcome),
-        )
+        else:
+            request, ids, version = self._request(connection, left)
+            is_written = connection.post(
+                request,
+                version=version,
+                tell=lambda outcome: self._told(node, left, connection, ids, outcome),
+            )
+        if is_written:
+            self._count(left.values())
+        return is_written
 
     def _single(self, connection: BrokerConnection, batch: Batch) -> SingleProduce:
         """The request for one batch, as it was encoded for the one before it."""
@@ -332,6 +332,7 @@ class Sender:
             if not left:
                 return
             request, ids, version = self._request(connection, left)
+            self._count(left.values())
             response = await connection.request(request, version=version)
             self._take(connection, left, ids, response)
         except BaseException as error:
