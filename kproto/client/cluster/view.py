@@ -152,6 +152,8 @@ class ClusterView:
             await self.refresh([])
         if broker not in self.cluster.brokers:
             known = ", ".join(map(str, sorted(self.cluster.brokers))) or "none"
+            if broker in self.cluster.ever:
+                raise BrokerConnectionError(f"broker {broker} is away; the cluster has {known}")
             raise ConfigurationError(f"the cluster has no broker {broker}; it has {known}")
         return await self.connection_to(broker, owner=owner)
 
