@@ -78,10 +78,13 @@ class Topic:
         """For a request that only the leader of a partition answers, and that came to that node.
 
         `leader_epoch` is the one that the client believes in, below 0 when it knows none (KIP-320).
-        Raises UNKNOWN_LEADER_EPOCH, FENCED_LEADER_EPOCH or NOT_LEADER_OR_FOLLOWER.
+        A node without a replica knows no epochs. Raises UNKNOWN_LEADER_EPOCH, FENCED_LEADER_EPOCH
+        or NOT_LEADER_OR_FOLLOWER.
         """
-        self.check_epoch(index, leader_epoch)
-        leader = self.partition(index).led.leader
+        led = self.partition(index).led
+        if node_id in led.replicas:
+            self.check_epoch(index, leader_epoch)
+        leader = led.leader
         if leader != node_id:
             raise refusal(
                 "NOT_LEADER_OR_FOLLOWER",
@@ -131,6 +134,11 @@ class Topics:
         if topic is None:
             raise refusal("UNKNOWN_TOPIC_ID", f"there is no topic with id {Uuid(topic_id)}")
         return topic
+
+    def name_of(self, topic_id: bytes) -> str:
+        """The name of the topic with that id, empty where there is none."""
+        topic = self._by_id.get(topic_id)
+        return "" if topic is None else topic.name
 
     def asked(self, name: str, topic_id: bytes, *, by_id: bool) -> Topic:
         """The topic of a request that names it in its older versions, and now by its id.
