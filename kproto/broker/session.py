@@ -300,7 +300,7 @@ class Session(asyncio.BufferedProtocol):
             if isinstance(answer, MetadataResponse):
                 mark(answer, refuse)
             return answer
-        rest, refused = rest_of(message, version, refuse)
+        rest, refused = rest_of(message, version, refuse, self._context.cluster.topics.name_of)
         if not expects_response(message, version):
             raise CloseConnection("a control function refused a request without an answer")
         if rest is None:

@@ -14,7 +14,8 @@ from typing import Any, TypeAlias
 from ...messages.base import Request
 from ...protocol.received import ReceivedRequest
 from ...wire.errors import ConfigurationError
-from .outcomes import OUTCOMES, Close, Decided, Outcome
+from .outcomes import OUTCOMES, Close, Decided, Outcome, Refuse
+from .refusing import TopicNames, concerns
 
 __all__ = ["Control", "ControlFunction", "Controls"]
 
@@ -36,10 +37,16 @@ class Control:
     times: int | None
     fault: Exception | None = None
 
-    def decide(self, request: ReceivedRequest) -> Outcome:
-        """What the function returns; where it fails, the connection is closed."""
+    def decide(self, request: ReceivedRequest, names: TopicNames) -> Outcome:
+        """What the function returns; where it fails, the connection is closed.
+
+        It passes where it refuses what the request is not about. `names` are those of the topics
+        that a request tells by id.
+        """
         try:
             outcome: object = self.function(request)
+            if isinstance(outcome, Refuse):
+                return outcome if concerns(request, outcome, names) else None
             if outcome is None or isinstance(outcome, OUTCOMES):
                 return outcome
             raise ConfigurationError(
@@ -60,7 +67,8 @@ class Control:
 class Controls:
     """The control functions of a broker, in the order in which they are asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: TopicNames) -> None:
+        self._names = names
         self._controls: list[Control] = []
 
     def add(
@@ -68,8 +76,18 @@ class Controls:
     ) -> Control:
         """Ask `function` about requests of that class, or all, until it has decided `times`.
 
-        A fault that says itself how often, as `ErrorCode` does, need not be told.
+        A fault that says itself how often, as `ErrorCode` does, need not be told. Raises
+        ConfigurationError for what is no function, no class of a request or no number of times.
         """
+        if not callable(function):
+            raise ConfigurationError(
+                f"a control is {function!r:.80}; give a function of the request that returns what "
+                "shall happen, or a fault by name, such as Slow(200)"
+            )
+        if request is not None and not (isinstance(request, type) and issubclass(request, Request)):
+            raise ConfigurationError(
+                f"request is {request!r:.80}; give a class of requests, such as FetchRequest"
+            )
         times = getattr(function, "times", None) if times is None else times
         if times is not None and times < 1:
             raise ConfigurationError(f"times is {times}; a control must decide at least once")
@@ -96,7 +114,7 @@ class Controls:
                 continue
             if control.times == 0 or control not in self._controls:
                 continue  # it was taken away while a delay passed
-            outcome = control.decide(request)
+            outcome = control.decide(request, self._names)
             if outcome is None:
                 continue
             if control.times is not None:

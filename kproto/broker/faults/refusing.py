@@ -8,8 +8,8 @@ there the broker itself answers, and is told what to refuse.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from ...messages.base import Request, Response, Struct
 from ...messages.fetch_request import FetchRequest
@@ -21,7 +21,11 @@ from ...protocol.received import ReceivedRequest
 from ...wire.errors import ConfigurationError
 from .outcomes import Refuse
 
-__all__ = ["add_to", "concerns", "is_handled", "mark", "rest_of", "says_all"]
+__all__ = ["TopicNames", "add_to", "concerns", "is_handled", "mark", "rest_of", "says_all"]
+
+
+#: The name of the topic with an id, empty where there is none: Produce from v13 on says no names.
+TopicNames: TypeAlias = Callable[[bytes], str]
 
 
 class _Step(NamedTuple):
@@ -151,7 +155,7 @@ _OF_ALL_FETCHED: Final = frozenset(
 )
 
 
-def concerns(request: ReceivedRequest, refuse: Refuse) -> bool:
+def concerns(request: ReceivedRequest, refuse: Refuse, names: TopicNames) -> bool:
     """Whether a request is about anything that is refused.
 
     Of a Fetch that cannot be told, nor of a Metadata request for all topics: they are. Raises
@@ -165,7 +169,7 @@ def concerns(request: ReceivedRequest, refuse: Refuse) -> bool:
     place = _place_of(message, request.version)
     if place is None:
         return not refuse.partitions
-    return any(_meant(place, message, refuse))
+    return any(_meant(place, message, refuse, names))
 
 
 def is_handled(request: Request[Any], refuse: Refuse) -> bool:
@@ -181,7 +185,7 @@ def says_all(refuse: Refuse) -> bool:
 
 
 def rest_of(
-    request: Request[Any], version: int, refuse: Refuse
+    request: Request[Any], version: int, refuse: Refuse, names: TopicNames
 ) -> tuple[Request[Any] | None, Response]:
     """What of a request the broker works on, None for nothing, and the answer to the refused rest.
 
@@ -195,7 +199,7 @@ def rest_of(
         _say(answer, refuse)
         return None, answer
     left = request.copy()
-    _split(place.steps, left, answer, refuse, answer_class)
+    _split(place.steps, left, answer, refuse, names)
     return (left if getattr(left, place.steps[0].asked) else None), answer
 
 
@@ -244,23 +248,25 @@ def _place_of(request: Request[Any], version: int) -> _Place | None:
     return None
 
 
-def _meant(place: _Place, request: Request[Any], refuse: Refuse) -> Iterator[bool]:
+def _meant(
+    place: _Place, request: Request[Any], refuse: Refuse, names: TopicNames
+) -> Iterator[bool]:
     for member in getattr(request, place.steps[0].asked) or ():
         if len(place.steps) == 1:
-            yield refuse.means(_name(member))
+            yield refuse.means(_name(member, names))
         else:
             for inner in getattr(member, place.steps[1].asked):
-                yield refuse.means(_name(member), _index(inner))
+                yield refuse.means(_name(member, names), _index(inner))
 
 
 def _split(
-    steps: tuple[_Step, ...], left: Any, answer: Any, refuse: Refuse, top: type[Response]
+    steps: tuple[_Step, ...], left: Any, answer: Any, refuse: Refuse, names: TopicNames
 ) -> None:
     """Move what is meant from `left` to `answer`."""
-    first = steps[0]
+    first, top = steps[0], type(answer)
     kept = []
     for member in getattr(left, first.asked) or ():
-        name = _name(member)
+        name = _name(member, names)
         if not refuse.means(name):
             kept.append(member)
             continue
@@ -306,7 +312,7 @@ def _say(struct: Any, refuse: Refuse) -> None:
         struct.error_message = "a fault of the test"
 
 
-def _name(member: Any) -> str:
+def _name(member: Any, names: TopicNames | None = None) -> str:
     """What a member of a request is called, as far as it is a topic or the like."""
     if isinstance(member, str):
         return member
@@ -314,7 +320,8 @@ def _name(member: Any) -> str:
         found = getattr(member, name, None)
         if found:
             return str(found)
-    return ""
+    topic_id = getattr(member, "topic_id", None)
+    return "" if topic_id is None or names is None else names(topic_id)
 
 
 def _index(member: Any) -> int | None:
