@@ -55,6 +55,11 @@ class Cluster(Face):
         check_whole_number("brokers", brokers, 1)
         self.settings = settings or BrokerSettings()
         if release is not None:
+            if self.settings.release not in (None, release):
+                raise ConfigurationError(
+                    f"release is {release!r:.80}, and in settings {self.settings.release!r:.80}: "
+                    "name one of them"
+                )
             self.settings = replace(self.settings, release=release)
         if racks is None:
             racks = [self.settings.rack] * brokers
@@ -129,10 +134,12 @@ class Cluster(Face):
     async def start_broker(self, node: int) -> None:
         """Let a node that was stopped listen again, at its port; it is in sync at once.
 
-        Raises ConfigurationError for an unknown one, BrokerConnectionError where somebody else has
-        the port now.
+        Raises ConfigurationError for an unknown one and while the cluster does not listen,
+        BrokerConnectionError where somebody else has the port now.
         """
         self._check_node(node)
+        if not self._is_started:
+            raise ConfigurationError("the cluster does not listen; use it in `async with`")
         if not self._nodes[node].is_listening:
             self._nodes[node].start()
             self._cluster.start(node)

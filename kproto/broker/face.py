@@ -83,6 +83,7 @@ class Face:
         apis = tuple(apis)
         self._clock = clock
         self._cluster = ClusterState(settings[0])
+        self._is_started = False
         self._controls = {each.node_id: Controls() for each in settings}
         self._nodes = {
             each.node_id: Node(each, self._cluster, apis, self._controls[each.node_id], clock)
@@ -106,12 +107,14 @@ class Face:
     async def start(self) -> None:
         """Listen. Raises BrokerConnectionError when an address cannot be had; then none listens."""
         started: list[Node] = []
+        was_started, self._is_started = self._is_started, True
         try:
             for node_id, node in self._nodes.items():
                 node.start()
                 started.append(node)
                 self._cluster.start(node_id)
         except BaseException:
+            self._is_started = was_started
             for node in started:
                 await node.close()
             raise
@@ -121,6 +124,7 @@ class Face:
 
         Cancelled, it ends them all the same, and does not wait until nothing of them is left.
         """
+        self._is_started = False
         left = list(self._nodes.values())
         try:
             while left:

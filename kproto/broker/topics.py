@@ -78,10 +78,13 @@ class Topic:
         """For a request that only the leader of a partition answers, and that came to that node.
 
         `leader_epoch` is the one that the client believes in, below 0 when it knows none (KIP-320).
-        Raises UNKNOWN_LEADER_EPOCH, FENCED_LEADER_EPOCH or NOT_LEADER_OR_FOLLOWER.
+        A node without a replica knows no epochs. Raises UNKNOWN_LEADER_EPOCH, FENCED_LEADER_EPOCH
+        or NOT_LEADER_OR_FOLLOWER.
         """
-        self.check_epoch(index, leader_epoch)
-        leader = self.partition(index).led.leader
+        led = self.partition(index).led
+        if node_id in led.replicas:
+            self.check_epoch(index, leader_epoch)
+        leader = led.leader
         if leader != node_id:
             raise refusal(
                 "NOT_LEADER_OR_FOLLOWER",

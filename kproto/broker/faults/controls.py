@@ -74,8 +74,18 @@ class Controls:
     ) -> Control:
         """Ask `function` about requests of that class, or all, until it has decided `times`.
 
-        A fault that says itself how often, as `ErrorCode` does, need not be told.
+        A fault that says itself how often, as `ErrorCode` does, need not be told. Raises
+        ConfigurationError for what is no function, no class of a request or no number of times.
         """
+        if not callable(function):
+            raise ConfigurationError(
+                f"a control is {function!r:.80}; give a function of the request that returns what "
+                "shall happen, or a fault by name, such as Slow(200)"
+            )
+        if request is not None and not (isinstance(request, type) and issubclass(request, Request)):
+            raise ConfigurationError(
+                f"request is {request!r:.80}; give a class of requests, such as FetchRequest"
+            )
         times = getattr(function, "times", None) if times is None else times
         if times is not None and times < 1:
             raise ConfigurationError(f"times is {times}; a control must decide at least once")

@@ -105,10 +105,39 @@ class ErrorCode:
             check_whole_number("the code of an ErrorCode", error, -1, _LARGEST_CODE)
             self.code = error
         self.times = times
-        if isinstance(topics, str):
-            raise ConfigurationError(f"topics is {topics!r}; give a list of names")
-        meant = topics if isinstance(topics, Mapping) else dict.fromkeys(topics or (), ())
-        self._refuse = Refuse(self.code, {name: tuple(its) for name, its in meant.items()})
+        if not self.code:
+            raise ConfigurationError(
+                "an ErrorCode is NONE (0), which is no error: the client would be told that all is "
+                "well, of what was never done"
+            )
+        self._refuse = Refuse(self.code, {} if topics is None else _meant(topics))
 
     def __call__(self, request: ReceivedRequest) -> Outcome:
         return self._refuse
+
+
+def _meant(topics: Mapping[str, Iterable[int]] | Iterable[str]) -> dict[str, tuple[int, ...]]:
+    """The partitions by topic, none for all of them. Raises ConfigurationError."""
+    if isinstance(topics, str) or not isinstance(topics, Iterable):
+        raise ConfigurationError(f"topics is {topics!r}; give a list of names")
+    if isinstance(topics, Mapping):
+        meant = {name: _indexes(name, its) for name, its in topics.items()}
+    else:
+        meant = dict.fromkeys(topics, ())
+    if not meant or not all(isinstance(name, str) for name in meant):
+        raise ConfigurationError(
+            f"topics is {topics!r:.80}; give names of topics, or leave it out to mean all"
+        )
+    return meant
+
+
+def _indexes(name: str, given: Iterable[int]) -> tuple[int, ...]:
+    indexes = tuple(given) if isinstance(given, Iterable) else ()
+    if not indexes:
+        raise ConfigurationError(
+            f"topics[{name!r}] is {given!r:.80}; give the indexes of partitions, such as [0], or "
+            f"topics=[{name!r}] to mean all"
+        )
+    for index in indexes:
+        check_whole_number(f"a partition of topics[{name!r}]", index, 0)
+    return indexes

@@ -195,9 +195,8 @@ class Fetching:
             topic.check_leader(partition.index, node_id, sought.wanted.current_leader_epoch)
             raise refusal("NOT_LEADER_OR_FOLLOWER", "this cluster has no followers that replicate")
         epoch = sought.wanted.current_leader_epoch
-        if node_id not in partition.led.replicas:
-            topic.check_leader(partition.index, node_id)
-        elif self.version >= _FIRST_VERSION_FROM_FOLLOWERS:
+        holds = node_id in partition.led.replicas
+        if holds and self.version >= _FIRST_VERSION_FROM_FOLLOWERS:
             topic.check_epoch(partition.index, epoch)
         else:
             topic.check_leader(partition.index, node_id, epoch)

@@ -45,6 +45,10 @@ from ..storage.offsets import (
     find_offset,
     old_style_offsets,
 )
+from ..topics import Topic
+
+#: The replica id of who looks for faults, and asks any replica.
+_DEBUGGING: Final = -2
 
 #: From which version on a negative timestamp is known.
 _FIRST_VERSION: Final = {
@@ -77,6 +81,7 @@ def list_offsets(
                         topic.name,
                         wanted,
                         version,
+                        request.replica_id,
                         times[topic.name, wanted.partition_index],
                     )
                     for wanted in topic.partitions
@@ -88,7 +93,12 @@ def list_offsets(
 
 
 def _partition(
-    context: Context, topic: str, wanted: ListOffsetsPartition, version: int, times: int
+    context: Context,
+    topic: str,
+    wanted: ListOffsetsPartition,
+    version: int,
+    replica_id: int,
+    times: int,
 ) -> ListOffsetsPartitionResponse:
     index, timestamp = wanted.partition_index, wanted.timestamp
     response = ListOffsetsPartitionResponse(partition_index=index)
@@ -96,15 +106,16 @@ def _partition(
         check(context, Operation.DESCRIBE, ResourceType.TOPIC, topic)
         if times > 1 and version > 0:
             raise refusal("INVALID_REQUEST", "the partition is named more than once")
+        if version > 0:
+            _check_timestamp(timestamp, version)
         found_topic = context.cluster.topics.named(topic)
         log = found_topic.kept(index, context.clock.now_ms()).log
-        found_topic.check_leader(index, context.endpoint.node_id, wanted.current_leader_epoch)
+        _check_replica(context, found_topic, wanted, replica_id)
         if version == 0:
             response.old_style_offsets = old_style_offsets(
                 log, timestamp, wanted.max_num_offsets, context.clock.now_ms()
             )
         else:
-            _check_timestamp(timestamp, version)
             found = find_offset(log, timestamp)
             response.offset, response.timestamp = found.offset, found.timestamp
             if version >= 4:
@@ -112,6 +123,18 @@ def _partition(
     except BrokerResponseError as error:
         response.error_code = error.code
     return response
+
+
+def _check_replica(
+    context: Context, topic: Topic, wanted: ListOffsetsPartition, replica_id: int
+) -> None:
+    """Only the leader answers; for who looks for faults (-2) any replica does."""
+    index, epoch = wanted.partition_index, wanted.current_leader_epoch
+    node_id = context.endpoint.node_id
+    if replica_id == _DEBUGGING and node_id in topic.partition(index).led.replicas:
+        topic.check_epoch(index, epoch)
+    else:
+        topic.check_leader(index, node_id, epoch)
 
 
 def _check_timestamp(timestamp: int, version: int) -> None:

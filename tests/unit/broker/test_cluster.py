@@ -119,6 +119,24 @@ async def test_a_stopped_node_keeps_its_port_and_takes_nobody_in() -> None:
     assert not can_connect(address)
 
 
+async def test_a_node_starts_only_within_the_life_of_its_cluster() -> None:
+    cluster = Cluster(brokers=2)
+    with pytest.raises(ConfigurationError, match="the cluster does not listen"):
+        await cluster.start_broker(1)
+    async with cluster:
+        await cluster.stop_broker(1)
+        address = cluster.broker(2).bootstrap
+        with pytest.raises(ConfigurationError, match="already"):
+            await cluster.start()
+        await cluster.start_broker(1)
+        await cluster.stop_broker(2)
+    with pytest.raises(ConfigurationError, match="the cluster does not listen"):
+        await cluster.start_broker(2)
+    assert not can_connect(address), "nobody would end it"
+    async with cluster:
+        assert can_connect(cluster.broker(2).bootstrap)
+
+
 async def test_a_port_that_somebody_took_is_an_error_and_asked_for_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -251,6 +269,12 @@ def test_clusters_that_cannot_be(
 ) -> None:
     with pytest.raises(ConfigurationError, match=expected):
         Cluster(brokers, racks=racks)
+
+
+def test_one_release_is_named() -> None:
+    with pytest.raises(ConfigurationError, match=r"release is '2.8', and in settings '3.9.2'"):
+        Cluster(release="2.8", settings=BrokerSettings(release="3.9.2"))
+    assert Cluster(release="2.8", settings=BrokerSettings(release="2.8")).nodes == (1, 2, 3)
 
 
 async def test_a_broker_is_a_cluster_of_one_node() -> None:

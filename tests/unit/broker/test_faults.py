@@ -139,6 +139,18 @@ def test_a_delay_that_is_no_time(ms: Any) -> None:
         Delay(ms)
 
 
+@pytest.mark.parametrize("function", [None, Close(), Delay(5), "Slow"])
+def test_a_control_must_be_a_function(function: Any) -> None:
+    with pytest.raises(ConfigurationError, match="give a function of the request"):
+        Broker().control(function)
+
+
+@pytest.mark.parametrize("request_", [MetadataResponse, "Metadata", 3, MetadataRequest()])
+def test_the_request_of_a_control_must_be_a_class_of_requests(request_: Any) -> None:
+    with pytest.raises(ConfigurationError, match="give a class of requests"):
+        Broker().control(lambda _: None, request=request_)
+
+
 @pytest.mark.parametrize("times", [0, -1])
 def test_times_must_be_at_least_one(times: int) -> None:
     with pytest.raises(ConfigurationError, match="times"):

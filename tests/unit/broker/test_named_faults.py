@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -356,12 +356,75 @@ def test_an_api_without_a_place_is_named(broker: ThreadedBroker) -> None:
     assert "no place for a code in the answer to AlterClientQuotasRequest v0" in str(control.fault)
 
 
+@pytest.mark.parametrize("meant", [["t"], {"t": [1]}, None])
+@pytest.mark.parametrize("version", [12, 13])
+def test_a_topic_that_is_told_by_id_is_meant_by_its_name(
+    version: int, meant: Any, topics: ThreadedBroker, connection: RawConnection
+) -> None:
+    control = topics.call(lambda it: it.control(ErrorCode(6, topics=meant), request=ProduceRequest))
+    ids = topics.call(lambda it: {name: topic.topic_id for name, topic in it.topics.items()})
+
+    def written(topic: str, *indexes: int) -> list[str]:
+        asked = produce(*indexes, topic=topic)
+        if version > 12:
+            asked.topic_data[0].name, asked.topic_data[0].topic_id = "", ids[topic]
+        ((answered,),) = (connection.exchange(asked, version).responses,)
+        assert answered.topic_id == asked.topic_data[0].topic_id
+        found = {it.index: it.error_code for it in answered.partition_responses}
+        return names(found[index] for index in indexes)
+
+    if meant is not None:
+        assert written("u", 0) == ["NONE"]
+        assert control.times == 1, "what is not meant does not count"
+    assert written("t", 0, 1) == ["NONE" if meant == {"t": [1]} else NOT_LEADER, NOT_LEADER]
+    assert control.times == 0
+    assert written("t", 0, 1) == ["NONE", "NONE"]
+    assert ends(topics) == [1 + (meant == {"t": [1]}), 1]
+
+
+def test_a_topic_that_is_deleted_by_id_is_meant_by_its_name(
+    topics: ThreadedBroker, connection: RawConnection
+) -> None:
+    topics.call(lambda it: it.control(ErrorCode("POLICY_VIOLATION", topics=["t"])))
+    ids = topics.call(lambda it: [it.topics[name].topic_id for name in "tu"])
+    asked = DeleteTopicsRequest(
+        timeout_ms=1000, topics=[DeleteTopicState(name=None, topic_id=its) for its in ids]
+    )
+    answer = connection.exchange(asked, 6)
+    told = {it.topic_id: error_code(it.error_code).name for it in answer.responses}
+    assert told == {ids[0]: "POLICY_VIOLATION", ids[1]: "NONE"}
+    assert topics.call(lambda it: list(it.topics)) == ["t"]
+
+
+def test_a_refusal_of_a_function_that_concerns_nothing_passes(
+    topics: ThreadedBroker, connection: RawConnection
+) -> None:
+    control = topics.call(lambda it: it.control(lambda _: Refuse(6, {"t": (1,)}), times=1))
+    assert names(
+        [connection.exchange(produce(0), 9).responses[0].partition_responses[0].error_code]
+    ) == ["NONE"]
+    assert control.times == 1
+    assert names(
+        [connection.exchange(produce(1), 9).responses[0].partition_responses[0].error_code]
+    ) == [NOT_LEADER]
+    assert control.times == 0
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: ErrorCode("NOT_LEADER"), "no error code is called 'NOT_LEADER'"),
         (lambda: ErrorCode(99_999), "the code of an ErrorCode is 99999"),
+        (lambda: ErrorCode(0), "which is no error"),
+        (lambda: ErrorCode("NONE"), "which is no error"),
         (lambda: ErrorCode(6, topics="t"), "topics is 't'; give a list"),
+        (lambda: ErrorCode(6, topics=cast(Any, 7)), "topics is 7; give a list"),
+        (lambda: ErrorCode(6, topics=[]), r"topics is \[\]; give names of topics, or leave it out"),
+        (lambda: ErrorCode(6, topics=cast(Any, [b"t"])), "give names of topics"),
+        (lambda: ErrorCode(6, topics=cast(Any, {"t": 0})), r"topics\['t'\] is 0; give the indexes"),
+        (lambda: ErrorCode(6, topics={"t": []}), r"topics\['t'\] is \[\]; give the indexes"),
+        (lambda: ErrorCode(6, topics=cast(Any, {"t": "0"})), "a partition of topics"),
+        (lambda: ErrorCode(6, topics={"t": [-1]}), "a partition of topics"),
         (lambda: Slow(-1), "ms of a Delay"),
         (lambda: Throttled(0), "ms of a Throttle"),
         (lambda: CutFrame(-1), "after_bytes of a Cut"),

@@ -21,6 +21,12 @@ from kproto.broker.registry import by_key
 from kproto.messages.api_versions_request import ApiVersionsRequest
 from kproto.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kproto.messages.fetch_response import FetchResponse, PartitionData
+from kproto.messages.list_offsets_request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from kproto.messages.list_offsets_response import ListOffsetsResponse
 from kproto.protocol.error_codes import error_code
 from kproto.records import RecordBatch
 from kproto.testing.clock import ManualClock
@@ -63,9 +69,13 @@ class Cluster:
         self.partition.led = Leadership((1, 2, 3), leader, in_sync)
         self.partition.log.epochs.begin(epoch, self.partition.log.end_offset)
 
+    def context(self, node_id: int) -> Context:
+        clock = ManualClock(TIMESTAMP)
+        return Context(self.state, self.settings, self.endpoints[node_id], {}, clock)
+
     def ask(self, node_id: int, version: int = 12, rack: str = "", **wanted: int) -> FetchResponse:
         decision = APIS[1].handle(
-            Context(self.state, self.settings, self.endpoints[node_id], {}, ManualClock(TIMESTAMP)),
+            self.context(node_id),
             FetchRequest(
                 max_wait_ms=500,
                 min_bytes=1,
@@ -101,6 +111,41 @@ def test_followers_answer_consumers_who_know_of_it(version: int) -> None:
     expected = cluster.fetch(1, version) if version >= 11 else "NOT_LEADER_OR_FOLLOWER"
     assert cluster.fetch(2, version) == cluster.fetch(3, version) == expected
     assert cluster.fetch(4, version) == "NOT_LEADER_OR_FOLLOWER", "it has no replica"
+
+
+@pytest.mark.parametrize(
+    ("replica_id", "timestamp", "version", "codes"),
+    [
+        (-1, -1, 4, ["NONE", "NOT_LEADER_OR_FOLLOWER", "NOT_LEADER_OR_FOLLOWER"]),
+        (-2, -1, 4, ["NONE", "NONE", "NOT_LEADER_OR_FOLLOWER"]),
+        (-2, -1, 1, ["NONE", "NONE", "NOT_LEADER_OR_FOLLOWER"]),
+        (-1, -3, 6, ["UNSUPPORTED_VERSION"] * 3),
+        (-1, -3, 7, ["NONE", "NOT_LEADER_OR_FOLLOWER", "NOT_LEADER_OR_FOLLOWER"]),
+    ],
+)
+def test_whom_nodes_tell_offsets(
+    replica_id: int, timestamp: int, version: int, codes: list[str]
+) -> None:
+    cluster = Cluster()
+    wanted = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+    topic = ListOffsetsTopic(name="t", partitions=[wanted])
+    told = []
+    for node in (1, 2, 4):
+        answer = APIS[2].handle(
+            cluster.context(node),
+            ListOffsetsRequest(replica_id=replica_id, topics=[topic]),
+            version,
+        )
+        assert isinstance(answer, ListOffsetsResponse)
+        told.append(error_code(answer.topics[0].partitions[0].error_code).name)
+    assert told == codes
+
+
+def test_a_node_without_a_replica_knows_no_epochs() -> None:
+    cluster = Cluster()
+    for epoch in (-1, 0, 1, 7):
+        assert cluster.fetch(4, current_leader_epoch=epoch) == "NOT_LEADER_OR_FOLLOWER"
+    assert cluster.fetch(2, current_leader_epoch=7) == "UNKNOWN_LEADER_EPOCH"
 
 
 def test_a_follower_says_the_high_watermark_and_waits_as_the_leader_does() -> None:

@@ -125,6 +125,9 @@ def test_other_settings_are_kept_and_shown() -> None:
         (1, 4, "UNKNOWN_LEADER_EPOCH"),
         (2, 3, "NOT_LEADER_OR_FOLLOWER"),
         (2, 2, "FENCED_LEADER_EPOCH"),
+        (2, 4, "UNKNOWN_LEADER_EPOCH"),
+        (3, 2, "NOT_LEADER_OR_FOLLOWER"),
+        (3, 4, "NOT_LEADER_OR_FOLLOWER"),
     ],
 )
 def test_who_may_be_asked_and_with_which_epoch(node: int, epoch: int, code: str | None) -> None:
