@@ -36,6 +36,8 @@ class Tracing(kproto.Hooks):
         self._under_way: dict[bytes, trace.Span] = {}  # by traceparent, until acknowledged
 
     def on_send(self, topic: str, record: kproto.ProducerRecord) -> kproto.ProducerRecord:
+        # In place of what a record has that failed before, or that is passed on.
+        others = [header for header in record.headers if header[0] not in PROPAGATOR.fields]
         span = self._tracer.start_span(
             f"send {topic}", kind=SpanKind.PRODUCER, attributes=attributes("send", topic)
         )
@@ -44,14 +46,13 @@ class Tracing(kproto.Hooks):
         if "traceparent" not in carrier:  # no SDK is set up: there is nothing to carry along
             return record
         self._under_way[carrier["traceparent"].encode()] = span
-        # In place of what a record has that failed before, or that is passed on.
-        others = [header for header in record.headers if header[0] not in PROPAGATOR.fields]
         mine = [(name, value.encode()) for name, value in carrier.items()]
         return record._replace(headers=(*others, *mine))
 
     def on_ack(self, event: kproto.AckEvent) -> None:
-        parent = dict(event.record.headers).get("traceparent")
-        span = None if parent is None else self._under_way.pop(parent, None)
+        # A record that was refused may have any headers; those of `on_send` come last.
+        values = [header[-1] for header in event.record.headers if header[0] == "traceparent"]
+        span = self._under_way.pop(values[-1], None) if values else None
         if span is None:
             return
         if event.error is None:

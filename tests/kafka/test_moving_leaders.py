@@ -34,7 +34,7 @@ QUICK = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "5
 SETTINGS = kproto.ClientSettings(retry_backoff_ms=20, retry_backoff_max_ms=200)
 PREFERRED, UNCLEAN = 0, 1
 
-pytestmark = [pytest.mark.slow, pytest.mark.parametrize("version", VERSIONS)]
+pytestmark = [pytest.mark.exhaustive, pytest.mark.parametrize("version", VERSIONS)]
 
 
 async def create(

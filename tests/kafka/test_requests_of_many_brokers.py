@@ -57,7 +57,7 @@ GROUPS = [f"group-{at}" for at in range(9)]
 PARTITIONS = list(range(6))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_every_kind_of_split(start_cluster: StartCluster, version: str) -> None:
     cluster = start_cluster(version, nodes=3)

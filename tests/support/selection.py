@@ -19,6 +19,11 @@ EXHAUSTIVE = "exhaustive"
 """Marks what walks everything there is, or does again on other servers what one has shown."""
 
 TOGETHER = (
+    ("tests/kafka/test_cluster_fixture.py", "clusters"),
+    ("tests/kafka/test_kills.py", "clusters"),
+    ("tests/kafka/test_moving_leaders.py", "clusters"),
+    ("tests/kafka/test_requests_of_many_brokers.py", "clusters"),
+    ("tests/interop/test_cluster_like_kafka.py", "clusters"),
     ("tests/kafka/", "brokers"),
     ("tests/spark/", "brokers"),
     ("tests/interop/test_events.py", "brokers"),
@@ -27,7 +32,11 @@ TOGETHER = (
     ("tests/reference/", "reference"),
     ("tests/unit/codegen/releases/", "reference"),
 )
-"""Tests that share servers, by their path: those of one name run in one process of a run."""
+"""Tests that share servers, by their path: those of one name run in one process of a run.
+
+The first row that fits counts. Those of clusters share none, but two clusters at once are too much
+for a small machine.
+"""
 
 
 def mark_older_releases(items: Iterable[pytest.Item]) -> None:

@@ -18,13 +18,13 @@ class Changes:
     """What was last heard of each broker and topic, also of topics that were forgotten since."""
 
     def __init__(self) -> None:
-        self._controller = -1
         self._brokers: dict[int, Address] = {}
         self._topics: dict[str, TopicInfo] = {}
 
     def heard(self, cluster: Cluster) -> list[str]:
-        """A line for each broker that came, went or moved, for the controller, and for each topic
-        whose leaders moved or that was made anew. Nothing for what is first heard of.
+        """A line for each broker that came, went or moved, and for each topic whose leaders moved
+        or that was made anew. Nothing for what is first heard of, nor for the controller: in place
+        of it, brokers of KRaft name any broker at each question (KIP-590).
         """
         lines = [*self._of_cluster(cluster)]
         for name, info in cluster.topics.items():
@@ -32,7 +32,6 @@ class Changes:
             if known is not info:
                 lines += () if known is None else _of_topic(known, info)
                 self._topics[name] = info
-        self._controller = cluster.controller
         self._brokers = dict(cluster.brokers)
         return lines
 
@@ -47,8 +46,6 @@ class Changes:
                 yield f"broker {node}, at {was}, has left"
             elif was != address:
                 yield f"broker {node} has moved from {was} to {address}"
-        if now.controller != self._controller:
-            yield f"the controller is broker {now.controller}, before it was {self._controller}"
 
 
 def _of_topic(before: TopicInfo, now: TopicInfo) -> Iterator[str]:

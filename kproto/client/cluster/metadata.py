@@ -80,11 +80,12 @@ class TopicInfo:
 
 @dataclass(slots=True)
 class Cluster:
-    """Brokers and topics as last heard of."""
+    """Brokers and topics as last heard of; `ever` are all nodes that were, as one may come back."""
 
     cluster_id: str | None = None
     controller: int = -1
     brokers: dict[int, Address] = field(default_factory=dict)
+    ever: set[int] = field(default_factory=set)
     racks: dict[int, str] = field(default_factory=dict)
     topics: dict[str, TopicInfo] = field(default_factory=dict)
 
@@ -106,11 +107,13 @@ class Cluster:
             response.cluster_id,
         ):
             self.topics.clear()  # of another cluster, whose leader epochs count for themselves
+            self.ever.clear()
         self.cluster_id = response.cluster_id
         self.controller = response.controller_id
         self.brokers = {
             broker.node_id: Address(broker.host, broker.port) for broker in response.brokers
         }
+        self.ever.update(self.brokers)
         self.racks = {broker.node_id: broker.rack for broker in response.brokers if broker.rack}
         topics = [
             TopicInfo(

@@ -6,7 +6,6 @@ grown old. What a response means is its caller's; what to do about an error is `
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import Any, Final, TypeVar
 
@@ -43,8 +42,6 @@ __all__ = ["ClusterView"]
 
 R = TypeVar("R", bound=Response)
 T = TypeVar("T")
-
-_log: Final = logging.getLogger("kproto.client")
 
 _NO_SUCH_TOPIC: Final = code_of("UNKNOWN_TOPIC_OR_PARTITION")
 _NO_LEADER: Final = code_of("LEADER_NOT_AVAILABLE")
@@ -85,6 +82,7 @@ class ClusterView:
 
     async def close(self) -> None:
         """Close every connection; what waits and what comes later gets an error."""
+        self.observer.over()
         await self._pool.close()
         # Without connections they end at once; cancelled, they would take along who waits for them.
         await self._all_topics.ended()
@@ -154,6 +152,8 @@ class ClusterView:
             await self.refresh([])
         if broker not in self.cluster.brokers:
             known = ", ".join(map(str, sorted(self.cluster.brokers))) or "none"
+            if broker in self.cluster.ever:
+                raise BrokerConnectionError(f"broker {broker} is away; the cluster has {known}")
             raise ConfigurationError(f"the cluster has no broker {broker}; it has {known}")
         return await self.connection_to(broker, owner=owner)
 
@@ -238,7 +238,7 @@ class ClusterView:
         now = self.clock.monotonic()
         self._heard_of.update({topic.name: now for topic in topics if not topic.error_code})
         if before is not None and self.cluster.cluster_id not in (None, before):
-            _log.warning("the cluster has id %s, and had %s", self.cluster.cluster_id, before)
+            self.observer.another_cluster(self.cluster.cluster_id, before)
         return topics
 
     def _tell_changes(self) -> None:

@@ -9,11 +9,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Final
 
 from ...messages.fetch_request import FetchRequest
 from ...messages.fetch_response import FetchResponse, PartitionData
-from ...protocol.error_codes import code_of, error_of_code
+from ...protocol.error_codes import error_of_code
 from ...wire.errors import BrokerResponseError, KprotoError, ProtocolError
 from ..cluster.metadata import Broker, TopicPartition, why_unled
 from ..cluster.view import ClusterView
@@ -41,8 +40,6 @@ from .waiting import Waiting
 __all__ = ["Fetching"]
 
 logger = logging.getLogger("kproto.client")
-
-_NO_REPLICA: Final = code_of("REPLICA_NOT_AVAILABLE")
 
 
 class Fetching:
@@ -319,9 +316,11 @@ class Fetching:
                 min_bytes=1,
                 max_wait_ms=options.max_wait_ms,
                 read_committed=options.read_committed,
-                rack=view.settings.rack,
+                rack=None if alone else view.settings.rack,
             )
 
+        # Who says where he stands is sent to a replica near by, and gets no records of the leader.
+        alone = any(state.leader_until > fetch.begun for state in fetch.states.values())
         try:
             fetch.response = await fetch_from(
                 view,
@@ -354,7 +353,8 @@ class Fetching:
             # How long a broker may hold a fetch is no failure.
             begun = min(fetch.begun + self._options.max_wait_ms / 1000, fetch.ended)
             for each in fetch.states.values():
-                each.replica = None
+                if each.replica is not None:
+                    self._keep_to_leader(each, fetch.ended)
             self._failed(fetch.wanted, response, begun, fetch.ended)
             return
         hints = leader_hints(response, fetch.topics)
@@ -400,7 +400,8 @@ class Fetching:
         what = f"fetching {state.topic}[{state.partition}] from offset {state.position}"
         error = error_of_code(data.error_code, what)
         was_replica = state.replica == node
-        state.replica = None
+        if was_replica:
+            self._keep_to_leader(state, now)
         if was_replica and is_out_of_range(error):
             return  # a follower may lag behind, or be ahead: the leader is asked first
         cluster = self._view.cluster
@@ -415,22 +416,13 @@ class Fetching:
     def _take_partition(
         self, node: int, state: PartitionState, data: PartitionData, now: float
     ) -> None:
-        place = (state.topic, state.partition)
-        state.was_fetched = True
-        self.high_watermarks[place] = data.high_watermark
-        preferred = data.preferred_read_replica
-        if preferred not in (NO_REPLICA, node, *self._view.cluster.brokers):
-            # The leader sends no records with it: without that broker there is nothing to read.
-            what = f"{state.topic}[{state.partition}] is to be read from broker {preferred}"
-            unknown = error_of_code(_NO_REPLICA, f"{what}, which metadata does not list")
-            self._failed([place], unknown, now, now)
-            return
         self._succeeded(state)
-        if preferred not in (NO_REPLICA, node):
-            age_s = self._view.settings.metadata_max_age_ms / 1000
-            state.prefer(preferred, now + age_s)
+        state.was_fetched = True
+        self.high_watermarks[state.topic, state.partition] = data.high_watermark
+        if data.preferred_read_replica not in (NO_REPLICA, node):
+            self._prefer(state, data.preferred_read_replica, now)
         if data.diverging_epoch.epoch >= 0 and state.replica == node:
-            state.replica = None  # a follower may lag behind: the leader is asked first
+            self._keep_to_leader(state, now)  # a follower may lag behind: the leader is asked first
         elif data.diverging_epoch.epoch >= 0:
             diverging = data.diverging_epoch
             self._take_end_of_epoch(state, EpochEnd(diverging.epoch, diverging.end_offset))
@@ -439,6 +431,19 @@ class Fetching:
         elif state.end is not None and 0 <= data.high_watermark <= state.position < state.end:
             name = f"end of {state.topic}[{state.partition}]"
             self._under_way.look(name, self._find_end(state))
+
+    def _prefer(self, state: PartitionState, replica: int, now: float) -> None:
+        """Read from a replica near by; one that metadata does not know yet is looked for."""
+        if replica in self._view.cluster.brokers:
+            state.prefer(replica, now + self._view.settings.metadata_max_age_ms / 1000)
+            return
+        self._keep_to_leader(state, now)
+        if self._refreshes.not_before <= now:
+            self._under_way.look("metadata", self._refresh([state.topic]))
+
+    def _keep_to_leader(self, state: PartitionState, now: float) -> None:
+        """Read from the leader for as long as the longest wait between two tries."""
+        state.keep_to_leader(now + self._view.settings.retry_backoff_max_ms / 1000)
 
     def _failed(
         self,

@@ -40,7 +40,8 @@ class PartitionState:
 
     `last_epoch` is the leader epoch of the record before it, `leader_epoch` that of the leader in
     whose log it is known to be right; -1 where there is none. `replica` is the broker to read from
-    in place of the leader, until `replica_until` (KIP-392), in seconds of the client's clock.
+    in place of the leader, until `replica_until` (KIP-392), in seconds of the client's clock; until
+    `leader_until` the leader is not asked for one, and serves by itself.
 
     While `lost_to` is set, the log lacks it, and the position is looked for there. Metadata must be
     newer than `suspect_since` to be believed, in seconds of the client's clock. `was_fetched` once
@@ -52,6 +53,7 @@ class PartitionState:
         "end",
         "last_epoch",
         "leader_epoch",
+        "leader_until",
         "lost_to",
         "partition",
         "position",
@@ -82,6 +84,7 @@ class PartitionState:
         self.leader_epoch = UNKNOWN_EPOCH
         self.replica: int | None = None
         self.replica_until = _LONG_AGO
+        self.leader_until = _LONG_AGO
 
     @property
     def is_at_end(self) -> bool:
@@ -111,6 +114,14 @@ class PartitionState:
         """Read from a replica near by, as the leader says."""
         self.replica = replica
         self.replica_until = until
+
+    def keep_to_leader(self, until: float) -> None:
+        """Read from the leader itself, where the replica that it names is of no use now.
+
+        A leader sends no records to whom it names a replica, and may name one that is lost.
+        """
+        self.replica = None
+        self.leader_until = until
 
     def node(self, leader: int, now: float, brokers: Container[int]) -> int:
         """Whom to fetch from."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Protocol
@@ -14,6 +15,10 @@ from .hooks import AckEvent, Hooks, overridden
 __all__ = ["HookCalls", "SettledBatch"]
 
 _log: Final = logging.getLogger("kproto.client")
+
+#: What is held of what a hook raises. A hook waits for nothing, so that a CancelledError in it is
+#: none of the task around it: it asked a future that was cancelled.
+FAULTS: Final = (Exception, asyncio.CancelledError)
 
 
 class SettledBatch(Protocol):
@@ -46,7 +51,7 @@ class HookCalls:
 
     def __init__(self, hooks: Hooks | None) -> None:
         self.failures = 0
-        self._told: set[tuple[str, type[Exception]]] = set()
+        self._told: set[tuple[str, type[BaseException]]] = set()
         self._send = overridden(hooks, "on_send")
         self._records = overridden(hooks, "on_records")
         self._ack = overridden(hooks, "on_ack")
@@ -63,12 +68,12 @@ class HookCalls:
         def call(event: Any) -> None:
             try:
                 hook(event)
-            except Exception as fault:  # noqa: BLE001 - a user's code; logged
+            except FAULTS as fault:
                 self._raised(name, fault)
 
         return call
 
-    def _raised(self, name: str, fault: Exception) -> None:
+    def _raised(self, name: str, fault: BaseException) -> None:
         self.failures += 1
         kind = (name, type(fault))
         if kind in self._told:
@@ -87,7 +92,7 @@ class HookCalls:
             changed = self._send(topic, record)
             if not isinstance(changed, ProducerRecord):
                 raise TypeError(f"on_send returned {changed!r:.80}, which is no ProducerRecord")
-        except Exception as fault:  # noqa: BLE001 - a user's code; logged
+        except FAULTS as fault:
             self._raised("on_send", fault)
             return record
         return changed
@@ -123,7 +128,7 @@ class HookCalls:
             return
         try:
             self._ack(event)
-        except Exception as fault:  # noqa: BLE001 - a user's code; logged
+        except FAULTS as fault:
             self._raised("on_ack", fault)
 
     def _changed_records(self, topic: str, partition: int, records: list[Record]) -> list[Record]:
@@ -133,7 +138,7 @@ class HookCalls:
             found = list(changed)
             if not all(isinstance(each, Record) for each in found):
                 raise TypeError("on_records returned what are no records")
-        except Exception as fault:  # noqa: BLE001 - a user's code; logged
+        except FAULTS as fault:
             self._raised("on_records", fault)
             return records
         return found

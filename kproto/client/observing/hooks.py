@@ -6,6 +6,7 @@ must not wait. What it raises is logged by `kproto.client`, and changes nothing.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
@@ -131,6 +132,12 @@ def check_hooks(hooks: object) -> None:
             f"hooks is {hooks!r:.80}; it must be an instance of a class of yours that inherits "
             f"kproto.Hooks and overrides some of {names}"
         )
+    for name in _METHODS:
+        if inspect.iscoroutinefunction(getattr(hooks, name, None)):
+            raise ConfigurationError(
+                f"{name} of {type(hooks).__name__} is an async function; hooks are called, and not "
+                "awaited: make it a plain one, which may begin a task"
+            )
 
 
 def overridden(hooks: Hooks | None, name: str) -> Callable[..., Any] | None:

@@ -83,16 +83,19 @@ class Troubles:
         waiting[topic, partition] = None
         self._most[what] = max(self._most[what], len(waiting))
 
-    def end(self, what: str, topic: str, partition: int, now: float) -> None:
-        """A partition goes on, or is given up, which others tell."""
+    def end(
+        self, what: str, topic: str, partition: int, now: float, *, is_given_up: bool = False
+    ) -> None:
+        """A partition goes on, or is given up."""
         waiting = self._waiting.get(what)
         if not waiting or waiting.pop((topic, partition), self) is self or waiting:
             return
         say(
             logging.INFO,
-            "%s %s has an end of its errors, the last of %d partitions, after %.1f s",
+            "%s %s %s, the last of %d partitions, after %.1f s",
             _DOING.get(what, what),
             at(topic, partition),
+            "is given up" if is_given_up else "has an end of its errors",
             self._most[what],
             now - self._since[what],
         )

@@ -68,6 +68,11 @@ class Observer:
         self._consumers: WeakKeyDictionary[HasPositions, dict[tuple[str, int], int]]
         self._consumers = WeakKeyDictionary()
         self._troubles = Troubles()
+        self._is_over = False
+
+    def over(self) -> None:
+        """The client is being closed: what fails by that is not tried again."""
+        self._is_over = True
 
     # Connections and the cluster
 
@@ -93,6 +98,10 @@ class Observer:
         for line in lines:
             say(logging.INFO, "%s", line)
 
+    def another_cluster(self, now: str | None, before: str) -> None:
+        """Metadata has another cluster id than before."""
+        say(logging.WARNING, "the cluster has id %s, and had %s", now, before)
+
     def rebootstrapped(self, why: str, servers: str) -> None:
         """What is known of the cluster is believed no more; the bootstrap servers are asked."""
         self._rebootstraps += 1
@@ -107,6 +116,8 @@ class Observer:
         partition: int | None = None,
     ) -> None:
         """Something failed and is tried again; see `RetryEvent`."""
+        if self._is_over:
+            return
         self._retries[what] += 1
         now = self._monotonic()
         wait_ms = max(0.0, 1000 * (attempts.not_before - now))
@@ -117,12 +128,17 @@ class Observer:
             self._troubles.begin(what, topic, partition, error, now)
         if wants(logging.DEBUG):
             place = at(topic, partition)
-            line = "%s %s: attempt %d failed, the next is in %.0f ms: %s"
-            say(logging.DEBUG, line, what, place, attempts.count, wait_ms, error)
+            doing = f"{what} {place}" if place else what
+            line = "%s: attempt %d failed, the next is in %.0f ms: %s"
+            say(logging.DEBUG, line, doing, attempts.count, wait_ms, error)
 
     def recovered(self, what: str, topic: str, partition: int) -> None:
-        """What failed before has succeeded, or is given up."""
+        """What failed before has succeeded."""
         self._troubles.end(what, topic, partition, self._monotonic())
+
+    def given_up(self, what: str, topic: str, partition: int) -> None:
+        """What failed before is not tried again."""
+        self._troubles.end(what, topic, partition, self._monotonic(), is_given_up=True)
 
     # Producers
 
@@ -133,6 +149,15 @@ class Observer:
     def identified(self, producer_id: int, epoch: int) -> None:
         """A producer has an id."""
         say(logging.INFO, "the producer has id %d, epoch %d", producer_id, epoch)
+
+    def without_ids(self, address: str) -> None:
+        """The brokers are too old for producer ids, and the user did not ask for them."""
+        say(
+            logging.WARNING,
+            "%s gives no producer ids, as it is older than Kafka 0.11: retries may store a record"
+            " twice",
+            address,
+        )
 
     def batch_sent(self, records: int, size: int) -> None:
         """A batch goes out, for the first time or again, `size` bytes compressed."""
@@ -151,7 +176,7 @@ class Observer:
         failed = [batch.failure(position) is not None for position in range(batch.count)]
         self._batches.failed += sum(failed)
         self._batches.acknowledged += len(failed) - sum(failed)
-        self.recovered("produce", batch.topic, batch.partition)
+        self.given_up("produce", batch.topic, batch.partition)
         place = at(batch.topic, batch.partition)
         if isinstance(error, BrokerResponseError) and error.name in _FENCED:
             say(logging.WARNING, "the producer was fenced at %s: %s", place, error)
@@ -231,6 +256,9 @@ class NullObserver(Observer):
         pass
 
     def recovered(self, what: str, topic: str, partition: int) -> None:
+        pass
+
+    def given_up(self, what: str, topic: str, partition: int) -> None:
         pass
 
     def batch_sent(self, records: int, size: int) -> None:

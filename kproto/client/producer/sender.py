@@ -9,7 +9,6 @@ Nothing runs while there is nothing to send.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import Counter
 from collections.abc import Coroutine, Sequence
 from typing import Any, Final
@@ -40,8 +39,6 @@ from .requests import (
 )
 
 __all__ = ["Sender"]
-
-logger = logging.getLogger("kproto.client")
 
 _NEVER: Final = float("inf")
 
@@ -188,11 +185,7 @@ class Sender:
         try:
             connection = await self._view.connection_for(request)
             if self._optional_identity and connection.message_magic < MAGIC_OF_BATCHES:
-                logger.warning(
-                    "%s gives no producer ids, as it is older than Kafka 0.11: retries may store"
-                    " a record twice",
-                    connection.address,
-                )
+                self._view.observer.without_ids(str(connection.address))
                 self._accumulator.go_without_identity()
                 return
             version = connection.version_of(InitProducerIdRequest)
@@ -270,7 +263,7 @@ class Sender:
                 self._came_back(left.pop(place), error)
 
     def _count(self, left: dict[TopicPartition, Batch]) -> None:
-        """Tell that batches go out."""
+        """Tell the observer of batches that go out now."""
         for batch in left.values():
             self._view.observer.batch_sent(batch.count, len(batch.data or b""))
 

@@ -7,6 +7,7 @@ topic that is not there; and sends again what failed.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib.util
 import json
 import sys
@@ -42,6 +43,11 @@ async def main(example: str, bootstrap: str) -> None:
                 except kproto.DeliveryError as failed:
                     (record,) = failed.records
                 await producer.send_many("t", [record])
+            await client.create_topics("refused")
+            for wrong in ([("short",)], 5):
+                with contextlib.suppress(kproto.EncodeError):
+                    async with client.producer() as producer:
+                        await producer.send("refused", b"five", headers=wrong)  # type: ignore[arg-type]
         read = [record async for record in client.consumer("t", stop_at_end=True)]
     assert not hooks._under_way
     context = module.context_of(read[1])

@@ -85,7 +85,8 @@ class BrokerSessions:
             data = read(key[0], key[1], cached.wanted)
             place = (data.high_watermark, data.log_start_offset)
             is_new = place != (cached.high_watermark, cached.log_start_offset)
-            if not (data.records or data.error_code or is_new or data.diverging_epoch.epoch >= 0):
+            is_told = data.diverging_epoch.epoch >= 0 or data.preferred_read_replica >= 0
+            if not (data.records or data.error_code or is_new or is_told):
                 continue
             found[key] = data
             cached.high_watermark, cached.log_start_offset = place

@@ -67,7 +67,9 @@ EXPECTED = {
 #: Attacks after which the client waits for what does not come, at every response.
 LASTING = {noise, giant_frame, largest_frame, silence, lost, half_and_silence}
 CASES = [
-    pytest.param(attack, id=attack.__name__, marks=[pytest.mark.slow] if attack in LASTING else [])
+    pytest.param(
+        attack, id=attack.__name__, marks=[pytest.mark.exhaustive] if attack in LASTING else []
+    )
     for attack in ATTACKS
 ]
 
@@ -237,7 +239,7 @@ async def test_a_broker_that_stays_hostile(broker: Broker, attack: Attack) -> No
     assert len(hostile.attacked) > 1
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "attack", [giant_frame, giant_inside, largest_frame], ids=lambda attack: attack.__name__
 )
@@ -254,7 +256,6 @@ async def test_memory_follows_what_came(broker: Broker, attack: Attack) -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 41))
 async def test_many_mutations(broker: Broker, seed: int) -> None:
     for attack in (mutated, giant_inside):

@@ -9,7 +9,14 @@ from typing import Any
 
 import pytest
 
-from kproto import BrokerConnectionError, BrokerResponseError, Client, ClientSettings, KprotoError
+from kproto import (
+    BrokerConnectionError,
+    BrokerResponseError,
+    Client,
+    ClientSettings,
+    ConfigurationError,
+    KprotoError,
+)
 from kproto.client.cluster.response_codes import says_it_is_no_coordinator
 from kproto.client.retry import TICK_S
 from kproto.messages import (
@@ -141,6 +148,34 @@ async def test_a_controller_that_is_none_any_more_is_looked_for() -> None:
         one.answers[CreateTopicsRequest] = lambda asked: created(0)
         await client.retrying(lambda: client.create_topics("new"))
         assert (one.count(CreateTopicsRequest), two.count(CreateTopicsRequest)) == (2, 2)
+
+
+async def test_a_broker_that_is_named_and_away_is_waited_for() -> None:
+    async with two_brokers() as (one, two, client):
+        metadata = one.answers[MetadataRequest]
+        away = [True]
+
+        def without_two(asked: ReceivedRequest) -> Any:
+            response = metadata(asked)
+            if away[0]:
+                response.brokers = [each for each in response.brokers if each.port != two.port]
+            return response
+
+        await client.refresh([])
+        (node,) = [node for node, at in client._view.cluster.brokers.items() if at.port == two.port]
+        one.answers[MetadataRequest] = two.answers[MetadataRequest] = without_two
+        await client.refresh([])
+        with pytest.raises(BrokerConnectionError, match=f"broker {node} is away"):
+            await client.request(MetadataRequest(), broker=node)
+        with pytest.raises(ConfigurationError, match="no broker 77"):
+            await client.request(MetadataRequest(), broker=77)
+        waiting = asyncio.create_task(
+            client.retrying(lambda: client.request(MetadataRequest(), broker=node))
+        )
+        asked = one.count(MetadataRequest)
+        await one.until(lambda: one.count(MetadataRequest) > asked)
+        away[0] = False
+        await waiting
 
 
 def created(error_code: int) -> CreateTopicsResponse:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kproto import BrokerResponseError, Client, Consumer
+from kproto import Client, Consumer
 from kproto.client.consumer.partition import PartitionState
 from kproto.client.settings import ClientSettings
 from kproto.messages import FetchRequest, ListOffsetsRequest, MetadataRequest
@@ -34,7 +34,8 @@ Answer = Callable[[ReceivedRequest], Any]
 class TwoBrokers:
     """Nodes 0 and 1, which tell of `leader` and `epoch`; fetches are in `asked`, by node.
 
-    `faults` has what a node answers to its next fetches in place of records.
+    `faults` has what a node answers to its next fetches in place of records. Where it `prefers`,
+    the leader sends every reader that names its rack to node 1, as Kafka's does.
     """
 
     def __init__(self, brokers: list[ScriptedBroker]) -> None:
@@ -47,6 +48,7 @@ class TwoBrokers:
         self.known = [0, 1]
         self.asked: list[int] = []
         self.faults: list[list[Any]] = [[], []]
+        self.prefers = False
         for node, broker in enumerate(brokers):
             broker.answers[MetadataRequest] = self.metadata
             broker.answers[FetchRequest] = self._fetching(node)
@@ -76,6 +78,10 @@ class TwoBrokers:
             self.asked.append(node)
             faults = self.faults[node]
             fault = faults.pop(0) if faults else None
+            assert isinstance(asked.message, FetchRequest)
+            names_rack = bool(asked.message.rack_id)
+            if fault is None and self.prefers and node == self.leader and names_rack:
+                fault = PREFER
             if fault == HANG_UP:
                 return fault
             if fault is not None:
@@ -203,29 +209,34 @@ async def test_a_replica_that_has_left_is_not_asked() -> None:
         assert set(it.asked) == {0}
 
 
-async def test_a_replica_that_metadata_does_not_list_yet_is_asked_for() -> None:
-    async with two() as (it, client):
+async def test_a_replica_that_metadata_lacks_is_looked_for() -> None:
+    settings = replace(QUICK, retry_backoff_max_ms=150)
+    async with two(settings) as (it, client):
         it.append(b"a")
+        it.prefers = True
         it.known = [0]
         await client.refresh(["t"])
-        it.known = [0, 1]
-        it.faults[0] = [PREFER] * 100
+        asked = it.metadata_asked()
         async with client.consumer("t", max_wait_ms=5) as consumer:
-            before = it.metadata_asked()
             assert await take(consumer, 1) == [b"a"]
-            assert it.metadata_asked() == before + 1
-        assert it.asked[:3] == [0, 0, 1]
+            assert it.asked == [0, 0], "the leader is not asked again whom it prefers"
+            waiting = asyncio.create_task(take(consumer, 1))
+            await it.brokers[0].until(lambda: it.metadata_asked() > asked)
+            it.known = [0, 1]  # it has come back
+            await it.brokers[1].until(lambda: 1 in it.asked)
+            it.append(b"b")
+            assert await waiting == [b"b"]
 
 
-async def test_a_replica_that_metadata_never_lists_is_told() -> None:
-    async with two(replace(QUICK, delivery_timeout_ms=200)) as (it, client):
+async def test_while_a_replica_is_away_the_leader_is_read() -> None:
+    async with two(replace(QUICK, retry_backoff_max_ms=60_000)) as (it, client):
         it.append(b"a")
-        it.known = [0]
-        await client.refresh(["t"])
-        it.faults[0] = [PREFER] * 1000
-        with pytest.raises(BrokerResponseError, match=r"broker 1, which metadata does not list"):
-            await take(client.consumer("t", max_wait_ms=5), 1)
-        assert len(it.asked) < 100, "it waits before it asks again"
+        it.prefers = True
+        it.faults[1] = [HANG_UP]
+        async with client.consumer("t", max_wait_ms=5) as consumer:
+            assert await take(consumer, 1) == [b"a"]
+        assert it.asked[:3] == [0, 1, 0]
+        assert [fetch.rack_id for fetch in it.logs[0].fetches][:2] == ["b", ""]
 
 
 def test_until_when_a_replica_is_read() -> None:

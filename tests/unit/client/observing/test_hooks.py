@@ -205,7 +205,28 @@ class Nonsense(Hooks):
         return [record.value for record in records]
 
 
-@pytest.mark.parametrize("hooks", [Raising(), Nonsense()], ids=["raises", "returns nonsense"])
+class Cancelled(Hooks):
+    """Raises what the result of a cancelled future raises."""
+
+    def on_request(self, event: object) -> None:
+        raise asyncio.CancelledError
+
+    on_retry = on_connection = on_ack = on_request
+
+    def on_send(self, topic: str, record: kproto.ProducerRecord) -> kproto.ProducerRecord:
+        raise asyncio.CancelledError
+
+    def on_records(
+        self, topic: str, partition: int, records: list[kproto.Record]
+    ) -> Sequence[kproto.Record]:
+        raise asyncio.CancelledError
+
+
+@pytest.mark.parametrize(
+    "hooks",
+    [Raising(), Cancelled(), Nonsense()],
+    ids=["raises", "raises CancelledError", "returns nonsense"],
+)
 async def test_hooks_that_fail_change_nothing(
     hooks: Hooks, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -219,7 +240,7 @@ async def test_hooks_that_fail_change_nothing(
         told = client.metrics()["hooks"]["failures"]
     assert read == [b"0", b"1", b"2"]
     errors = [each for each in caplog.records if each.levelno == logging.ERROR]
-    assert len(errors) == (6 if isinstance(hooks, Raising) else 2)
+    assert len(errors) == (2 if isinstance(hooks, Nonsense) else 6)
     assert all(each.exc_info for each in errors)
     assert told > len(errors) or isinstance(hooks, Nonsense)
 
@@ -294,3 +315,13 @@ def test_only_what_is_overridden_is_called() -> None:
 def test_what_are_no_hooks() -> None:
     with pytest.raises(ConfigurationError, match=r"inherits kproto\.Hooks .* on_request, on_retry"):
         kproto.ClientSettings(hooks=object())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["on_request", "on_ack", "on_send", "on_records"])
+def test_hooks_that_would_have_to_be_awaited(name: str) -> None:
+    async def hook(self: Hooks, *values: object) -> None:
+        pass
+
+    hooks = type("Async", (Hooks,), {name: hook})()
+    with pytest.raises(ConfigurationError, match=rf"{name} of Async is an async function"):
+        kproto.ClientSettings(hooks=hooks)

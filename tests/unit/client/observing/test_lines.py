@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 import pytest
@@ -170,8 +171,10 @@ def test_changes_of_the_cluster() -> None:
     assert changes.heard(cluster(topic_id=SECOND, nodes=(2, 3))) == [
         "broker 1, at b:9001, has left",
         "broker 3 has joined, at b:9003",
-        "the controller is broker 2, before it was 1",
     ]
+    other = cluster(topic_id=SECOND, nodes=(2, 3))
+    other.controller = 3
+    assert changes.heard(other) == [], "a broker of KRaft names any as the controller"
     moved = cluster(topic_id=SECOND, nodes=(2, 3))
     moved.brokers[3] = Address("b", 1)
     assert changes.heard(moved) == [
@@ -203,12 +206,54 @@ def test_troubles_are_told_once_and_when_the_last_ends(caplog: pytest.LogCapture
     ]
 
 
+async def test_what_is_given_up_has_not_recovered(caplog: pytest.LogCaptureFixture) -> None:
+    settings = kproto.ClientSettings(retry_backoff_ms=5, delivery_timeout_ms=50)
+    with caplog.at_level(logging.INFO, "kproto.client"):
+        async with Broker() as broker, kproto.Client(broker.bootstrap, settings) as client:
+            broker.create_topic("t")
+            broker.control(ErrorCode("NOT_ENOUGH_REPLICAS", times=None), request=ProduceRequest)
+            async with client.producer() as producer:
+                with pytest.raises(kproto.DeliveryError):
+                    await producer.send("t", b"v")
+    told = lines(caplog, logging.INFO)
+    assert any("producing to t[0] is given up, the last of 1 " in line for line in told)
+    assert not any("has an end of its errors" in line for line in told)
+
+
+async def test_who_closes_tries_nothing_again(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "kproto.client"):
+        async with Broker() as broker:
+            broker.create_topic("t")
+            client = kproto.Client(broker.bootstrap)
+            consumer = client.consumer("t")
+            async with consumer:
+                reading = asyncio.ensure_future(anext(aiter(consumer)))
+                await asyncio.sleep(0.05)
+                await client.close()
+                with pytest.raises(kproto.ConfigurationError):
+                    await reading
+    assert lines(caplog, logging.WARNING) == []
+    assert client.metrics()["retries"] == {}
+
+
 def test_what_was_given_up_is_forgotten(caplog: pytest.LogCaptureFixture) -> None:
     troubles = Troubles()
     troubles.begin("fetch", "t", 0, REFUSED, 1.0)
     troubles.begin("fetch", "t", 1, REFUSED, 50.0)
     troubles.begin("fetch", "t", 1, REFUSED, 120.0)
     assert len(caplog.records) == 2
+
+
+async def test_the_id_of_a_cluster_stays_on_its_line(caplog: pytest.LogCaptureFixture) -> None:
+    async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
+        broker.control(
+            lambda asked: MetadataResponse(cluster_id="c\nERROR forged\x1b[31m"),
+            request=MetadataRequest,
+            times=1,
+        )
+        await client.refresh()
+    (line,) = lines(caplog, logging.WARNING)
+    assert line.startswith("the cluster has id c?ERROR forged?[31m, and had ")
 
 
 def test_what_peers_say_stays_on_its_line(caplog: pytest.LogCaptureFixture) -> None:

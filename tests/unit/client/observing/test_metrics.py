@@ -13,7 +13,8 @@ import pytest
 
 import kproto
 from kproto.broker import Broker
-from kproto.broker.faults import Close, Delay
+from kproto.broker import Cluster as Brokers
+from kproto.broker.faults import Close, Delay, Throttled
 from kproto.client.cluster import view
 from kproto.client.connections.broker_connection import BrokerConnection
 from kproto.client.observing.observer import NullObserver
@@ -161,6 +162,23 @@ async def test_retries_and_errors_in_place_of_a_response() -> None:
     assert produce["errors"] == {"BrokerConnectionError": 1}
     assert told["producers"]["batch_records"]["count"] == 2
     assert told["producers"]["records_acknowledged"] == 1
+
+
+async def test_a_batch_counts_when_it_goes_out() -> None:
+    """Not when it is made, and its connection opened or its turn waited for."""
+    settings = kproto.ClientSettings(retry_backoff_ms=1)
+    async with Brokers(brokers=3) as brokers, kproto.Client(brokers.bootstrap, settings) as client:
+        brokers.create_topic("t", partitions=3)
+        async with client.producer() as producer:
+            for partition in range(3):
+                await producer.send("t", b"v", partition=partition)
+            brokers.control(Throttled(30), request=ProduceRequest, times=1)
+            for _ in range(3):
+                await producer.send("t", b"v", partition=0)
+        told = client.metrics()
+    assert told["requests"]["Produce"]["requests"] == 6
+    assert told["producers"]["batch_records"]["sum"] == 6
+    assert told["producers"]["batch_records"]["count"] == told["producers"]["batch_bytes"]["count"]
 
 
 async def test_failed_records() -> None:
