@@ -19,24 +19,21 @@ class Joining(Generic[K, A]):
 
     def __init__(self, ask: Callable[[frozenset[K]], Coroutine[Any, Any, A]]) -> None:
         self._ask = ask
-        self._asked: frozenset[K] = frozenset()  # by the request that is under way
-        self._wanted: set[K] = set()  # by the next
+        self._wanted: set[K] = set()  # by the next request
         self._current: asyncio.Task[A] | None = None
         self._next: asyncio.Task[A] | None = None
 
     async def answer(self, wanted: frozenset[K]) -> A:
         """The answer of a request that asks for `wanted`, and for what others want besides.
 
-        A request that is under way is taken where it asks for all of it. Who is cancelled takes
-        nobody along. Raises what `ask` raises.
+        It is sent after this call: the answer to one that is under way may be older than what its
+        caller knows already. Who is cancelled takes nobody along. Raises what `ask` raises.
         """
-        task = self._current
-        if task is None or task.done() or not wanted <= self._asked:
-            self._wanted |= wanted
-            task = self._next
-            if task is None:
-                task = self._next = asyncio.create_task(self._turn(self._current))
-                task.add_done_callback(_seen)
+        self._wanted |= wanted
+        task = self._next
+        if task is None:
+            task = self._next = asyncio.create_task(self._turn(self._current))
+            task.add_done_callback(_seen)
         try:
             return await asyncio.shield(task)
         except EncodeError:
@@ -46,8 +43,8 @@ class Joining(Generic[K, A]):
         if before is not None and not before.done():
             await asyncio.wait([before])
         self._current, self._next = self._next, None
-        self._asked, self._wanted = frozenset(self._wanted), set()
-        return await self._ask(self._asked)
+        wanted, self._wanted = frozenset(self._wanted), set()
+        return await self._ask(wanted)
 
     async def ended(self) -> None:
         """Wait until nothing is under way. Who is cancelled meanwhile takes nobody along."""
