@@ -122,7 +122,7 @@ class Client:
         """Close every connection.
 
         Requests that still wait get a BrokerConnectionError, those that come later, and retries,
-        a ConfigurationError.
+        a ConfigurationError; so does who closes it in another event loop while its own still runs.
         """
         await self._view.close()
 

@@ -67,6 +67,7 @@ class ClusterView:
         self.observer = Observer(settings.hooks, clock.monotonic)
         self._changes = Changes()
         self._pool = ConnectionPool(bootstrap, settings, clock, self.observer)
+        self.home = self._pool.home
         self._requests = Requests(self)
         self._heard_of: dict[str, float] = {}  # when metadata of a topic came
         self._hinted: dict[TopicPartition, float] = {}  # when who leads it came in another response
@@ -81,7 +82,14 @@ class ClusterView:
         self._is_suspect = False  # a broker was lost, or said that it is not the controller
 
     async def close(self) -> None:
-        """Close every connection; what waits and what comes later gets an error."""
+        """Close every connection; what waits and what comes later gets an error.
+
+        Raises ConfigurationError in another event loop, unless the client's own is closed.
+        """
+        if self.home.is_gone:
+            self._pool.forget()
+            return
+        self.home.check()
         self.observer.over()
         await self._pool.close()
         # Without connections they end at once; cancelled, they would take along who waits for them.
@@ -187,6 +195,7 @@ class ClusterView:
 
     async def refresh(self, topics: Iterable[str] | None = None) -> list[TopicInfo]:
         """Ask for metadata of `topics`, or of all; see `Client.refresh`."""
+        self.home.check()
         if topics is None:
             return await self._all_topics.answer(frozenset())
         wanted = frozenset(topics)

@@ -22,6 +22,7 @@ from ..release import magic_of
 from ..retry import TICK_S
 from ..settings import Address, ClientSettings
 from .broker_connection import BrokerConnection
+from .home import Home
 from .reach import Reach
 
 __all__ = ["ConnectionPool"]
@@ -46,6 +47,7 @@ class ConnectionPool:
         self.settings = settings
         self.clock = clock
         self._observer = observer or Observer(settings.hooks, clock.monotonic)
+        self.home = Home()
         self._open: dict[_Key, BrokerConnection] = {}
         self._opening: dict[_Key, _Opening] = {}
         self._ending: set[asyncio.Task[BrokerConnection]] = set()  # that nobody waits for any more
@@ -81,8 +83,10 @@ class ConnectionPool:
 
         Who asks while one is being opened gets that one, or its error. After a failure the next
         attempt begins once the broker's backoff is over, and whoever asks before waits for it.
-        Raises what `BrokerConnection.open` raises, and ConfigurationError once the pool is closed.
+        Raises what `BrokerConnection.open` raises, and ConfigurationError once the pool is closed,
+        or in another event loop.
         """
+        self.home.check()
         key = (address, owner)
         connection = self._usable(key)
         if connection is not None:
@@ -224,6 +228,13 @@ class ConnectionPool:
         connections = list(self._open.values())
         self._open.clear()
         await self._ended(connections)
+
+    def forget(self) -> None:
+        """Have no connections any more, as their event loop is closed."""
+        self._closed = True
+        self._open.clear()
+        self._opening.clear()
+        self._ending.clear()
 
     async def _ended(self, connections: Sequence[BrokerConnection]) -> None:
         """Close them and wait until they are, and until nothing is opened that nobody waits for.

@@ -118,6 +118,7 @@ class Consumer:
         return found | self._handing_out.positions
 
     async def __aenter__(self) -> Self:
+        self._view.home.check()
         try:
             await self._begin()
         except BaseException:
@@ -135,6 +136,7 @@ class Consumer:
 
     async def close(self) -> None:
         """End every iteration, give up the fetches under way and close their connections."""
+        self._view.home.check()
         self._closed = True
         self._handing_out.put_back_rest()
         self._fetching.high_watermarks.clear()
@@ -172,6 +174,7 @@ class Consumer:
 
     async def _next_fetched(self, reader: object, take: Callable[[], T | None]) -> T | None:
         """What `take` gives to the iteration `reader`, once there is something; None at the end."""
+        self._view.home.check()
         if self._is_asked:
             raise ConfigurationError(
                 "another iteration of this consumer waits for records; read it in one task, or "

@@ -140,6 +140,7 @@ class Producer:
         does. A block of `async with` that ends with an exception closes with `error_flush_ms`.
         """
         _check_time_out(timeout_ms)
+        self._view.home.check()
         self._is_closing = True
         limit_ms = self._view.settings.delivery_timeout_ms
         if timeout_ms is not None:
@@ -167,6 +168,7 @@ class Producer:
         `timeout_ms`; the calls go on, and what was given stays under way.
         """
         _check_time_out(timeout_ms)
+        self._view.home.check()
         if not await self._within(timeout_ms, self._given_and_settled()):
             waiting = len(self._lines.places())
             calls = f", and {waiting} calls have more to give" if waiting else ""
@@ -481,12 +483,14 @@ class Producer:
     def _at_hand(self, topic: str) -> WayIn | None:
         """The way to a topic, if nothing has to be waited for and nobody waits.
 
-        Raises ConfigurationError once the producer is closed.
+        Raises ConfigurationError once the producer is closed, and in another event loop.
         """
         if self._is_closing:
             raise ConfigurationError("the producer is closed; records can no longer be sent")
         if not isinstance(topic, str):
             raise EncodeError(f"{topic!r} is no name of a topic")
+        if self._view.home.loop is not asyncio.get_running_loop():
+            self._view.home.check()
         if (
             topic in self._lines.by_topic
             or self._accumulator.buffered > self._buffer_bytes

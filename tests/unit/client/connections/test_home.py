@@ -1,0 +1,84 @@
+"""A client in one event loop, and what happens to it in another."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+import kproto
+from kproto.broker import Broker
+from tests.support.embedded import threaded_broker
+
+ANOTHER = "in which it was first used, and that "
+
+
+async def refusals(client: kproto.Client, producer: Any, consumer: Any) -> list[str]:
+    """What each call says here; "nothing" where it raises nothing within a second."""
+    calls: list[Coroutine[Any, Any, Any]] = [
+        client.refresh(),
+        client.request(kproto.messages.MetadataRequest()),
+        client.topic("other"),
+        client.create_topics("new"),
+        producer.send("t", b"v"),
+        producer.send_many("t", [b"v"]),
+        producer.enqueue("t", b"v"),
+        producer.flush(),
+        producer.close(),
+        anext(aiter(consumer)),
+        consumer.close(),
+    ]
+    said = []
+    for call in calls:
+        try:
+            await asyncio.wait_for(call, 1)
+            said.append("nothing")
+        except kproto.ConfigurationError as error:
+            said.append(str(error))
+    return said
+
+
+async def used(client: kproto.Client) -> tuple[kproto.Producer, kproto.Consumer]:
+    producer, consumer = client.producer(), client.consumer("t")
+    await producer.send("t", b"v")
+    assert (await anext(aiter(consumer))).value == b"v"
+    return producer, consumer
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # the client was not closed in its loop
+def test_another_loop_after_that_of_the_client() -> None:
+    with threaded_broker() as broker:
+        broker.call(lambda it: it.create_topic("t"))
+        client = kproto.Client(broker.bootstrap)
+        producer, consumer = asyncio.run(used(client))
+        said = asyncio.run(refusals(client, producer, consumer))
+        asyncio.run(client.close())
+        assert broker.call(lambda it: it.end_offset("t", 0)) == 1
+        del client, producer, consumer
+        gc.collect()
+    assert all(ANOTHER + "was closed since" in each for each in said), said
+
+
+async def test_another_loop_beside_that_of_the_client() -> None:
+    async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
+        broker.create_topic("t")
+        producer, consumer = await used(client)
+        said: list[str] = []
+
+        def elsewhere() -> None:
+            said.extend(asyncio.run(refusals(client, producer, consumer)))
+            with pytest.raises(kproto.ConfigurationError):
+                asyncio.run(client.close())
+
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        await asyncio.to_thread(thread.join)
+        assert all(ANOTHER + "is another one" in each for each in said), said
+        await producer.send("t", b"w")  # and here all goes on
+        assert broker.end_offset("t", 0) == 2
+        await producer.close()
+        await consumer.close()
