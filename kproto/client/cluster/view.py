@@ -244,11 +244,22 @@ class ClusterView:
         topics = self.cluster.update(response, whole=is_whole, version=version)
         self.observer.refreshed()
         self._tell_changes()
-        now = self.clock.monotonic()
-        self._heard_of.update({topic.name: now for topic in topics if not topic.error_code})
+        self._heard(topics, is_whole)
         if before is not None and self.cluster.cluster_id not in (None, before):
             self.observer.another_cluster(self.cluster.cluster_id, before)
         return topics
+
+    def _heard(self, topics: Sequence[TopicInfo], is_whole: bool) -> None:
+        """Take note of when metadata of these topics came, and forget it of those that are gone."""
+        now = self.clock.monotonic()
+        told = {topic.name for topic in topics}
+        left = self.cluster.topics if is_whole else self._heard_of.keys() - told
+        self._heard_of = {name: at for name, at in self._heard_of.items() if name in left}
+        self._heard_of.update({topic.name: now for topic in topics if not topic.error_code})
+        # Metadata is newer than hints before it.
+        self._hinted = {
+            place: at for place, at in self._hinted.items() if not is_whole and place[0] not in told
+        }
 
     def _tell_changes(self) -> None:
         if self.observer.tells_changes:
