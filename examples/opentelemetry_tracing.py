@@ -52,7 +52,7 @@ class Tracing(kproto.Hooks):
     def on_ack(self, event: kproto.AckEvent) -> None:
         # A record that was refused may have any headers; those of `on_send` come last.
         values = [header[-1] for header in event.record.headers if header[0] == "traceparent"]
-        span = self._under_way.pop(values[-1], None) if values else None
+        span = self._under_way.pop(values[-1] or b"", None) if values else None
         if span is None:
             return
         if event.error is None:

@@ -6,6 +6,7 @@ grown old. What a response means is its caller's; what to do about an error is `
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import Any, Final, TypeVar
 
@@ -96,6 +97,12 @@ class ClusterView:
         await self._all_topics.ended()
         await self._by_name.ended()
         await self._by_id.ended()
+
+    def __del__(self) -> None:
+        # Clients, producers and consumers have the view; connections, which the loop keeps, do not.
+        pool = getattr(self, "_pool", None)
+        if pool is not None and not sys.is_finalizing():
+            pool.dropped()
 
     # Requests
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import warnings
 from collections.abc import Sequence
 from copy import copy
 from typing import Final, TypeAlias
@@ -228,6 +229,29 @@ class ConnectionPool:
         connections = list(self._open.values())
         self._open.clear()
         await self._ended(connections)
+
+    def dropped(self) -> None:
+        """Nobody has the client any more. Warns of what it left open, and closes that.
+
+        May be called in any thread.
+        """
+        loop = self.home.loop
+        if self._closed or loop is None or not any(each.usable for each in self._open.values()):
+            return
+        servers = ", ".join(map(str, self.bootstrap))
+        text = f"a client of {servers} was not closed: use `async with`, or await its `close()`"
+        warnings.warn(text, ResourceWarning, stacklevel=2, source=self)
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(self._abandon)
+
+    def _abandon(self) -> None:
+        self._closed = True
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+            self._idle_timer = None
+        for key in list(self._opening):
+            self._give_up(key)
+        self.abort_all()
 
     def forget(self) -> None:
         """Have no connections any more, as their event loop is closed."""

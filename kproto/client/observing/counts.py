@@ -58,6 +58,11 @@ class BrokerCounts:
         self.throttled = 0
         self.throttle_ms = 0
 
+    @property
+    def is_in_use(self) -> bool:
+        """Whether a connection is open, or a request under way."""
+        return self.opened > self.closed or self.in_flight > 0
+
     def as_dict(self, node: int | None) -> dict[str, Any]:
         """As `metrics` shows it."""
         return {

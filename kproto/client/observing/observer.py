@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 from weakref import WeakKeyDictionary, WeakSet
 
 from ...messages.base import Message
@@ -24,6 +24,11 @@ __all__ = ["NullObserver", "Observer"]
 
 #: Error codes by which a broker says that another producer has taken over.
 _FENCED = frozenset({"INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"})
+
+
+#: Counts are kept of so many addresses: brokers that move, as those in containers do at each start,
+#: or one that makes up addresses, must not fill the memory of a client that runs for months.
+MOST_ADDRESSES: Final = 1_000
 
 
 class HoldsRecords(Protocol):
@@ -80,8 +85,19 @@ class Observer:
         """Who watches a connection to `address`, host:port, that is about to be opened."""
         broker = self._brokers.get(address)
         if broker is None:
+            self._forget_addresses()
             broker = self._brokers[address] = BrokerCounts()
         return ConnectionWatch(address, broker, self._apis, self.calls, self._monotonic)
+
+    def _forget_addresses(self) -> None:
+        """Make room for one more address, at the cost of the oldest that has no connection."""
+        if len(self._brokers) >= MOST_ADDRESSES:
+            of_no_use = (
+                address for address, broker in self._brokers.items() if not broker.is_in_use
+            )
+            oldest = next(of_no_use, None)
+            if oldest is not None:
+                del self._brokers[oldest]
 
     @property
     def tells_changes(self) -> bool:

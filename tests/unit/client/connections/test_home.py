@@ -82,3 +82,38 @@ async def test_another_loop_beside_that_of_the_client() -> None:
         assert broker.end_offset("t", 0) == 2
         await producer.close()
         await consumer.close()
+
+
+@pytest.mark.parametrize("kind", ["client", "producer", "consumer"])
+async def test_a_client_that_nobody_has_any_more(kind: str) -> None:
+    settings = kproto.ClientSettings(delivery_timeout_ms=50)
+    async with Broker() as broker:
+        broker.create_topic("t")
+        async with kproto.Client(broker.bootstrap) as client, client.producer() as producer:
+            await producer.send("t", b"v")
+
+        async def use() -> dict[str, Any]:
+            client = kproto.Client(broker.bootstrap, settings)
+            await client.refresh()
+            if kind == "producer":
+                async with client.producer() as producer:
+                    await producer.send("t", b"v")
+            if kind == "consumer":
+                async with client.consumer("t") as consumer:
+                    await anext(aiter(consumer))
+            return client.metrics()["brokers"]  # type: ignore[no-any-return]
+
+        gc.disable()  # it collects when it is told to
+        try:
+            assert (await use())[broker.bootstrap]["open"] == 1
+            await asyncio.sleep(0.1)  # the producer's timer has it until then
+            not_closed = f"a client of {broker.bootstrap} was not closed"
+            with pytest.warns(ResourceWarning, match=not_closed):
+                gc.collect()
+        finally:
+            gc.enable()
+        for _ in range(200):
+            await asyncio.sleep(0.01)
+            if not broker.connections:
+                break
+        assert broker.connections == 0

@@ -17,7 +17,7 @@ from kproto.broker import Cluster as Brokers
 from kproto.broker.faults import Close, Delay, Throttled
 from kproto.client.cluster import view
 from kproto.client.connections.broker_connection import BrokerConnection
-from kproto.client.observing.observer import NullObserver
+from kproto.client.observing.observer import MOST_ADDRESSES, NullObserver, Observer
 from kproto.messages import (
     MetadataRequest,
     ProduceRequest,
@@ -323,3 +323,16 @@ async def test_a_batch_that_waits_for_its_connection_is_counted_once() -> None:
     assert told["producers"]["batch_records"]["count"] == 2
     assert told["producers"]["batch_records"]["sum"] == 2
     assert told["producers"]["batch_bytes"]["count"] == 2
+
+
+def test_addresses_that_are_met_do_not_fill_the_memory() -> None:
+    observer = Observer(None, lambda: 0.0)
+    used = observer.connection("kept:1")
+    used.written(ProduceRequest, 13, 100)
+    for port in range(2 * MOST_ADDRESSES):
+        observer.connection(f"moving:{port}")
+    told = observer.metrics({})["brokers"]
+    assert len(told) == MOST_ADDRESSES
+    assert "kept:1" in told
+    assert f"moving:{2 * MOST_ADDRESSES - 1}" in told
+    assert "moving:0" not in told
