@@ -72,30 +72,39 @@ class View(Protocol):
 
     async def connection(self, broker: int | None = None) -> BrokerConnection:
         """The connection to a node, or to any."""
+        ...
 
     async def connection_to(self, node: int) -> BrokerConnection:
         """The connection to a node that metadata named."""
+        ...
 
     async def refresh(self, topics: Iterable[str] | None = None) -> list[TopicInfo]:
         """Ask for metadata."""
+        ...
 
     async def refresh_ids(self, ids: Iterable[Uuid]) -> list[TopicInfo]:
         """Ask for the metadata of topics by their ids."""
+        ...
 
     async def retrying(self, operation: Callable[[], Awaitable[T]]) -> T:
         """Run it again after errors that time mends."""
+        ...
 
     def is_fresh(self, name: str) -> bool:
         """True when metadata of a topic need not be asked for."""
+        ...
 
     def hear_leaders(self, hints: Iterable[LeaderHint], brokers: Iterable[Broker]) -> bool:
         """Take over what a response says of leaders."""
+        ...
 
     def suspect(self) -> None:
         """Brokers or the controller may have changed."""
+        ...
 
     async def clear_suspicion(self) -> None:
         """Ask who the brokers are, if they may have changed."""
+        ...
 
 
 class Requests:
@@ -227,7 +236,7 @@ class Requests:
         if row is None or not elements:
             if row is not None and len(cluster.brokers) > 1:
                 split(request, row, owners)  # raises where one broker alone knows
-            return {owners[0][0] if owners else None: request}
+            return {next((its[0] for its in owners if its), None): request}
         # Any broker says what is wrong with what nobody is known to answer for.
         others = next((its for its in owners if its), ())[:1]
         if not others:

@@ -30,15 +30,19 @@ class SettledBatch(Protocol):
     @property
     def count(self) -> int:
         """How many records it holds."""
+        ...
 
     def given(self, position: int) -> ProducerRecord:
         """One of them, as it was given."""
+        ...
 
     def failure(self, position: int) -> KprotoError | None:
         """Why it was not acknowledged; None when it was."""
+        ...
 
     def ack(self, position: int) -> tuple[str, int, int, int]:
         """Topic, partition, offset and timestamp."""
+        ...
 
 
 class HookCalls:

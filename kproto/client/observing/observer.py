@@ -39,6 +39,7 @@ class HoldsRecords(Protocol):
     @property
     def unsettled_records(self) -> int:
         """How many records are neither acknowledged nor given up."""
+        ...
 
 
 class HasPositions(Protocol):
@@ -47,6 +48,7 @@ class HasPositions(Protocol):
     @property
     def positions(self) -> dict[tuple[str, int], int]:
         """The offset of the next record of each partition."""
+        ...
 
 
 class RetriedAttempts(Protocol):
