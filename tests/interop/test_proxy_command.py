@@ -73,6 +73,8 @@ async def test_a_cluster_of_several_brokers_behind_one_proxy(
                 found = run(peers_python, "through_mock_cluster.py", running.address, "seen")
                 async with Client(running.address) as client, client.producer() as producer:
                     partitions = (await client.refresh("seen"))[0].partitions
+                    for node in client.cluster.brokers:  # leaders are drawn: one may lead nothing
+                        await client.connection(node)
                     for partition in range(len(partitions)):
                         ack = await producer.send("seen", b"ours", partition=partition)
                         assert ack.offset == 10
