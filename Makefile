@@ -50,7 +50,7 @@ demo: $(STAMP) ## publish the real flights, run the Spark job, show what came ou
 		&& PYSPARK_PYTHON="$(abspath $(BIN)/python)" $(BIN)/python -m kproto_pipeline.demo $(ARGS)
 
 test: $(STAMP) ## run the tests: unit, real Kafka, peers, Spark; all but the exhaustive
-	$(PARALLEL) -m "not exhaustive" $(ARGS)
+	$(PARALLEL) --hypothesis-profile=quick -m "not exhaustive" $(ARGS)
 
 exhaustive: $(STAMP) ## run what make test leaves out: all pairs, a million mutations, older brokers
 	$(PARALLEL) -m exhaustive $(ARGS)

@@ -26,6 +26,8 @@ from tools.setup.ports import free_ports
 
 pytestmark = [pytest.mark.peers, pytest.mark.slow]
 
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in (1, 2))]
+
 SCRIPTS = Path(__file__).parent / "peer_scripts"
 TOPIC = "moving"
 PARTITIONS = 6
@@ -124,7 +126,7 @@ async def all_arrives(cluster: OtherCluster, trouble: Callable[[int], Sequence[o
         assert again == expected
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", SEEDS)
 async def test_leaders_move_in_librdkafka_s_mock_cluster(peers_python: Path, seed: int) -> None:
     chance = random.Random(seed)
     script = SCRIPTS / "moving_mock_cluster.py"
@@ -141,7 +143,7 @@ async def test_leaders_move_in_librdkafka_s_mock_cluster(peers_python: Path, see
         await all_arrives(cluster, trouble)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", SEEDS)
 async def test_brokers_of_librdkafka_s_mock_cluster_go_down(peers_python: Path, seed: int) -> None:
     """Leaders do not move by themselves there: who leads and is down comes back."""
     chance = random.Random(seed)
@@ -158,7 +160,7 @@ async def test_brokers_of_librdkafka_s_mock_cluster_go_down(peers_python: Path, 
         await all_arrives(cluster, trouble)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", SEEDS)
 async def test_leaders_and_brokers_move_in_kfake(kfake: Path, seed: int) -> None:
     chance = random.Random(seed)
     nodes = [0, 1, 2]

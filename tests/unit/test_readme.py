@@ -105,6 +105,7 @@ def test_clients_of_a_secured_cluster(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.spark
+@pytest.mark.exhaustive
 async def test_the_first_pipeline_shows_what_the_first_program_sent(tmp_path: Path) -> None:
     async with Broker() as broker:
         broker.create_topic("greetings", partitions=1)
