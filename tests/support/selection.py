@@ -23,6 +23,7 @@ TOGETHER = (
     ("tests/kafka/test_kills.py", "clusters"),
     ("tests/kafka/test_moving_leaders.py", "clusters"),
     ("tests/kafka/test_requests_of_many_brokers.py", "clusters"),
+    ("tests/kafka/test_secured_cluster.py", "clusters"),
     ("tests/interop/test_cluster_like_kafka.py", "clusters"),
     ("tests/kafka/", "brokers"),
     ("tests/spark/", "brokers"),

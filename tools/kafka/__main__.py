@@ -122,9 +122,15 @@ def _start_secured(options: argparse.Namespace) -> int:
     # Imported here: certificates need a package that a plain broker does without.
     from .secured import SecuredKafka
 
-    kafka = SecuredKafka(options.version, config=dict(options.config), detached=True)
+    kafka = SecuredKafka(
+        options.version,
+        nodes=options.nodes,
+        racks=options.racks,
+        config=dict(options.config),
+        detached=True,
+    )
     kafka.start()
-    print(kafka.node.bootstrap)
+    print(kafka.cluster.bootstrap)
     for path in kafka.write_properties():
         print(path)
     return 0

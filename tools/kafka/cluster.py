@@ -27,12 +27,12 @@ HEAP = "320m"
 class KafkaCluster:
     """`nodes` brokers of one cluster on free ports of the loopback address.
 
-    `racks` names the rack of each node, `config` overrides settings of server.properties on all.
-    As a context manager it runs inside the block and is gone, with its data, after it. The ids of
-    the nodes count from 1: `cluster.node(2).kill()`, and `.start()` brings it back at the same
-    ports with its data. A node alone of three does not answer: `start` starts all that are down,
-    side by side. Raises what `KafkaNode` raises, and `KafkaStartError` when racks and nodes are
-    not as many.
+    `racks` names the rack of each node, `config` overrides settings of server.properties on all,
+    `configs` on each by itself; who names listeners there gives the `ports` too. As a context
+    manager it runs inside the block and is gone, with its data, after it. The ids of the nodes
+    count from 1: `cluster.node(2).kill()`, and `.start()` brings it back at the same ports with its
+    data. A node alone of three does not answer: `start` starts all that are down, side by side.
+    Raises what `KafkaNode` raises, and `KafkaStartError` when racks and nodes are not as many.
     """
 
     def __init__(
@@ -42,6 +42,9 @@ class KafkaCluster:
         nodes: int = 3,
         racks: Sequence[str] = (),
         config: Mapping[str, str] | None = None,
+        configs: Sequence[Mapping[str, str]] = (),
+        ports: Sequence[Ports] = (),
+        format_arguments: Sequence[str] = (),
         heap: str = HEAP,
         detached: bool = False,
     ) -> None:
@@ -50,18 +53,24 @@ class KafkaCluster:
         if racks and len(racks) != nodes:
             raise KafkaStartError(f"{len(racks)} racks for {nodes} nodes: name one for each")
         self.version = version
-        free = free_ports(2 * nodes, host=HOST)
-        ports = [
-            Ports(broker=broker, controller=controller)
-            for broker, controller in zip(free[:nodes], free[nodes:], strict=True)
-        ]
+        if not ports:
+            free = free_ports(2 * nodes, host=HOST)
+            ports = [
+                Ports(broker=broker, controller=controller)
+                for broker, controller in zip(free[:nodes], free[nodes:], strict=True)
+            ]
         cluster_id = new_cluster_id()
         self.nodes = {
             at: KafkaNode(
                 version,
                 ports=ports[at - 1],
                 cluster_id=cluster_id,
-                config=cluster_properties(at, ports, racks) | dict(config or {}),
+                config={
+                    **cluster_properties(at, ports, racks),
+                    **(configs[at - 1] if configs else {}),
+                    **(config or {}),
+                },
+                format_arguments=format_arguments,
                 heap=heap,
                 detached=detached,
             )

@@ -1,11 +1,11 @@
-"""A real Kafka node with a listener of each kind: TLS, client certificates, SASL, and ACLs.
+"""Real Kafka nodes with a listener of each kind: TLS, client certificates, SASL, and ACLs.
 
     with SecuredKafka("4.4.0") as kafka:
         connect_to(kafka.bootstrap["SASL_SSL"], ca=kafka.authority.pem, user=ALICE)
 
-Users, passwords and certificates are made on the fly, kept in the node's folder alone, and gone
-with it. Its plaintext listener is for the node itself and for what sets a test up: whoever comes by
-it is a super user.
+Users, passwords and certificates are made on the fly, kept in the folders of the nodes alone, and
+gone with them. The plaintext listener is for the nodes themselves and for what sets a test up:
+whoever comes by it is a super user.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import base64
 import json
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Final, Self
@@ -22,8 +22,9 @@ from typing import Final, Self
 from tools.setup.ports import free_ports
 
 from .certificates import Authority, Certificate
-from .node import KafkaNode
-from .properties import HOST, render
+from .cluster import KafkaCluster
+from .node import HEAP, KafkaNode
+from .properties import HOST, Ports, render
 
 __all__ = ["LISTENERS", "MECHANISMS", "USERS", "SecuredKafka", "unsecured_token"]
 
@@ -64,9 +65,10 @@ _JAAS: Final = {
 
 
 class SecuredKafka:
-    """A node of one release with every listener of `LISTENERS`; `passwords` are those of `USERS`.
+    """Nodes of one release with every listener of `LISTENERS`; `passwords` are those of `USERS`.
 
-    With `authorizer` nobody but the super users may do anything at first. `config` overrides
+    One node, unless `nodes` says more: then it is a cluster, with `racks` as `KafkaCluster` has
+    them. With `authorizer` nobody but the super users may do anything at first. `config` overrides
     settings of server.properties. Raises as `KafkaNode` does.
     """
 
@@ -74,6 +76,8 @@ class SecuredKafka:
         self,
         version: str,
         *,
+        nodes: int = 1,
+        racks: Sequence[str] = (),
         authorizer: bool = True,
         config: Mapping[str, str] | None = None,
         detached: bool = False,
@@ -82,21 +86,33 @@ class SecuredKafka:
         #: The one that a client of the listener MTLS shows.
         self.client_certificate = self.authority.client("alice")
         self.passwords = {user: secrets.token_urlsafe(12) for user in USERS}
-        ports = free_ports(len(LISTENERS))
-        #: `host:port` by the name of a listener.
-        self.bootstrap = {
-            name: f"{HOST}:{port}" for name, port in zip(LISTENERS, ports, strict=True)
-        }
-        settings = self._listeners(ports) | self._tls() | self._sasl()
+        count = len(LISTENERS)
+        free = free_ports(nodes * (count + 1))
+        listening = [free[at * count : (at + 1) * count] for at in range(nodes)]
+        ports = [
+            Ports(broker=its[0], controller=controller)
+            for its, controller in zip(listening, free[nodes * count :], strict=True)
+        ]
+        addresses = [
+            {name: f"{HOST}:{port}" for name, port in zip(LISTENERS, its, strict=True)}
+            for its in listening
+        ]
+        #: `host:port` of each node, joined by commas, by the name of a listener.
+        self.bootstrap = {name: ",".join(each[name] for each in addresses) for name in LISTENERS}
+        settings = self._tls() | self._sasl()
         if authorizer:
             settings |= {
                 "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
                 "super.users": "User:admin;User:ANONYMOUS",
             }
-        self.node = KafkaNode(
+        self.cluster = KafkaCluster(
             version,
-            port=ports[0],
+            nodes=nodes,
+            racks=racks,
+            ports=ports,
+            configs=[_listeners(each, its) for each, its in zip(ports, addresses, strict=True)],
             config={**settings, **(config or {})},
+            heap=HEAP,
             format_arguments=[
                 argument
                 for user, password in self.passwords.items()
@@ -106,17 +122,10 @@ class SecuredKafka:
             detached=detached,
         )
 
-    def _listeners(self, ports: list[int]) -> dict[str, str]:
-        # KafkaNode chooses the port of the controller when it is made, so it is named here too.
-        (controller,) = free_ports(1)
-        listening = [f"{name}://{address}" for name, address in self.bootstrap.items()]
-        protocols = [f"{name}:{protocol}" for name, protocol in LISTENERS.items()]
-        return {
-            "listeners": ",".join([*listening, f"CONTROLLER://{HOST}:{controller}"]),
-            "advertised.listeners": ",".join(listening),
-            "listener.security.protocol.map": ",".join([*protocols, "CONTROLLER:PLAINTEXT"]),
-            "controller.quorum.voters": f"1@{HOST}:{controller}",
-        }
+    @property
+    def node(self) -> KafkaNode:
+        """The first node, or the only one."""
+        return self.cluster.node(1)
 
     def _tls(self) -> dict[str, str]:
         right = self.authority.server(HOST, "localhost")
@@ -178,7 +187,7 @@ class SecuredKafka:
         return found
 
     def write_properties(self) -> list[Path]:
-        """Write a client.properties file for each listener and mechanism beside the node's data."""
+        """Write a client.properties file for each listener and mechanism beside a node's data."""
         assert self.node.folder is not None, "a node that was started has a folder"
         target = self.node.folder / "clients"
         target.mkdir(mode=0o700, exist_ok=True)
@@ -193,15 +202,15 @@ class SecuredKafka:
         return written
 
     def start(self) -> None:
-        """Start the node, or start it again; ports, users and data stay."""
-        self.node.start()
+        """Start what is down, for the first time or again; ports, users and data stay."""
+        self.cluster.start()
 
     def close(self) -> None:
-        """Stop the node and remove its data."""
-        self.node.close()
+        """Stop all nodes and remove their data."""
+        self.cluster.close()
 
     def __enter__(self) -> Self:
-        self.node.__enter__()
+        self.start()
         return self
 
     def __exit__(
@@ -223,6 +232,16 @@ def unsecured_token(user: str, *, lifetime_s: float = 3600.0) -> str:
         for part in (header, claims)
     ]
     return ".".join([*parts, ""])
+
+
+def _listeners(ports: Ports, addresses: Mapping[str, str]) -> dict[str, str]:
+    listening = [f"{name}://{address}" for name, address in addresses.items()]
+    protocols = [f"{name}:{protocol}" for name, protocol in LISTENERS.items()]
+    return {
+        "listeners": ",".join([*listening, f"CONTROLLER://{HOST}:{ports.controller}"]),
+        "advertised.listeners": ",".join(listening),
+        "listener.security.protocol.map": ",".join([*protocols, "CONTROLLER:PLAINTEXT"]),
+    }
 
 
 def _keystore(prefix: str, certificate: Certificate) -> dict[str, str]:
