@@ -85,6 +85,7 @@ def impatient() -> kproto.ClientSettings:
         topic_timeout_ms=DELIVERY_MS,
         delivery_timeout_ms=DELIVERY_MS,
         connect_timeout_ms=REQUEST_MS,
+        connect_timeout_max_ms=2 * REQUEST_MS,
         request_timeout_ms=REQUEST_MS,
         throttle_max_ms=REQUEST_MS,
     )
