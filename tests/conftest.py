@@ -13,9 +13,9 @@ from tests.support.availability import report_missing
 from tests.support.selection import ByServers, claim, group_of, mark_older_releases
 
 pytest_plugins = [
+    "tests.support.environment",  # first, as others import it
     "tests.support.browser",
     "tests.support.brokers",
-    "tests.support.environment",
     "tests.support.peers",
 ]
 

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from tests.support.brokers import Brokers, RunningKafka, StartKafka
+from tests.support.brokers import Brokers, RunningKafka, StartKafka, kafka_command
 from tests.support.environment import ROOT
 from tools.kafka import KafkaNode, KafkaStartError, running_nodes
 from tools.kafka.__main__ import main
@@ -100,25 +100,15 @@ def test_a_node_ends_with_the_process_that_started_it() -> None:
 @pytest.mark.exhaustive
 @pytest.mark.usefixtures("kafka_jars")
 def test_a_detached_node_is_found_and_stopped_from_another_process() -> None:
-    def command(*arguments: str) -> str:
-        return subprocess.run(
-            [sys.executable, "-m", "tools.kafka", *arguments],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=120,
-        ).stdout
-
-    bootstrap = command("start", "--config", "num.partitions=3").strip()
+    bootstrap = kafka_command("start", "--config", "num.partitions=3").strip()
     port = bootstrap.rpartition(":")[2]
     try:
         assert answers_api_versions("127.0.0.1", int(port), 5.0)
-        assert f"{bootstrap}  Kafka 4.4.0" in command("status")
+        assert f"{bootstrap}  Kafka 4.4.0" in kafka_command("status")
     finally:
-        assert f"stopped Kafka 4.4.0 at {bootstrap}" in command("stop", "--port", port)
+        assert f"stopped Kafka 4.4.0 at {bootstrap}" in kafka_command("stop", "--port", port)
     assert not answers_api_versions("127.0.0.1", int(port), 1.0)
-    assert bootstrap not in command("status")
+    assert bootstrap not in kafka_command("status")
 
 
 @pytest.mark.usefixtures("kafka_jars")

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 import kproto
 from kproto.messages import DescribeConfigsRequest
 from kproto.messages.describe_configs_request import DescribeConfigsResource
-from tests.support.brokers import StartCluster
-from tests.support.environment import ROOT
+from tests.support.brokers import StartCluster, kafka_command
 from tools.kafka import VERSIONS, KafkaCluster, KafkaStartError
 from tools.kafka.__main__ import main
 from tools.kafka.probe import known_brokers
@@ -53,27 +49,17 @@ async def test_three_nodes_with_racks(start_cluster: StartCluster, version: str)
 @pytest.mark.exhaustive
 @pytest.mark.usefixtures("kafka_jars")
 def test_a_detached_cluster_is_stopped_whole_by_any_of_its_ports() -> None:
-    def command(*arguments: str) -> str:
-        return subprocess.run(
-            [sys.executable, "-m", "tools.kafka", *arguments],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=120,
-        ).stdout
-
-    nodes = command("start", "--nodes", "2", "--racks", "a,b").strip().split(",")
+    nodes = kafka_command("start", "--nodes", "2", "--racks", "a,b").strip().split(",")
     ports = [int(node.rpartition(":")[2]) for node in nodes]
     told = ""
     try:
         assert len(ports) == 2
         assert known_brokers("127.0.0.1", ports[0], 5.0) == 2
     finally:
-        told = command("stop", "--port", str(ports[1]))
+        told = kafka_command("stop", "--port", str(ports[1]))
     for node in nodes:
         assert f"stopped Kafka 4.4.0 at {node}" in told
-    status = command("status")
+    status = kafka_command("status")
     assert not any(node in status for node in nodes)
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import subprocess
+import sys
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,8 +31,9 @@ from tools.setup.java import JavaNotFoundError, java_home
 
 from .availability import not_available
 from .docker_kafka import DockerKafka, DockerKafkaError, engine_answers
+from .environment import ROOT
 
-__all__ = ["Brokers", "RunningKafka", "StartCluster", "StartKafka"]
+__all__ = ["Brokers", "RunningKafka", "StartCluster", "StartKafka", "kafka_command"]
 
 EXTERNAL = "external"
 """The version of a broker that was running already."""
@@ -197,3 +200,15 @@ def topic_name(request: pytest.FixtureRequest) -> str:
     """A topic name that no other test and no earlier run has used."""
     test = re.sub(r"[^A-Za-z0-9._-]+", "-", request.node.name).strip("-")
     return f"{test[:80]}-{uuid.uuid4().hex[:8]}"
+
+
+def kafka_command(*arguments: str) -> str:
+    """What `python -m tools.kafka ARGUMENTS` prints. Raises where it fails."""
+    return subprocess.run(
+        [sys.executable, "-m", "tools.kafka", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    ).stdout

@@ -12,19 +12,17 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import gc
 import statistics
-import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from typing import Final
 
 from kproto import Client, NewTopic
 from kproto.broker import Broker
 from kproto.client.cluster import view
 from kproto.client.observing.observer import NullObserver, Observer
+from tools.bench.serving import served_by
 
 #: What counting may add to the processor time of a million records, as a share.
 WANTED: Final = 0.02
@@ -38,21 +36,6 @@ async def serve() -> None:
     async with Broker() as broker:
         print(broker.bootstrap, flush=True)
         await asyncio.to_thread(sys.stdin.read)
-
-
-@contextlib.contextmanager
-def running() -> Iterator[str]:
-    """The broker in its process."""
-    command = [sys.executable, "-m", "tools.bench.metrics", "--serve"]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            yield process.stdout.readline().strip()
-        finally:
-            process.stdin.close()
 
 
 async def many(bootstrap: str, records: int) -> float:
@@ -103,7 +86,7 @@ def main() -> int:
     }
     shares = []
     print("| work | not counted, s of CPU | counted | added |\n|---|---|---|---|")
-    with running() as bootstrap:
+    with served_by("tools.bench.metrics") as bootstrap:
         for name, (work, count) in works.items():
             spent: dict[str, list[float]] = {each: [] for each in OBSERVERS}
             asyncio.run(work(bootstrap, max(1, count // 10)))

@@ -17,7 +17,6 @@ import contextlib
 import hashlib
 import json
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -56,6 +55,7 @@ from kproto.protocol.sasl import (
     server_exchange,
 )
 from kproto.security.tls import TlsContexts
+from tools.bench.serving import served_by
 
 #: Milliseconds that a mechanism may add to a connection, derivation of keys aside.
 WANTED_MS: Final = 10.0
@@ -160,18 +160,10 @@ class Broker(NamedTuple):
 @contextlib.contextmanager
 def running() -> Iterator[Broker]:
     """The broker in its process."""
-    command = [sys.executable, "-m", "tools.bench.security", "--serve"]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            told = json.loads(process.stdout.readline())
-            clear, secured = (Address("127.0.0.1", port) for port in told["ports"])
-            yield Broker(clear, secured, TlsContexts(Tls(ca=told["ca"])), TlsContexts(False))
-        finally:
-            process.stdin.close()
+    with served_by("tools.bench.security") as line:
+        told = json.loads(line)
+        clear, secured = (Address("127.0.0.1", port) for port in told["ports"])
+        yield Broker(clear, secured, TlsContexts(Tls(ca=told["ca"])), TlsContexts(False))
 
 
 # The first table: opening connections

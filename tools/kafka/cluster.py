@@ -9,11 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from types import TracebackType
-from typing import Self
 
 from tools.setup.ports import free_ports
 
+from .in_block import InBlock
 from .node import POLL_S, START_TIMEOUT_S, KafkaNode, KafkaStartError, new_cluster_id
 from .probe import known_brokers
 from .properties import HOST, Ports, cluster_properties
@@ -24,7 +23,7 @@ HEAP = "320m"
 """Three nodes with it and the tests fit in 4 GB; records are kept in files, not on the heap."""
 
 
-class KafkaCluster:
+class KafkaCluster(InBlock):
     """`nodes` brokers of one cluster on free ports of the loopback address.
 
     `racks` names the rack of each node, `config` overrides settings of server.properties on all,
@@ -111,18 +110,6 @@ class KafkaCluster:
     def close(self) -> None:
         """Stop all nodes and remove their data."""
         self._each(KafkaNode.close)
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _each(self, action: Callable[[KafkaNode], None]) -> None:
         """Do it to all nodes side by side; raise the first error when all are done."""

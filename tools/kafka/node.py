@@ -18,14 +18,13 @@ from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from tools.setup import java
 from tools.setup.ports import free_ports
 from tools.setup.programs import supervised
 
 from . import folders
+from .in_block import InBlock
 from .jars import resolve_jars
 from .probe import answers_api_versions
 from .properties import HOST, VOTERS, Ports, render, server_properties
@@ -104,7 +103,7 @@ def new_cluster_id() -> str:
     return urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii").rstrip("=")
 
 
-class KafkaNode:
+class KafkaNode(InBlock):
     """A combined broker and controller on free ports of the loopback address.
 
     `config` overrides settings of server.properties, `format_arguments` are further ones of
@@ -185,22 +184,6 @@ class KafkaNode:
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _java(self, jars: Path, *command: str) -> list[str]:
         program = java.java_home() / "bin" / "java"

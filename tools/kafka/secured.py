@@ -16,13 +16,14 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType, TracebackType
-from typing import Final, Self
+from types import MappingProxyType
+from typing import Final
 
 from tools.setup.ports import free_ports
 
 from .certificates import Authority, Certificate
 from .cluster import KafkaCluster
+from .in_block import InBlock
 from .node import HEAP, KafkaNode
 from .properties import HOST, Ports, render
 
@@ -64,7 +65,7 @@ _JAAS: Final = {
 }
 
 
-class SecuredKafka:
+class SecuredKafka(InBlock):
     """Nodes of one release with every listener of `LISTENERS`; `passwords` are those of `USERS`.
 
     One node, unless `nodes` says more: then it is a cluster, with `racks` as `KafkaCluster` has
@@ -208,18 +209,6 @@ class SecuredKafka:
     def close(self) -> None:
         """Stop all nodes and remove their data."""
         self.cluster.close()
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def unsecured_token(user: str, *, lifetime_s: float = 3600.0) -> str:

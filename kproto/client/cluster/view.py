@@ -72,7 +72,6 @@ class ClusterView:
         self._requests = Requests(self)
         self._heard_of: dict[str, float] = {}  # when metadata of a topic came
         self._hinted: dict[TopicPartition, float] = {}  # when who leads it came in another response
-        self._bootstrap = list(bootstrap)
         self._goes_back = settings.metadata_recovery_strategy == "rebootstrap"
         self._choosing = Choosing(bootstrap, goes_back=self._goes_back)
         trigger_ms = settings.metadata_recovery_rebootstrap_trigger_ms
@@ -287,7 +286,7 @@ class ClusterView:
 
     def _rebootstrap(self, why: str) -> None:
         """Forget the cluster and begin anew with the servers that were given (KIP-1102)."""
-        servers = ", ".join(map(str, self._bootstrap))
+        servers = ", ".join(map(str, self._pool.bootstrap))
         self.observer.rebootstrapped(why, servers)
         self._pool.abort_all()
         self.cluster.begin_anew()

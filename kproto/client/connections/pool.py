@@ -220,12 +220,7 @@ class ConnectionPool:
 
     async def close(self) -> None:
         """Close every connection, those that are being opened too, and wait until they are."""
-        self._closed = True
-        if self._idle_timer is not None:
-            self._idle_timer.cancel()
-            self._idle_timer = None
-        for key in list(self._opening):
-            self._give_up(key)
+        self._open_no_more()
         connections = list(self._open.values())
         self._open.clear()
         await self._ended(connections)
@@ -245,13 +240,16 @@ class ConnectionPool:
             loop.call_soon_threadsafe(self._abandon)
 
     def _abandon(self) -> None:
+        self._open_no_more()
+        self.abort_all()
+
+    def _open_no_more(self) -> None:
         self._closed = True
         if self._idle_timer is not None:
             self._idle_timer.cancel()
             self._idle_timer = None
         for key in list(self._opening):
             self._give_up(key)
-        self.abort_all()
 
     def forget(self) -> None:
         """Have no connections any more, as their event loop is closed."""

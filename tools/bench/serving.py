@@ -1,0 +1,25 @@
+"""A broker in a process of its own, so that the time of a client is the client's alone."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Iterator
+
+__all__ = ["served_by"]
+
+
+@contextlib.contextmanager
+def served_by(module: str) -> Iterator[str]:
+    """The line that `python -m MODULE --serve` begins with; its input ends with the block."""
+    command = [sys.executable, "-m", module, "--serve"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.stdin.close()
