@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .job import JobCounts, run_job
     from .spark.data_source import KprotoDataSource, register
-    from .spark.read_options import OptionError
+    from .spark.options.errors import OptionError
 
 __all__ = ["JobCounts", "KprotoDataSource", "OptionError", "register", "run_job"]
 
 _HOMES = {
     "JobCounts": "job",
     "KprotoDataSource": "spark.data_source",
-    "OptionError": "spark.read_options",
+    "OptionError": "spark.options.errors",
     "register": "spark.data_source",
     "run_job": "job",
 }

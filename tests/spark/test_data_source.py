@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 from kproto_pipeline.columns import EVENT_SCHEMA, RECORD_SCHEMA
+from kproto_pipeline.spark.clients import with_client
 from kproto_pipeline.spark.data_source import KprotoDataSource
-from kproto_pipeline.spark.offset_ranges import DataLossError, OffsetRange
-from kproto_pipeline.spark.planning import ranges_to_read
-from kproto_pipeline.spark.read_ahead import read_ahead
-from kproto_pipeline.spark.read_options import parse_read_options
+from kproto_pipeline.spark.options.read_options import parse_read_options
+from kproto_pipeline.spark.planning.asking import ranges_to_read
+from kproto_pipeline.spark.planning.ranges import DataLossError, OffsetRange
+from kproto_pipeline.spark.reading.read_ahead import read_ahead
 
 from kproto.client import Client, CompressionName, NewTopic, ProducerRecord
 from kproto.messages import DeleteRecordsRequest
@@ -268,7 +269,7 @@ def test_a_topic_made_anew_while_it_is_read(topics: Topics, topic_name: str, fai
             "failOnDataLoss": str(fail),
         }
     )
-    (wanted,) = asyncio.run(ranges_to_read(options))
+    (wanted,) = with_client(options.client, lambda client: ranges_to_read(client, options))
     arriving = read_ahead(options, wanted)
     read = [next(arriving)]
     make_anew(topics, topic_name, b"anew")

@@ -28,17 +28,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-ROOT: Final = Path(__file__).resolve().parents[2]
-PEER: Final = ROOT / ".cache" / "spark-peer"
-JARS: Final = PEER / "connector-jars"
-
-PEER_PYSPARK: Final = "4.2.0"
-CONNECTOR: Final = (
-    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
-    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
-    "org.apache.kafka:kafka-clients:3.9.2",
-    "org.apache.commons:commons-pool2:2.12.1",
-)
 BROKER: Final = "4.4.0"
 PARTITIONS: Final = 4
 
@@ -74,7 +63,6 @@ def measure(events: int, cores: Sequence[int], repeat: int) -> dict[tuple[str, i
     """What was measured, by what is read and on how many cores."""
     from tools.kafka import KafkaNode
 
-    install_peer()
     results = {}
     with ExitStack() as closing:
         bootstrap = os.environ.get("KPROTO_BOOTSTRAP")
@@ -142,37 +130,19 @@ def event_headers(number: int) -> list[tuple[str, bytes]]:
     ]
 
 
-def install_peer() -> None:
-    """The connector's PySpark in a venv of its own, and its jars from Maven."""
-    from tools.setup.environments import python_with
-    from tools.setup.maven import fetch_jar
-
-    pyspark = f"pyspark=={PEER_PYSPARK}"
-    python_with(PEER, install=[pyspark], wanted=pyspark)
-    for artifact in CONNECTOR:
-        fetch_jar(JARS, artifact, otherwise=f"put the jar into {JARS}")
-
-
 class Worker:
     """One engine in a process of its own, which reads when it is asked to."""
 
     def __init__(self, task: dict[str, object]) -> None:
-        from tools.setup.java import java_home
+        from tools.spark.environments import connector_jars, environment, python_with_connector
 
-        ours = task["engine"] == "ours"
-        python = sys.executable if ours else str(PEER / "bin" / "python")
-        folders = [ROOT, ROOT / "cloudevents", ROOT / "pipeline"] if ours else []
-        environment = os.environ | {
-            "JAVA_HOME": str(java_home()),
-            "PYTHONPATH": os.pathsep.join(map(str, folders)),
-            "PYSPARK_PYTHON": python,
-            "PYSPARK_DRIVER_PYTHON": python,
-            "SPARK_LOCAL_IP": "127.0.0.1",
-        }
-        environment.pop("SPARK_HOME", None)
+        python = sys.executable
+        if task["engine"] == "connector":
+            python = str(python_with_connector())
+            task = {**task, "jars": connector_jars()}
         self._process = subprocess.Popen(
             [python, str(Path(__file__)), "--worker", json.dumps(task)],
-            env=environment,
+            env=environment(python),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -215,7 +185,7 @@ def read_as_worker(task: dict[str, str]) -> int:
         .config("spark.log.level", "ERROR")
     )
     if task["engine"] == "connector":
-        builder = builder.config("spark.jars", ",".join(map(str, sorted(JARS.glob("*.jar")))))
+        builder = builder.config("spark.jars", task["jars"])
     spark = builder.getOrCreate()
     try:
         for line in sys.stdin:

@@ -22,16 +22,19 @@ class InstallError(RuntimeError):
     """The environment cannot be made here; the message has the command and what it said."""
 
 
-def python_with(folder: Path, *, install: Sequence[str], wanted: str) -> Path:
+def python_with(
+    folder: Path, *, install: Sequence[str], wanted: str, base: str = sys.executable
+) -> Path:
     """The interpreter of the environment in `folder`, which is made when it must.
 
     `install` are the arguments of `pip install`; `wanted` is what the environment depends on, and
-    when that has changed it is made anew. Safe in several processes at once. Raises InstallError.
+    when that has changed it is made anew; it is made with the Python `base`. Safe in several
+    processes at once. Raises InstallError.
     """
     python = folder / "bin" / "python"
 
     def make() -> None:
-        _run([sys.executable, "-m", "venv", str(folder)])
+        _run([base, "-m", "venv", str(folder)])
         _run([str(python), "-m", "pip", "install", "--quiet", *install])
 
     stamp = folder / "installed.txt"

@@ -26,8 +26,9 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from kproto.wire.errors import KprotoError
 
 from ..columns import EVENT_SCHEMA, RECORD_SCHEMA
-from .range_reader import KprotoReader
-from .read_options import OptionError, ReadOptions, parse_read_options
+from .options.errors import OptionError
+from .options.read_options import ReadOptions, parse_read_options
+from .reading.range_reader import KprotoReader
 
 if TYPE_CHECKING:
     from typing import NoReturn

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from kproto_pipeline.spark.data_source import KprotoDataSource
-from kproto_pipeline.spark.read_options import OptionError
+from kproto_pipeline.spark.options.errors import OptionError
 from pyspark.sql.types import BinaryType, LongType, StructType
 
 SOURCE = KprotoDataSource({"kafka.bootstrap.servers": "h:1", "subscribe": "t"})

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import pytest
-from kproto_pipeline.spark.offset_spec import EARLIEST, LATEST
-from kproto_pipeline.spark.read_options import OptionError, Selection, parse_read_options
-
-from kproto.client import ClientSettings
+from kproto_pipeline.spark.options.errors import OptionError
+from kproto_pipeline.spark.options.offset_spec import EARLIEST, LATEST
+from kproto_pipeline.spark.options.read_options import Selection, parse_read_options
 
 GIVEN = {"kafka.bootstrap.servers": "localhost:9092", "subscribe": "flights"}
 
 
 def test_defaults_are_those_of_the_connector() -> None:
     options = parse_read_options(GIVEN)
-    assert options.bootstrap_servers == "localhost:9092"
+    assert dict(options.client.properties) == {
+        "bootstrap.servers": "localhost:9092",
+        "client.id": "kproto-spark",
+    }
     assert options.selection == Selection(topics=("flights",))
     assert (options.starting, options.ending) == (EARLIEST, LATEST)
     assert not options.include_headers
@@ -21,24 +23,10 @@ def test_defaults_are_those_of_the_connector() -> None:
     assert options.min_partitions is None
 
 
-@pytest.mark.parametrize(
-    ("servers", "read"),
-    [
-        ("localhost", "localhost:9092"),
-        ("a:1, b", "a:1,b:9092"),
-        ("[::1]:9093,[::2]", "[::1]:9093,[::2]:9092"),
-    ],
-)
-def test_addresses_are_read_as_the_client_reads_them(servers: str, read: str) -> None:
-    options = parse_read_options(GIVEN | {"kafka.bootstrap.servers": servers})
-    assert options.bootstrap_servers == read
-
-
-def test_clients_get_the_options_that_are_theirs() -> None:
+def test_clients_get_the_properties_that_are_theirs() -> None:
     given = GIVEN | {"kafka.client.id": "me", "kafka.request.timeout.ms": "7"}
-    assert parse_read_options(given).client_settings() == ClientSettings(
-        client_id="me", request_timeout_ms=7
-    )
+    client = parse_read_options(given).client.client()
+    assert (client.settings.client_id, client.settings.request_timeout_ms) == ("me", 7)
 
 
 def test_names_are_taken_in_any_case() -> None:
@@ -52,7 +40,7 @@ def test_names_are_taken_in_any_case() -> None:
             "cloudevents": "true",
         }
     )
-    assert options.bootstrap_servers == "a:1,b:2"
+    assert dict(options.client.properties)["bootstrap.servers"] == "a:1, b:2"
     assert options.selection.partitions == (("t", 0), ("t", 2), ("u", 1))
     assert options.starting == {("t", 0): 5, ("t", 2): EARLIEST, ("u", 1): 0}
     assert (options.include_headers, options.cloud_events) == (True, True)
@@ -63,7 +51,10 @@ def test_names_are_taken_in_any_case() -> None:
     ("changed", "what"),
     [
         ({"startingOfsets": "earliest"}, "option startingOfsets is not known"),
-        ({"kafka.sasl.jaas.config": "hunter2"}, "option kafka.sasl.jaas.config is not known"),
+        (
+            {"kafka.sasl.jaas.config": "hunter2", "kafka.security.protocol": "SASL_SSL"},
+            "an option that begins with kafka.: sasl",
+        ),
         ({"startingTimestamp": "1"}, "option startingTimestamp is not supported"),
         ({"maxoffsetspertrigger": "1"}, "option maxOffsetsPerTrigger is not supported"),
         ({"kafka.bootstrap.servers": " , "}, "option kafka.bootstrap.servers: no bootstrap server"),

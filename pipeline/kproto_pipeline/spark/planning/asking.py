@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING
 
 from kproto.client import Client
 
-from .offset_ranges import plan_ranges, split_ranges
-from .offset_spec import concrete_offsets
-from .read_options import OptionError
+from ..options.errors import OptionError
+from ..options.offset_spec import concrete_offsets
+from .ranges import plan_ranges, split_ranges
 
 if TYPE_CHECKING:
-    from kproto.client import TopicPartition
+    from kproto.client import Client, TopicPartition
     from kproto.wire.uuid import Uuid
 
-    from .offset_ranges import OffsetRange
-    from .read_options import ReadOptions
+    from ..options.read_options import ReadOptions
+    from .ranges import OffsetRange
 
 __all__ = ["ranges_to_read"]
 
 
-async def ranges_to_read(options: ReadOptions) -> list[OffsetRange]:
+async def ranges_to_read(client: Client, options: ReadOptions) -> list[OffsetRange]:
     """What the options ask for, made concrete by what the brokers have.
 
     Raises:
@@ -36,11 +36,10 @@ async def ranges_to_read(options: ReadOptions) -> list[OffsetRange]:
         DataLossError: offsets that the log does not have, and the options ask to fail then.
         KprotoError: whatever the client raises.
     """
-    async with Client(options.bootstrap_servers, options.client_settings()) as client:
-        # Before the offsets: if a topic is made anew in between, its tasks do not find the id.
-        parts = await _selected_partitions(client, options)
-        earliest = await client.list_offsets(dict.fromkeys(parts, "earliest"))
-        latest = await client.list_offsets(dict.fromkeys(parts, "latest"))
+    # Before the offsets: if a topic is made anew in between, its tasks do not find the id.
+    parts = await _selected_partitions(client, options)
+    earliest = await client.list_offsets(dict.fromkeys(parts, "earliest"))
+    latest = await client.list_offsets(dict.fromkeys(parts, "latest"))
     starts = concrete_offsets("startingOffsets", options.starting, parts, earliest, latest)
     ends = concrete_offsets("endingOffsets", options.ending, parts, earliest, latest)
     ranges = plan_ranges(

@@ -7,7 +7,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kproto_pipeline.spark.offset_spec import (
+from kproto_pipeline.spark.options.offset_spec import (
     EARLIEST,
     LATEST,
     concrete_offsets,

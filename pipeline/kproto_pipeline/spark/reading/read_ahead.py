@@ -16,7 +16,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kproto.client import Client, FetchedPartition
+from kproto.client import FetchedPartition
 from kproto.messages import FetchRequest
 from kproto.protocol.error_codes import code_of
 from kproto.records import checked_next_offset, read_batches
@@ -29,15 +29,16 @@ from kproto.wire.errors import (
 )
 from kproto.wire.uuid import ZERO_UUID
 
-from .offset_ranges import DataLossError
+from ..planning.ranges import DataLossError
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
+    from kproto.client import Client
     from kproto.records import RecordBatch
 
-    from .offset_ranges import OffsetRange
-    from .read_options import ReadOptions
+    from ..options.read_options import ReadOptions
+    from ..planning.ranges import OffsetRange
 
 __all__ = ["Fetched", "next_offset", "read_ahead"]
 
@@ -141,8 +142,7 @@ class _Ahead:
         self._room = asyncio.Event()
         self._room.set()
         self._started.set()
-        options = self._options
-        client = Client(options.bootstrap_servers, options.client_settings())
+        client = self._options.client.client()
         try:
             # Not `async with`, which fails at once when no broker can be reached.
             await client.retrying(lambda: client.refresh([]))
@@ -181,7 +181,7 @@ class _Ahead:
             elif fetched.high_watermark < self._wanted.end and await self._is_cut(client):
                 return
             else:
-                self._check_idle(position)
+                self._check_idle(client, position)
 
     async def _fetch(self, client: Client, position: int) -> FetchedPartition | None:
         """One fetch response of the topic that was planned; None when its log lacks the offset.
@@ -269,12 +269,12 @@ class _Ahead:
             raise self._lost(f"the log was cut since: it now ends at {end}")
         return end < self._wanted.end
 
-    def _check_idle(self, position: int) -> None:
+    def _check_idle(self, client: Client, position: int) -> None:
         """Raise RequestTimeoutError when nothing but empty responses came for too long."""
         now = time.monotonic()
         if self._idle_since is None:
             self._idle_since = now
-        if (now - self._idle_since) * 1000 > self._options.request_timeout_ms:
+        if (now - self._idle_since) * 1000 > client.settings.request_timeout_ms:
             raise RequestTimeoutError(f"{self._wanted}: nothing arrived from {position} on")
 
     def _lost(self, what: str) -> DataLossError:

@@ -7,14 +7,14 @@ of what came, Spark takes it.
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from ..columns import arrow_batches, events_as_arrow, records_as_arrow
-from .planning import ranges_to_read
+from ...columns import arrow_batches, events_as_arrow, records_as_arrow
+from ..clients import with_client
+from ..planning.asking import ranges_to_read
 from .read_ahead import read_ahead
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from .offset_ranges import OffsetRange
-    from .read_options import ReadOptions
+    from ..options.read_options import ReadOptions
+    from ..planning.ranges import OffsetRange
 
 __all__ = ["KprotoReader", "RangePartition"]
 
@@ -47,7 +47,9 @@ class KprotoReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """One input partition a range; offsets are those of now."""
-        ranges = asyncio.run(ranges_to_read(self._options))
+        ranges = with_client(
+            self._options.client, lambda client: ranges_to_read(client, self._options)
+        )
         return [RangePartition(wanted) for wanted in ranges] or [RangePartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from kproto_pipeline.columns.chunks import column_chunks
-from kproto_pipeline.spark.offset_ranges import DataLossError, OffsetRange
-from kproto_pipeline.spark.planning import ranges_to_read
-from kproto_pipeline.spark.read_ahead import read_ahead
-from kproto_pipeline.spark.read_options import ReadOptions, parse_read_options
+from kproto_pipeline.spark.options.read_options import ReadOptions, parse_read_options
+from kproto_pipeline.spark.planning.asking import ranges_to_read
+from kproto_pipeline.spark.planning.ranges import DataLossError, OffsetRange
+from kproto_pipeline.spark.reading.read_ahead import read_ahead
 
 from kproto.messages import ApiVersionsRequest, FetchRequest, MetadataRequest
 from kproto.protocol.connection import ReceivedRequest
@@ -21,6 +21,7 @@ from kproto.protocol.error_codes import code_of
 from kproto.wire.uuid import ZERO_UUID, Uuid
 from tests.unit.client.scripted_broker import ScriptedBroker, api_versions, quick
 from tests.unit.client.scripted_log import ScriptedLog, batch
+from tests.unit.pipeline.spark.conftest import SettingsForAll
 
 OLD, NEW = Uuid.random(), Uuid.random()
 #: By id, by name with ids in the metadata, and by name without any.
@@ -28,9 +29,8 @@ BY_ID, BY_NAME, NO_IDS = "by id", "by name", "no ids"
 
 
 @pytest.fixture(autouse=True)
-def _retry_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = quick(topic_timeout_ms=50, delivery_timeout_ms=10_000)
-    monkeypatch.setattr(ReadOptions, "client_settings", lambda self: settings)
+def _retry_at_once(settings_for_all: SettingsForAll) -> None:
+    settings_for_all(quick(topic_timeout_ms=50, delivery_timeout_ms=10_000))
 
 
 class Cluster:
@@ -101,7 +101,9 @@ class Cluster:
         )
 
     async def planned(self) -> OffsetRange:
-        (wanted,) = await ranges_to_read(self.options(fail=True))
+        options = self.options(fail=True)
+        async with options.client.client() as client:
+            (wanted,) = await ranges_to_read(client, options)
         return wanted
 
     async def values(self, wanted: OffsetRange, fail: bool) -> tuple[list[bytes], Exception | None]:

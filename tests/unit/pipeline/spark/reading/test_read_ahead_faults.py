@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from kproto_pipeline.columns import RECORD_SCHEMA
 from kproto_pipeline.columns.chunks import column_chunks
-from kproto_pipeline.spark.offset_ranges import DataLossError, OffsetRange
-from kproto_pipeline.spark.range_reader import KprotoReader, RangePartition
-from kproto_pipeline.spark.read_ahead import read_ahead
-from kproto_pipeline.spark.read_options import ReadOptions, parse_read_options
+from kproto_pipeline.spark.options.read_options import ReadOptions, parse_read_options
+from kproto_pipeline.spark.planning.ranges import DataLossError, OffsetRange
+from kproto_pipeline.spark.reading.range_reader import KprotoReader, RangePartition
+from kproto_pipeline.spark.reading.read_ahead import read_ahead
 
 from kproto import CorruptBatchError, RequestTimeoutError
 from kproto.messages import FetchRequest, ListOffsetsRequest
@@ -21,14 +21,14 @@ from kproto.protocol.connection import ReceivedRequest
 from kproto.protocol.error_codes import code_of
 from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, quick
 from tests.unit.client.scripted_log import ScriptedLog, batch
+from tests.unit.pipeline.spark.conftest import SettingsForAll
 
 BATCHES = 6
 
 
 @pytest.fixture(autouse=True)
-def _retry_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = quick(topic_timeout_ms=1_000, delivery_timeout_ms=10_000)
-    monkeypatch.setattr(ReadOptions, "client_settings", lambda self: settings)
+def _retry_at_once(settings_for_all: SettingsForAll) -> None:
+    settings_for_all(quick(topic_timeout_ms=1_000, delivery_timeout_ms=10_000))
 
 
 @asynccontextmanager

@@ -13,9 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from kproto.client import ClientSettings, parse_bootstrap
 from kproto.wire.errors import ConfigurationError
 
+from .client_options import PREFIX, ClientOptions, client_options
+from .errors import OptionError
 from .offset_spec import EARLIEST, LATEST, parse_offset_spec
 from .option_json import read_json_object
 
@@ -24,11 +25,7 @@ if TYPE_CHECKING:
 
     from .offset_spec import OffsetSpec
 
-__all__ = ["OptionError", "ReadOptions", "Selection", "parse_read_options"]
-
-
-class OptionError(ConfigurationError):
-    """An option of the data source that is unknown, missing or wrong; the message names it."""
+__all__ = ["ReadOptions", "Selection", "parse_read_options"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +41,7 @@ class Selection:
 class ReadOptions:
     """Everything a batch read needs to know."""
 
-    bootstrap_servers: str
+    client: ClientOptions
     selection: Selection
     starting: OffsetSpec = EARLIEST
     ending: OffsetSpec = LATEST
@@ -53,15 +50,9 @@ class ReadOptions:
     fail_on_data_loss: bool = True
     min_partitions: int | None = None
     max_records_per_partition: int | None = None
-    client_id: str = "kproto-spark"
     fetch_max_bytes: int = 8 << 20
     buffer_bytes: int = 32 << 20
     fetch_wait_ms: int = 500
-    request_timeout_ms: int = 30_000
-
-    def client_settings(self) -> ClientSettings:
-        """The settings of every client that a read opens, on the driver and in its tasks."""
-        return ClientSettings(client_id=self.client_id, request_timeout_ms=self.request_timeout_ms)
 
 
 def _boolean(name: str, text: str) -> bool:
@@ -78,19 +69,6 @@ def _positive(name: str, text: str) -> int:
     if len(digits) < 20 and digits.isascii() and digits.isdigit() and 0 < int(digits) < 2**31:
         return int(digits)
     raise OptionError(f"option {name} is {text!r}; it must be a whole number from 1 on")
-
-
-def _text(name: str, text: str) -> str:
-    if not text.strip():
-        raise OptionError(f"option {name} is empty")
-    return text.strip()
-
-
-def _servers(name: str, text: str) -> str:
-    try:
-        return ",".join(map(str, parse_bootstrap(text)))
-    except ConfigurationError as error:
-        raise OptionError(f"option {name}: {error}") from None
 
 
 def _topics(name: str, text: str) -> Selection:
@@ -145,15 +123,12 @@ def _offsets(name: str, text: str, refused: str) -> OffsetSpec:
 
 # Option -> (field of ReadOptions, how to read it).
 _FIELDS: Final[Mapping[str, tuple[str, Callable[[str, str], Any]]]] = {
-    "kafka.bootstrap.servers": ("bootstrap_servers", _servers),
-    "kafka.client.id": ("client_id", _text),
     "startingOffsets": ("starting", _starting),
     "endingOffsets": ("ending", _ending),
     "includeHeaders": ("include_headers", _boolean),
     "failOnDataLoss": ("fail_on_data_loss", _boolean),
     "minPartitions": ("min_partitions", _positive),
     "maxRecordsPerPartition": ("max_records_per_partition", _positive),
-    "kafka.request.timeout.ms": ("request_timeout_ms", _positive),
     "kafka.fetch.max.wait.ms": ("fetch_wait_ms", _positive),
     # The most that one fetch brings: a response is one chunk of columns, some ten thousand rows.
     "kafka.max.partition.fetch.bytes": ("fetch_max_bytes", _positive),
@@ -196,12 +171,16 @@ def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
         OptionError: naming the first option that is unknown, unsupported, missing or wrong.
     """
     given: dict[str, str] = {}
+    properties: dict[str, str] = {}
     for key, value in options.items():
         name = _CANONICAL.get(key.lower())
+        if name is None and key.lower().startswith(PREFIX):
+            properties[key[len(PREFIX) :].lower()] = value
+            continue
         if name is None:
             raise OptionError(
                 f"option {key} is not known to kproto; it knows "
-                f"{', '.join((*_SELECTIONS, *_FIELDS))}"
+                f"{', '.join((*_SELECTIONS, *_FIELDS))}, and kafka.* for properties of a client"
             )
         if name in _NOT_SUPPORTED:
             raise OptionError(
@@ -209,8 +188,7 @@ def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
                 "read yet"
             )
         given[name] = value
-    if "kafka.bootstrap.servers" not in given:
-        raise OptionError("option kafka.bootstrap.servers is missing; set it to host:port")
+    client = client_options(properties)
     chosen = [name for name in _SELECTIONS if name in given]
     if len(chosen) != 1:
         raise OptionError(
@@ -221,4 +199,4 @@ def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
     fields = {
         field: parse(name, given[name]) for name, (field, parse) in _FIELDS.items() if name in given
     }
-    return ReadOptions(selection=selection, **fields)
+    return ReadOptions(client=client, selection=selection, **fields)

@@ -1,0 +1,11 @@
+"""What is wrong with an option."""
+
+from __future__ import annotations
+
+from kproto.wire.errors import ConfigurationError
+
+__all__ = ["OptionError"]
+
+
+class OptionError(ConfigurationError):
+    """An option of the data source that is unknown, missing or wrong; the message names it."""

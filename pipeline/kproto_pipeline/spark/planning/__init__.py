@@ -1,0 +1,1 @@
+"""What is read: which ranges of offsets, decided on plain data, and asked of the cluster."""

@@ -1,0 +1,77 @@
+"""Programs of tests/spark/programs, run on another PySpark than that of the tests."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.spark.programs.__main__ import MARK
+from tools.spark.environments import environment
+
+from .environment import ROOT
+
+__all__ = ["ProgramFailed", "SparkPrograms", "spark_programs"]
+
+#: What every Spark of the tests is told.
+QUIET = {
+    "spark.master": "local[2]",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.log.level": "ERROR",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+}
+
+
+class ProgramFailed(AssertionError):
+    """What the program raised, as text."""
+
+
+class SparkPrograms:
+    """A Spark in a process of its own."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+
+    def run(self, program: str, task: object) -> Any:
+        """What `run(spark, task)` of a program returns. Raises ProgramFailed."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps({"program": program, "task": task}) + "\n")
+        self.process.stdin.flush()
+        for line in self.process.stdout:
+            if line.startswith(MARK):
+                answer = json.loads(line.removeprefix(MARK))
+                if "error" in answer:
+                    raise ProgramFailed(answer["error"])
+                return answer["result"]
+        raise ProgramFailed("the process ended; see its output above")
+
+
+@contextmanager
+def spark_programs(python: Path, config: Mapping[str, str]) -> Iterator[SparkPrograms]:
+    """A Spark of that interpreter, with `config` besides `QUIET`; it ends with the block."""
+    command = [str(python), "-m", "tests.spark.programs", json.dumps({**QUIET, **config})]
+    with subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=environment(python),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield SparkPrograms(process)
+        finally:
+            assert process.stdin is not None
+            process.stdin.close()  # which ends it
+            try:
+                process.wait(timeout=60)
+            except subprocess.TimeoutExpired:
+                process.kill()

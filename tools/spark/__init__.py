@@ -1,0 +1,1 @@
+"""Other Sparks than our own: releases of PySpark by themselves, and with the JVM connector."""

@@ -1,0 +1,91 @@
+"""Releases of PySpark beside our own, each in an environment of its own, and the JVM connector.
+
+The connector is the newest set of jars that can be had, on the PySpark that it was built for. Our
+packages are not installed there: they are found in this checkout, by `environment`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+from tools.setup.environments import python_with
+from tools.setup.java import java_home
+from tools.setup.maven import fetch_jar
+from tools.setup.once import locked
+
+__all__ = [
+    "CONNECTOR_PYSPARK",
+    "connector_jars",
+    "environment",
+    "python_with_connector",
+    "python_with_pyspark",
+]
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+CACHE: Final = ROOT / ".cache" / "spark"
+
+#: The PySpark that the connector's jars are for.
+CONNECTOR_PYSPARK: Final = "4.2.0"
+CONNECTOR: Final = (
+    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
+    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
+    "org.apache.kafka:kafka-clients:3.9.2",
+    "org.apache.commons:commons-pool2:2.12.1",
+)
+#: What our data source needs beside PySpark, and uses where it is there.
+BESIDE: Final = ("cramjam", "google-crc32c", "numpy", "pandas", "pyarrow", "zlib-ng", "zstandard")
+
+
+def python_with_pyspark(version: str, *, base: str = sys.executable) -> Path:
+    """The interpreter of an environment with this release of PySpark and what we need beside it.
+
+    `base` is the Python that the environment is made with. Raises InstallError.
+    """
+    wanted = [f"pyspark=={version}", *_pinned()]
+    name = (
+        f"pyspark-{version}" if base == sys.executable else f"pyspark-{version}-{Path(base).name}"
+    )
+    return python_with(CACHE / name, install=wanted, wanted=" ".join(wanted), base=base)
+
+
+def python_with_connector() -> Path:
+    """The interpreter with the PySpark of the connector. Raises InstallError."""
+    return python_with_pyspark(CONNECTOR_PYSPARK)
+
+
+def connector_jars() -> str:
+    """The connector's jars as `spark.jars` takes them. Raises MavenError."""
+    folder = CACHE / "connector-jars"
+    with locked(folder.with_name("connector-jars.lock")):
+        jars = [
+            fetch_jar(folder, artifact, otherwise=f"put the jar into {folder}")
+            for artifact in CONNECTOR
+        ]
+    return ",".join(map(str, jars))
+
+
+def environment(python: Path | str) -> dict[str, str]:
+    """The environment variables with which that interpreter finds Java, itself and our packages."""
+    folders = [ROOT, ROOT / "codegen", ROOT / "cloudevents", ROOT / "pipeline"]
+    variables = os.environ | {
+        "JAVA_HOME": str(java_home()),
+        "PYTHONPATH": os.pathsep.join(map(str, folders)),
+        "PYSPARK_PYTHON": str(python),
+        "PYSPARK_DRIVER_PYTHON": str(python),
+        "SPARK_LOCAL_IP": "127.0.0.1",  # no look-up of a host name that may not resolve
+    }
+    variables.pop("SPARK_HOME", None)
+    return variables
+
+
+def _pinned() -> list[str]:
+    """The releases that our own environment has, of the packages in `BESIDE`."""
+    pins = {}
+    for line in (ROOT / "requirements" / "dev.txt").read_text().splitlines():
+        name, separator, version = line.partition("==")
+        if separator and not line.startswith((" ", "#")):
+            pins[name.strip()] = version.partition(";")[0].strip()
+    return [f"{name}=={pins[name]}" for name in BESIDE]
