@@ -41,6 +41,7 @@ class Writing:
         self._unwritten: list[Exchange] = []
         self._flush_is_due = False
         self._is_over = False
+        self._is_paused = False
         self._writable = asyncio.Event()
         self._writable.set()
         self._kept_waiting = 0  # who waits until it is writable
@@ -60,17 +61,19 @@ class Writing:
 
     def pause(self) -> None:
         """The broker does not read."""
+        self._is_paused = True
         self._writable.clear()
 
     def resume(self) -> None:
         """It reads again."""
+        self._is_paused = False
         self._writable.set()
 
     def end(self) -> bool:
         """Write nothing more, and drop the socket; False where there is none."""
         self._is_over = True
         self._outgoing.clear()
-        self._writable.set()
+        self.resume()
         self.muting.end()
         if self._transport is None:
             return False
@@ -82,12 +85,14 @@ class Writing:
     @property
     def is_free(self) -> bool:
         """True where nothing has to be waited for before something is written."""
-        return not self._kept_waiting and self._writable.is_set() and not self.muting.is_on
+        return not (self._kept_waiting or self._is_paused or self.muting.is_on)
 
     @property
     def is_at_hand(self) -> bool:
         """True where that is so, and what is written goes to a socket at once."""
-        return self._transport is not None and self.is_free
+        return not (
+            self._kept_waiting or self._is_paused or self.muting.is_on or self._transport is None
+        )
 
     @property
     def is_empty(self) -> bool:
@@ -133,10 +138,13 @@ class Writing:
             self._loop.call_soon(self._flush)
 
     def write_now(self, data: bytes, now: float) -> None:
-        """Write `data` at once, and what is still to be written before it."""
-        self._outgoing.append(data)
+        """Write `data` at once, and what is still to be written before it. For who `is_at_hand`."""
         self.used_at = now
-        self._flush()
+        if self._flush_is_due or self._transport is None:
+            self._outgoing.append(data)
+            self._flush()
+        elif not self._is_over:
+            self._transport.write(data)
 
     def note(self, exchange: Exchange) -> None:
         """Tell `exchange` when its bytes, which come next, have been given to the socket."""
