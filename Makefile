@@ -10,7 +10,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	&& echo $$python && break; done)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 CHECKED := $(wildcard kproto codegen/kproto_codegen cloudevents/kproto_cloudevents \
-	pipeline/kproto_pipeline tools tests examples)
+	pipeline/kproto_pipeline pipeline/pyspark_kproto tools tests examples)
 GENERATED := kproto/messages kproto/schema kproto/protocol/error_table.py
 # Tests that need nothing but Python.
 QUICK := not kafka and not peers and not pulsar and not reference and not spark and not browser \

@@ -7,13 +7,15 @@ The file of `kproto` itself holds the union of the releases; a package that
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from pathlib import Path
-from typing import Final
+from importlib import resources
+from typing import TYPE_CHECKING, Final
 
 from .specs import MessageSpec
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 __all__ = ["FILE_NAME", "Definitions", "definition_line", "definitions_of", "union"]
 
@@ -24,11 +26,11 @@ FILE_NAME: Final = "definitions.jsonl"
 class Definitions(Mapping[str, MessageSpec]):
     """The messages of one definitions file by name; a line is read when it is asked for."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, file: Traversable) -> None:
         self._lines: dict[str, str] = {}
         self._former: dict[str, list[str]] = {}
         self._specs: dict[str, MessageSpec] = {}
-        for line in path.read_text(encoding="utf-8").splitlines():
+        for line in file.read_text(encoding="utf-8").splitlines():
             head, _, body = line.partition("\t")
             name, *former = head.split(" ")
             self._lines[name] = body
@@ -78,18 +80,19 @@ def definition_line(spec: MessageSpec) -> str:
 
 
 @lru_cache(maxsize=32)
-def _load(path: Path) -> Definitions:
-    return Definitions(path)
+def _of_package(package: str) -> Definitions | None:
+    """What a package carries, from a folder or from inside a zip; None if it has no such file."""
+    file = resources.files(package).joinpath(FILE_NAME)
+    return Definitions(file) if file.is_file() else None
 
 
 def union() -> Definitions:
     """The union of the Kafka releases in `schemas/`, as the package ships it."""
-    return _load(Path(__file__).with_name(FILE_NAME))
+    shipped = _of_package(__name__.rpartition(".")[0])
+    assert shipped is not None
+    return shipped
 
 
 def definitions_of(module: str) -> Definitions:
     """The definitions that the generated module called `module` was made of."""
-    package = sys.modules[module.rpartition(".")[0]]
-    assert package.__file__ is not None
-    own = Path(package.__file__).with_name(FILE_NAME)
-    return _load(own) if own.exists() else union()
+    return _of_package(module.rpartition(".")[0]) or union()

@@ -18,6 +18,8 @@ from tools.setup.once import locked
 
 __all__ = [
     "CONNECTOR_PYSPARK",
+    "NEWEST_PYSPARK",
+    "OLDEST_PYSPARK",
     "connector_jars",
     "environment",
     "python_with_connector",
@@ -26,6 +28,10 @@ __all__ = [
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 CACHE: Final = ROOT / ".cache" / "spark"
+
+#: The ends of what the extra `spark` takes.
+OLDEST_PYSPARK: Final = "4.0.5"
+NEWEST_PYSPARK: Final = "4.3.0"
 
 #: The PySpark that the connector's jars are for.
 CONNECTOR_PYSPARK: Final = "4.2.0"
@@ -38,16 +44,22 @@ CONNECTOR: Final = (
 #: What our data source needs beside PySpark, and uses where it is there.
 BESIDE: Final = ("cramjam", "google-crc32c", "numpy", "pandas", "pyarrow", "zlib-ng", "zstandard")
 
+#: What PySpark's extra `connect` names besides. Its own extra would take the newest pandas, too.
+FOR_CONNECT: Final = ("grpcio", "grpcio-status", "googleapis-common-protos")
 
-def python_with_pyspark(version: str, *, base: str = sys.executable) -> Path:
+
+def python_with_pyspark(version: str, *, base: str = sys.executable, connect: bool = False) -> Path:
     """The interpreter of an environment with this release of PySpark and what we need beside it.
 
-    `base` is the Python that the environment is made with. Raises InstallError.
+    `base` is the Python that the environment is made with; with `connect`, what a client of Spark
+    Connect needs is there, too. Raises InstallError.
     """
-    wanted = [f"pyspark=={version}", *_pinned()]
-    name = (
-        f"pyspark-{version}" if base == sys.executable else f"pyspark-{version}-{Path(base).name}"
-    )
+    wanted = [f"pyspark=={version}", *_pinned(), *(FOR_CONNECT if connect else ())]
+    name = f"pyspark-{version}"
+    if base != sys.executable:
+        name += f"-{Path(base).name}"
+    if connect:
+        name += "-connect"
     return python_with(CACHE / name, install=wanted, wanted=" ".join(wanted), base=base)
 
 

@@ -20,8 +20,9 @@ import sys
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql.datasource import DataSource
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from kproto.wire.errors import KprotoError
 
@@ -29,6 +30,7 @@ from ..columns import EVENT_SCHEMA, RECORD_SCHEMA
 from .options.errors import OptionError
 from .options.read_options import ReadOptions, parse_read_options
 from .reading.range_reader import KprotoReader
+from .releases import as_arrow_schema
 
 if TYPE_CHECKING:
     from typing import NoReturn
@@ -53,7 +55,12 @@ def register(spark: SparkSession) -> None:
         context = getattr(spark, "_sc", None)  # a Spark Connect session has none
         if context is not None and context.master.startswith("local"):
             context.pythonExec = sys.executable
-    spark.dataSource.register(KprotoDataSource)
+    try:
+        spark.dataSource.register(KprotoDataSource)
+    except AnalysisException as error:
+        # PySpark 4.0 and 4.1 refuse the name of a source that they have found by themselves: ours.
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise
 
 
 class KprotoDataSource(DataSource):
@@ -118,7 +125,7 @@ def _checked_schema(schema: StructType, offered: pa.Schema) -> pa.Schema:
     for place, name in enumerate(schema.names):
         if name in schema.names[:place]:
             raise OptionError(f"the schema names column {name!r} twice; name each once")
-    wanted = to_arrow_schema(schema, timezone="UTC")
+    wanted = as_arrow_schema(schema)
     for field in wanted:
         if field.name not in offered.names:
             raise OptionError(

@@ -19,6 +19,7 @@ PACKAGES = {
     "kproto_codegen": ROOT / "codegen" / "kproto_codegen",
     "kproto_cloudevents": ROOT / "cloudevents" / "kproto_cloudevents",
     "kproto_pipeline": ROOT / "pipeline" / "kproto_pipeline",
+    "pyspark_kproto": ROOT / "pipeline" / "pyspark_kproto",
 }
 
 
@@ -43,7 +44,7 @@ def names(wheel: Path) -> list[PurePosixPath]:
         return [PurePosixPath(name) for name in archive.namelist()]
 
 
-def test_it_has_our_four_packages_and_no_other(names: list[PurePosixPath]) -> None:
+def test_it_has_our_packages_and_no_other(names: list[PurePosixPath]) -> None:
     # A top-level `cloudevents` would overwrite the official SDK.
     tops = {name.parts[0] for name in names if not name.parts[0].endswith(".dist-info")}
     assert tops == set(PACKAGES)

@@ -1,0 +1,104 @@
+"""What a user runs on a cluster: batch, stream and sink, with nothing of this checkout beside it.
+
+`spark-submit on_a_cluster.py TASK`, or for Spark Connect `python on_a_cluster.py TASK`.
+TASK is JSON: `topic`, `steps`, `options` of every source and sink, `folder` for output and
+checkpoints, whether to `register`, and for Connect `remote`, with the `artifacts` to send there
+first. The last line of the output is what was found, as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+MARK = "found on the cluster: "
+
+
+def session(task: dict[str, Any]) -> Any:
+    from pyspark.sql import SparkSession
+
+    if "remote" not in task:
+        return SparkSession.builder.appName("cluster").getOrCreate()
+    spark = SparkSession.builder.remote(task["remote"]).getOrCreate()
+    for artifact in task["artifacts"]:
+        spark.addArtifact(artifact, pyfile=artifact.endswith(".zip"), file=artifact[-4:] == ".pem")
+    return spark
+
+
+def registered(spark: Any, task: dict[str, Any]) -> None:
+    """`register`, for who asks for it; else Spark finds the data source by itself."""
+    if task.get("register"):
+        from kproto_pipeline import register
+
+        register(spark)
+
+
+def batch(spark: Any, task: dict[str, Any]) -> Any:
+    """How many rows there are, the sum of their offsets, and of how many partitions."""
+    rows = spark.read.format("kproto").options(subscribe=task["topic"], **task["options"]).load()
+    found = rows.selectExpr("count(*)", "sum(offset)", "count(distinct partition)")
+    return list(found.collect()[0])
+
+
+def stream(spark: Any, task: dict[str, Any]) -> Any:
+    """How many rows a stream has written as Parquet until it had them all."""
+    query = (
+        spark.readStream.format("kproto")
+        .options(subscribe=task["topic"], startingOffsets="earliest", **task["options"])
+        .load()
+        .writeStream.format("parquet")
+        .option("checkpointLocation", f"{task['folder']}/stream-checkpoint")
+        .trigger(availableNow=True)
+        .start(f"{task['folder']}/stream")
+    )
+    query.awaitTermination()
+    return spark.read.parquet(f"{task['folder']}/stream").count()
+
+
+def sink(spark: Any, task: dict[str, Any]) -> Any:
+    """How many rows there are of 100 that were sent."""
+    name = f"{task['topic']}-sink"
+    options = {**task["options"], "topic": name}
+    rows = spark.range(100).selectExpr("cast(id as string) as key", "cast(id as string) as value")
+    rows.write.format("kproto").options(**options).mode("append").save()
+    read = spark.read.format("kproto").options(subscribe=name, **task["options"]).load()
+    return read.selectExpr("cast(value as string)").distinct().count()
+
+
+def stream_sink(spark: Any, task: dict[str, Any]) -> Any:
+    """How many rows a stream has brought to another topic."""
+    name = f"{task['topic']}-stream-sink"
+    query = (
+        spark.readStream.format("kproto")
+        .options(subscribe=task["topic"], startingOffsets="earliest", **task["options"])
+        .load()
+        .select("key", "value")
+        .writeStream.format("kproto")
+        .options(topic=name, **task["options"])
+        .option("checkpointLocation", f"{task['folder']}/stream-sink-checkpoint")
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    return spark.read.format("kproto").options(subscribe=name, **task["options"]).load().count()
+
+
+STEPS = {"batch": batch, "stream": stream, "sink": sink, "stream_sink": stream_sink}
+
+
+def main() -> None:
+    task = json.loads(sys.argv[1])
+    spark = session(task)
+    registered(spark, task)
+    found = {step: STEPS[step](spark, task) for step in task["steps"]}
+    if "remote" not in task:
+        import kproto
+
+        found["from"] = kproto.__file__
+    print(MARK + json.dumps(found), flush=True)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""A real cluster: a master, two workers, and our package installed there, or shipped as one zip.
+
+The Python of the cluster is not that of the tests, and finds nothing of this checkout.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kproto_pipeline.package import write_package
+
+from kproto.client import ProducerRecord
+from tests.spark.conftest import Topics
+from tests.spark.programs.on_a_cluster import MARK
+from tests.support.environment import ROOT
+from tools.spark.cluster import SparkCluster, as_options
+from tools.spark.environments import NEWEST_PYSPARK, python_with_pyspark
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow, pytest.mark.exhaustive]
+
+PROGRAM = ROOT / "tests" / "spark" / "programs" / "on_a_cluster.py"
+
+#: What each application may take: one core and little memory on each worker.
+SHARE = {
+    "spark.cores.max": "2",
+    "spark.executor.cores": "1",
+    "spark.executor.memory": "512m",
+    "spark.driver.memory": "512m",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.ui.enabled": "false",
+}
+STEPS = ["batch"]
+FOUND = {"batch": [3_000, 3 * 499_500, 3]}
+
+
+@pytest.fixture(scope="module")
+def cluster(spark_environment: None) -> Iterator[SparkCluster]:
+    python = python_with_pyspark(NEWEST_PYSPARK, connect=True)
+    with SparkCluster(python, cores=2) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Our packages as one zip."""
+    target = tmp_path_factory.mktemp("package") / "kproto.zip"
+    write_package(target)
+    return target
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of packages into which our wheel was installed."""
+    folder = tmp_path_factory.mktemp("installed")
+    run([sys.executable, "-m", "build", "--wheel", "--no-isolation", "-o", str(folder), str(ROOT)])
+    (wheel,) = folder.glob("*.whl")
+    target = folder / "site"
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
+    run([*pip, "--target", str(target), str(wheel)])
+    return target
+
+
+@pytest.fixture(scope="module")
+def task(newest_kafka: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What each way of getting the package there has to do."""
+    topic = f"cluster-{tmp_path_factory.getbasetemp().name}-{id(tmp_path_factory)}"
+    Topics(newest_kafka.bootstrap).fill(
+        topic,
+        [ProducerRecord(b"%d" % n, b"k", partition=n % 3) for n in range(3_000)],
+        partitions=3,
+    )
+    options = {"kafka.bootstrap.servers": newest_kafka.bootstrap}
+    return {"topic": topic, "steps": STEPS, "options": options}
+
+
+def run(command: list[str], **how: Any) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **how)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return str(done.stdout)
+
+
+def found_by(output: str) -> dict[str, Any]:
+    (line,) = [line for line in output.splitlines() if line.startswith(MARK)]
+    found: dict[str, Any] = json.loads(line.removeprefix(MARK))
+    return found
+
+
+def test_shipped_as_one_zip(
+    cluster: SparkCluster, package: Path, task: dict[str, Any], tmp_path: Path
+) -> None:
+    own = json.dumps(task | {"folder": str(tmp_path), "register": True})
+    options = [*as_options(SHARE), "--py-files", str(package)]
+    command = cluster.submit_command(PROGRAM, own, options=options)
+    found = found_by(run(command, env=cluster.environment(), cwd=tmp_path))
+    assert ".zip/" in found.pop("from")
+    assert found == FOUND
+
+
+def test_shipped_as_one_zip_and_found_by_itself(
+    cluster: SparkCluster, package: Path, task: dict[str, Any], tmp_path: Path
+) -> None:
+    """Spark looks for data sources before it knows of `--py-files`: the driver's path tells it."""
+    own = json.dumps(task | {"folder": str(tmp_path), "steps": ["batch"]})
+    options = [*as_options(SHARE), "--py-files", str(package)]
+    command = cluster.submit_command(PROGRAM, own, options=options)
+    here = cluster.environment({"PYTHONPATH": str(package)})
+    assert found_by(run(command, env=here, cwd=tmp_path))["batch"] == FOUND["batch"]
+
+
+def test_installed_on_every_node(
+    cluster: SparkCluster, installed: Path, task: dict[str, Any], tmp_path: Path
+) -> None:
+    options = as_options(SHARE | {"spark.executorEnv.PYTHONPATH": str(installed)})
+    own = json.dumps(task | {"folder": str(tmp_path)})
+    command = cluster.submit_command(PROGRAM, own, options=options)
+    here = cluster.environment({"PYTHONPATH": str(installed)})
+    found = found_by(run(command, env=here, cwd=tmp_path))
+    assert found.pop("from").startswith(str(installed))
+    assert found == FOUND
+
+
+def test_connect_with_the_zip_as_an_artifact(
+    cluster: SparkCluster, package: Path, task: dict[str, Any], tmp_path: Path
+) -> None:
+    with cluster.connect_server(*as_options(SHARE)) as remote:
+        own = {"folder": str(tmp_path), "register": True, "artifacts": [str(package)]}
+        command = [str(cluster.python), str(PROGRAM), json.dumps(task | own | {"remote": remote})]
+        here = cluster.environment({"PYTHONPATH": str(package)})
+        assert found_by(run(command, env=here, cwd=tmp_path)) == FOUND
+
+
+def test_connect_with_the_package_on_the_server(
+    cluster: SparkCluster, installed: Path, task: dict[str, Any], tmp_path: Path
+) -> None:
+    """The client has nothing of ours, and asks for the data source by its name."""
+    options = as_options(SHARE | {"spark.executorEnv.PYTHONPATH": str(installed)})
+    there = {"PYTHONPATH": str(installed)}
+    with cluster.connect_server(*options, variables=there) as remote:
+        own = task | {"folder": str(tmp_path), "remote": remote, "artifacts": []}
+        command = [str(cluster.python), str(PROGRAM), json.dumps(own)]
+        found = found_by(run(command, env=cluster.environment(), cwd=tmp_path))
+        assert found == FOUND

@@ -1,0 +1,93 @@
+"""The zip for clusters: our packages, and nothing that another Python could not load."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from kproto_pipeline.package import PACKAGES, main, write_package
+
+from tests.support.environment import ROOT
+
+#: Removes this checkout from the path, so that the zip alone can bring our packages.
+FROM_THE_ZIP = """
+import sys
+ours = [p for p in sys.path if p.startswith(sys.argv[2]) and "site-packages" not in p]
+sys.path = [sys.argv[1]] + [p for p in sys.path if p not in ours]
+sys.path_importer_cache.clear()
+import kproto
+assert kproto.__file__.startswith(sys.argv[1]), kproto.__file__
+"""
+
+EXPLAINS = """
+from kproto.messages import FetchRequest
+from kproto.wire.errors import DecodeError
+try:
+    FetchRequest.decode(b"abc", 13)
+except DecodeError as error:
+    assert "field replica_id" in str(error), error
+else:
+    raise AssertionError
+"""
+
+IS_FOUND = """
+from pyspark_kproto import DefaultSource
+source = DefaultSource({"kafka.bootstrap.servers": "h:1", "subscribe": "t"})
+assert source.schema().names[:2] == ["key", "value"]
+"""
+
+PACKS_ITSELF = """
+from kproto_pipeline.package import main
+main([sys.argv[3]])
+"""
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    target = tmp_path_factory.mktemp("package") / "kproto.zip"
+    write_package(target)
+    return target
+
+
+def run(package: Path, program: str, *arguments: str) -> None:
+    command = [sys.executable, "-c", FROM_THE_ZIP + program, str(package), str(ROOT), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=package.parent, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_it_has_our_packages_in_pure_python(package: Path) -> None:
+    with zipfile.ZipFile(package) as archive:
+        names = archive.namelist()
+    assert {name.partition("/")[0] for name in names} == set(PACKAGES)
+    assert not [name for name in names if name.endswith((".so", ".pyc")) or "__pycache__" in name]
+    assert "kproto/schema/definitions.jsonl" in names
+
+
+def test_an_error_is_explained_from_inside_the_zip(package: Path) -> None:
+    """What explains it reads the definitions, which are no file of the system then."""
+    run(package, EXPLAINS)
+
+
+def test_the_data_source_is_found_in_it(package: Path) -> None:
+    run(package, IS_FOUND)
+
+
+def test_it_is_made_from_inside_itself_the_same(package: Path, tmp_path: Path) -> None:
+    run(package, PACKS_ITSELF, str(tmp_path / "again.zip"))
+    assert (tmp_path / "again.zip").read_bytes() == package.read_bytes()
+
+
+def test_what_cannot_be_written_leaves_what_was_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(tmp_path / "no folder" / "kproto.zip")]) == 1
+    assert "was not written" in capsys.readouterr().err
+
+
+def test_a_name_that_spark_would_pass_over_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit):
+        main([str(tmp_path / "kproto.whl")])
+    assert not list(tmp_path.iterdir())
