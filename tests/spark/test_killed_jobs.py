@@ -224,7 +224,7 @@ def test_a_lake_that_was_tampered_with_is_refused(
         (manifest.unlink, "_kproto.json lacks"),
         (lambda: shutil.rmtree(lake / "increment=000002"), "one lacks"),
     ):
-        damage()  # type: ignore[no-untyped-call]
+        damage()
         with pytest.raises(OutputDamagedError, match=words):
             run(spark, wanted)
         (lake / "mine.parquet").unlink(missing_ok=True)
