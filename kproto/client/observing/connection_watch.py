@@ -40,7 +40,6 @@ class ConnectionWatch:
         "_apis",
         "_broker",
         "_calls",
-        "_is_closing",
         "_is_throttled",
         "_monotonic",
         "_opened_at",
@@ -63,7 +62,6 @@ class ConnectionWatch:
         self._monotonic = monotonic
         self._written: deque[_Written] = deque()
         self._opened_at = -1.0
-        self._is_closing = False
         self._is_throttled = False
 
     # Opening and closing
@@ -82,7 +80,6 @@ class ConnectionWatch:
             self._tell("failed", begun, error)
             raise
         self._opened_at = self._monotonic()
-        self._is_closing = False  # it was, for addresses of the same name that were of no use
         broker.opened += 1
         if broker.failures_in_a_row:
             failures = broker.failures_in_a_row
@@ -94,14 +91,11 @@ class ConnectionWatch:
         self._tell("opened", begun, None)
         return connection
 
-    def closing(self) -> None:
-        """The client closes the connection itself."""
-        self._is_closing = True
-
-    def lost(self, error: KprotoError, *, had_work: bool) -> None:
+    def lost(self, error: KprotoError, *, had_work: bool, was_closed_here: bool) -> None:
         """The connection is over: all that is under way gets no answer. May be told again.
 
-        It `had_work` unless what was under way goes again by itself.
+        It `had_work` unless what was under way goes again by itself; it `was_closed_here` where the
+        client closed it itself.
         """
         under_way = len(self._written)
         while self._written:
@@ -111,7 +105,7 @@ class ConnectionWatch:
         begun, self._opened_at = self._opened_at, -1.0
         self._broker.closed += 1
         seconds = self._monotonic() - begun
-        if self._is_closing:
+        if was_closed_here:
             say(logging.DEBUG, "closed the connection to %s after %.1f s", self.address, seconds)
         else:
             self._broker.lost += 1
@@ -123,7 +117,7 @@ class ConnectionWatch:
                 under_way,
                 reason_of(error),
             )
-        self._tell("closed", begun, None if self._is_closing else error)
+        self._tell("closed", begun, None if was_closed_here else error)
 
     def _tell(self, kind: Any, begun: float, error: KprotoError | None) -> None:
         if self._calls.on_connection is not None:
@@ -132,15 +126,15 @@ class ConnectionWatch:
 
     # Requests
 
-    def written(self, request: type[Message], version: int, size: int) -> None:
+    def written(self, request: type[Message], version: int, size: int, now: float) -> None:
         """A request that will be answered was written, a frame of `size` bytes."""
-        self._written.append((request, version, size, self._monotonic()))
+        self._written.append((request, version, size, now))
         self._broker.in_flight += 1
 
-    def sent_only(self, request: type[Message], version: int, size: int) -> None:
+    def sent_only(self, request: type[Message], version: int, size: int, now: float) -> None:
         """A request was written that no broker answers."""
         self._broker.in_flight += 1
-        self._over((request, version, size, self._monotonic()), 0, ())
+        self._over((request, version, size, now), 0, ())
 
     def answered(self, size: int, outcome: Response | KprotoError) -> None:
         """The oldest request was answered by `size` bytes, the length before them not counted."""
@@ -213,16 +207,13 @@ class NullWatch(ConnectionWatch):
     async def opening(self, open_it: Callable[[], Awaitable[T]]) -> T:
         return await open_it()
 
-    def closing(self) -> None:
+    def lost(self, error: KprotoError, *, had_work: bool, was_closed_here: bool) -> None:
         pass
 
-    def lost(self, error: KprotoError, *, had_work: bool) -> None:
+    def written(self, request: type[Message], version: int, size: int, now: float) -> None:
         pass
 
-    def written(self, request: type[Message], version: int, size: int) -> None:
-        pass
-
-    def sent_only(self, request: type[Message], version: int, size: int) -> None:
+    def sent_only(self, request: type[Message], version: int, size: int, now: float) -> None:
         pass
 
     def answered(self, size: int, outcome: Response | KprotoError) -> None:
