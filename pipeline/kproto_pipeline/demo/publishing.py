@@ -8,23 +8,32 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from contextlib import contextmanager, suppress
+from itertools import islice
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Final, Self
 
 from kproto.client import Client, ClientSettings, NewTopic, ProducerRecord
 from kproto.protocol.error_codes import code_of
 from kproto.wire.errors import BrokerConnectionError, BrokerResponseError, KprotoError
 
-from .interrupts import uninterrupted
+from ..job.interrupts import uninterrupted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from kproto_cloudevents import KafkaRecord
 
     from .progress import Stage
 
-__all__ = ["TOPIC_PARTITIONS", "embedded_broker", "publish", "topic_removed"]
+__all__ = [
+    "TOPIC_PARTITIONS",
+    "Publisher",
+    "create",
+    "embedded_broker",
+    "publish",
+    "topic_removed",
+]
 
 TOPIC_PARTITIONS: Final = 4
 # Records per call of send_many: enough to fill batches, few enough for a lively progress bar.
@@ -56,20 +65,73 @@ def embedded_broker() -> Iterator[str]:
                 broker.wait()
 
 
-async def publish(bootstrap: str, topic: str, records: Sequence[KafkaRecord], stage: Stage) -> int:
-    """Send all records to a new topic; how many the broker acknowledged."""
-    acknowledged = 0
+async def create(bootstrap: str, topic: str) -> None:
+    """Make the topic."""
     async with Client(bootstrap) as client:
         await client.create_topics(NewTopic(topic, partitions=TOPIC_PARTITIONS))
-        async with client.producer() as producer:
-            for first in range(0, len(records), _SLICE):
-                batch = [
-                    ProducerRecord(record.value, record.key, record.headers)
-                    for record in records[first : first + _SLICE]
-                ]
-                acknowledged += len(await producer.send_many(topic, batch))
-                stage.advance_to(acknowledged)
+
+
+async def publish(bootstrap: str, topic: str, records: Iterable[KafkaRecord], stage: Stage) -> int:
+    """Send all records to a topic, as they come; how many the broker acknowledged."""
+    acknowledged = 0
+    coming = iter(records)
+    async with Client(bootstrap) as client, client.producer() as producer:
+        while batch := [
+            ProducerRecord(record.value, record.key, record.headers)
+            for record in islice(coming, _SLICE)
+        ]:
+            acknowledged += len(await producer.send_many(topic, batch))
+            stage.advance_to(acknowledged)
     return acknowledged
+
+
+class Publisher:
+    """Publishes in a thread of its own while the block runs; whoever leaves early ends it.
+
+    `published` is how many were acknowledged, once `over` is set; what went wrong is raised at the
+    end of the block.
+    """
+
+    def __init__(
+        self, bootstrap: str, topic: str, records: Iterable[KafkaRecord], stage: Stage
+    ) -> None:
+        self.over = Event()
+        self.published = 0
+        self._stage = stage
+        self._work = publish(bootstrap, topic, records, stage)
+        self._loop = asyncio.new_event_loop()
+        self._task = self._loop.create_task(self._work)
+        self._fault: BaseException | None = None
+        self._thread = Thread(target=self._run, name="publisher")
+
+    def _run(self) -> None:
+        try:
+            with self._stage:
+                self.published = self._loop.run_until_complete(self._task)
+        except asyncio.CancelledError:
+            pass
+        except Exception as error:  # noqa: BLE001 - raised where the block ends
+            self._fault = error
+        finally:
+            self._loop.close()
+            self.over.set()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        with uninterrupted():
+            with suppress(RuntimeError):  # the loop is closed: it has ended
+                self._loop.call_soon_threadsafe(self._task.cancel)
+            self._thread.join()
+        if self._fault is not None and exception[0] is None:
+            raise self._fault
+
+    def check(self) -> None:
+        """Raise what went wrong so far."""
+        if self._fault is not None:
+            raise self._fault
 
 
 @contextmanager

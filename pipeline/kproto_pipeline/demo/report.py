@@ -16,9 +16,8 @@ if TYPE_CHECKING:
 
     from ..job import JobCounts
     from .flights import Expected
-    from .progress import Stage
 
-__all__ = ["Check", "all_checks", "draw_delay_by_hour", "print_report"]
+__all__ = ["Check", "Pace", "all_checks", "draw_delay_by_hour", "print_report"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +31,21 @@ class Check:
     def __str__(self) -> str:
         verdict = "ok" if self.expected == self.found else f"WRONG, must be {self.expected:,}"
         return f"  {self.what:<28} {self.found:>9,}  {verdict}"
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long a stage took, and with how many events; None where it has none."""
+
+    what: str
+    seconds: float
+    events: int | None
+
+    def __str__(self) -> str:
+        line = f"{self.what:<16}  {self.seconds:>7.1f}"
+        if not self.events or not self.seconds:
+            return line
+        return f"{line}  {self.events / self.seconds:>10,.0f}"
 
 
 def all_checks(
@@ -49,7 +63,7 @@ def all_checks(
     ]
 
 
-def print_report(checks: Sequence[Check], carriers: Sequence[Row], stages: Sequence[Stage]) -> None:
+def print_report(checks: Sequence[Check], carriers: Sequence[Row], paces: Sequence[Pace]) -> None:
     """Counts, the table of carriers and how fast each stage was."""
     print("\ncounts")
     for check in checks:
@@ -58,9 +72,9 @@ def print_report(checks: Sequence[Check], carriers: Sequence[Row], stages: Seque
     for row in carriers:
         delay = "–" if row["delay"] is None else f"{row['delay']:.1f} min"
         print(f"{row['carrier']:<7}  {row['scheduled']:>9,}  {row['departures']:>10,}  {delay:>20}")
-    print("\nstage     seconds    events/s")
-    for stage in stages:
-        print(f"{stage.name:<8}  {stage.seconds:>7.1f}  {stage.total / stage.seconds:>10,.0f}")
+    print(f"\n{'stage':<16}  seconds    events/s")
+    for pace in paces:
+        print(pace)
 
 
 def draw_delay_by_hour(rows: Sequence[Row], path: Path) -> None:

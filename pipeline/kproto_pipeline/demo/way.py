@@ -6,49 +6,69 @@ packages that `program` looks for before it imports this.
 
 from __future__ import annotations
 
+import io
 import os
+import threading
+import time
 import uuid
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
-from ..job import run_job
+from ..job import JobSettings, RunResult, run
+from ..job.interrupts import run_in_own_thread
+from ..job.live_line import LiveLine
+from ..job.output_files import OutputFiles
+from ..job.running import undone_after_failure
+from ..job.settings import Output
+from ..job.spark_session import spark_session, spark_work
 from .flight_tables import carrier_rows, flight_table, hour_rows
 from .flights import Expected, flight_records, read_flights
-from .interrupts import run_in_own_thread
-from .local_spark import spark_session, spark_work, watched
 from .progress import Stage
-from .publishing import TOPIC_PARTITIONS, embedded_broker, publish, topic_removed
-from .report import Check, all_checks, draw_delay_by_hour, print_report
+from .publishing import (
+    TOPIC_PARTITIONS,
+    Publisher,
+    create,
+    embedded_broker,
+    publish,
+    topic_removed,
+)
+from .report import Check, Pace, all_checks, draw_delay_by_hour, print_report
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from pyspark.sql import Row
+    from pyspark.sql import Row, SparkSession
+
+    from ..job import JobCounts
 
 __all__ = ["go"]
 
+#: A Java that lives for seconds: no time for the second compiler and a collector with threads.
+_SPARK: Final = {
+    "spark.sql.shuffle.partitions": str(TOPIC_PARTITIONS),
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
 
-def go(output: Path, limit: int | None) -> list[Check]:
+#: How long the stream waits from one increment to the next: short, as somebody looks on.
+_INTERVAL_S: Final = 1.0
+
+
+def go(output: Path, limit: int | None, *, batch: bool) -> list[Check]:
     """Print as it goes, and return every count that was checked."""
     flights = read_flights(limit)
     expected = Expected(len(flights))
-    with Stage("encode", expected.records) as encoding:
-        records = []
-        for record in flight_records(flights):
-            records.append(record)
-            encoding.advance_to(len(records))
     topic = f"kproto-demo-{uuid.uuid4().hex[:12]}"
     parquet = str(output.absolute() / "events")
     with ExitStack() as closing:
         bootstrap = os.environ.get("KPROTO_BOOTSTRAP") or closing.enter_context(embedded_broker())
         print(f"broker {bootstrap}, topic {topic}")
         closing.enter_context(topic_removed(bootstrap, topic))
-        with Stage("publish", expected.records) as publishing:
-            published = run_in_own_thread(publish(bootstrap, topic, records, publishing))
-        spark = closing.enter_context(spark_session(TOPIC_PARTITIONS))
-        with Stage("job", expected.records) as job, watched(spark, job):
-            options = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic}
-            counts = spark_work(spark, lambda: run_job(spark, options, parquet, overwrite=True))
+        run_in_own_thread(create(bootstrap, topic))
+        source = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic}
+        way = _batch if batch else _stream
+        spark, published, counts, paces = way(closing, source, flights, expected, parquet)
 
         def tables() -> tuple[list[Row], list[Row]]:
             events = flight_table(spark, parquet)
@@ -56,8 +76,86 @@ def go(output: Path, limit: int | None) -> list[Check]:
 
         carriers, by_hour = spark_work(spark, tables)
     checks = all_checks(expected, published, counts, carriers)
-    print_report(checks, carriers, [encoding, publishing, job])
+    print_report(checks, carriers, paces)
     chart = output / "delay-by-hour.png"
     draw_delay_by_hour(by_hour, chart)
     print(f"\nevents {parquet}\nchart  {chart.absolute()}")
     return checks
+
+
+def _batch(
+    closing: ExitStack,
+    source: Mapping[str, str],
+    flights: Sequence[Mapping[str, object]],
+    expected: Expected,
+    parquet: str,
+) -> tuple[SparkSession, int, JobCounts, list[Pace]]:
+    """Everything is published, then the job reads it once, and once again to tell its warm rate."""
+    with Stage("encode", expected.records) as encoding:
+        records = []
+        for record in flight_records(flights):
+            records.append(record)
+            encoding.advance_to(len(records))
+    with Stage("publish", expected.records) as publishing:
+        published = run_in_own_thread(
+            publish(source["kafka.bootstrap.servers"], source["subscribe"], records, publishing)
+        )
+    began = time.monotonic()
+    spark = closing.enter_context(spark_session("kproto-demo", _SPARK))
+    paces = [
+        Pace("encode", encoding.seconds, expected.records),
+        Pace("publish", publishing.seconds, expected.records),
+        Pace("Spark begins", time.monotonic() - began, None),
+    ]
+    settings = JobSettings(source, Output(parquet, overwrite=True))
+    for what in ("first run", "warm run"):
+        with LiveLine(spark, source) as line:
+            result = spark_work(spark, partial(run, spark, settings, watcher=line))
+        paces.append(Pace(what, sum(line.seconds), result.counts.read))
+    return spark, published, result.counts, paces
+
+
+def _stream(
+    closing: ExitStack,
+    source: Mapping[str, str],
+    flights: Sequence[Mapping[str, object]],
+    expected: Expected,
+    parquet: str,
+) -> tuple[SparkSession, int, JobCounts, list[Pace]]:
+    """The job reads the topic while it is published, and ends when it has read everything."""
+    began = time.monotonic()
+    spark = closing.enter_context(spark_session("kproto-demo", _SPARK))
+    started = time.monotonic()
+    stage = Stage("publish", expected.records, out=io.StringIO())
+    publisher = closing.enter_context(
+        Publisher(
+            source["kafka.bootstrap.servers"], source["subscribe"], flight_records(flights), stage
+        )
+    )
+    stopped = threading.Event()
+
+    def enough(result: RunResult) -> bool:
+        publisher.check()
+        return publisher.over.is_set() and result.counts.read >= publisher.published
+
+    def streamed() -> RunResult:
+        files = OutputFiles(spark, parquet)
+        aside = files.beside("writing")
+        settings = JobSettings(source, Output(aside), mode="stream", interval_s=_INTERVAL_S)
+        with undone_after_failure(spark, lambda: files.delete(aside)):
+            result = run(spark, settings, watcher=line, stopped=stopped, enough=enough)
+            if not stopped.is_set():
+                files.replace(aside)
+        return result
+
+    with LiveLine(spark, source, before=lambda: f"published {stage.done:,}  ") as line:
+        result = spark_work(spark, streamed, stopped.set)
+    first, *others = line.seconds
+    paces = [
+        Pace("Spark begins", started - began, None),
+        Pace("publish", stage.seconds, publisher.published),
+        Pace("first increment", first, line.read[0]),
+    ]
+    if others:
+        paces.append(Pace("warm increments", sum(others), sum(line.read[1:])))
+    return spark, publisher.published, result.counts, paces

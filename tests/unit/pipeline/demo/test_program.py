@@ -52,14 +52,16 @@ def test_without_the_extra(arguments: list[str], code: int, out: str, words: str
 def test_a_wrong_count_is_exit_code_1(
     monkeypatch: pytest.MonkeyPatch, found: int, code: int
 ) -> None:
-    monkeypatch.setattr(program, "run", lambda *_: [Check("valid", 3, 3), Check("read", 3, found)])
+    monkeypatch.setattr(
+        program, "run", lambda *_, **__: [Check("valid", 3, 3), Check("read", 3, found)]
+    )
     assert program.main([]) == code
 
 
 def test_an_error_is_exit_code_1(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail(*_: object) -> list[Check]:
+    def fail(*_: object, **__: object) -> list[Check]:
         raise BrokerConnectionError("refused", address="h:1")
 
     monkeypatch.setattr(program, "run", fail)
@@ -70,7 +72,7 @@ def test_an_error_is_exit_code_1(
 def test_an_interrupt_is_one_line_and_exit_code_130(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def interrupted(*_: object) -> list[Check]:
+    def interrupted(*_: object, **__: object) -> list[Check]:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(program, "run", interrupted)

@@ -9,12 +9,12 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from kproto_pipeline.demo.interrupts import (
+from kproto_pipeline.demo.publishing import embedded_broker, topic_removed
+from kproto_pipeline.job.interrupts import (
     ending_signals_interrupt,
     run_in_own_thread,
     uninterrupted,
 )
-from kproto_pipeline.demo.publishing import embedded_broker, topic_removed
 
 from kproto.client import Client
 

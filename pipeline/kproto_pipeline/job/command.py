@@ -1,0 +1,185 @@
+"""The command `kproto-pipeline`: `run` a job, or `check` its file.
+
+Owns the words of the command line. What it says is put into the shape of a file, so that there is
+one place that says what is right. 0 is success, 1 an error that was said in one line, 2 wrong
+arguments, 130 an interrupt.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tomllib
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from kproto.version import __version__
+from kproto.wire.errors import ConfigurationError, KprotoError
+
+from .interrupts import INTERRUPTED, ending_signals_interrupt
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .settings import JobSettings
+
+__all__ = ["main", "settings_from"]
+
+_NEEDED: Final = ("pyspark", "pyarrow", "numpy")
+
+_EXAMPLE: Final = """\
+A file, pipeline.toml:
+
+    mode = "incremental"                    # once, incremental or stream
+
+    [source]                                # options of format("kproto")
+    kafka.bootstrap.servers = "localhost:9092"
+    subscribe = "flights"
+
+    [output]
+    path = "lake/flights"
+
+    [duplicates]
+    window = "1 day"
+
+The same without a file:
+
+    kproto-pipeline run --mode incremental --output lake/flights \\
+        --source kafka.bootstrap.servers=localhost:9092 --source subscribe=flights
+"""
+
+_RUN: Final = (
+    "Take topics of CloudEvents to a lake. once: everything, into a new output; incremental: on "
+    "from where the last run ended; stream: until it is stopped. What was killed is run again."
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; the exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        with ending_signals_interrupt():
+            settings = settings_from(options)
+            if options.command == "check":
+                print(f"{options.file or 'settings'}: right; mode {settings.mode}")
+                return 0
+            return _run(settings)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except KprotoError as error:
+        print(f"kproto-pipeline: error: {error}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    described: dict[str, Any] = {
+        "epilog": _EXAMPLE,
+        "formatter_class": argparse.RawDescriptionHelpFormatter,
+    }
+    parser = argparse.ArgumentParser(
+        prog="kproto-pipeline",
+        description="Topics of CloudEvents to a lake, by Spark.",
+        **described,
+    )
+    parser.add_argument("--version", action="version", version=f"kproto-pipeline {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, what in (("run", _RUN), ("check", "Say whether settings are right; start nothing.")):
+        command = commands.add_parser(
+            name, help=what.partition(".")[0], description=what, **described
+        )
+        command.add_argument("file", nargs="?", type=Path, help="settings, as TOML")
+        command.add_argument("--mode", help="once, incremental or stream")
+        command.add_argument("--output", metavar="PATH", help="output.path")
+        command.add_argument("--format", help="output.format: parquet, or any that Spark knows")
+        command.add_argument(
+            "--overwrite", action="store_true", default=None, help="replace what is there (once)"
+        )
+        for section, help_ in (
+            ("source", "an option of the data source"),
+            ("spark", "a conf of Spark, by its whole name"),
+        ):
+            command.add_argument(
+                f"--{section}", metavar="NAME=VALUE", action="append", default=[], help=help_
+            )
+        command.add_argument(
+            "--set",
+            metavar="SECTION.KEY=VALUE",
+            action="append",
+            default=[],
+            help='any other key of the file, its value as in TOML: duplicates.window="1 day"',
+        )
+    return parser
+
+
+def settings_from(options: argparse.Namespace) -> JobSettings:
+    """The settings of a command line: those of its file, and over them what else it says.
+
+    Raises:
+        SettingError: naming the file and the key.
+    """
+    check_installed()
+    from .settings_file import COMMAND_LINE, read_settings, settings_of
+
+    content: dict[str, Any] = {} if options.file is None else read_settings(options.file)
+
+    def put(section: str, key: str, value: object) -> None:
+        if section:
+            folder = content.setdefault(section, {})
+            if isinstance(folder, dict):  # else it is told what is wrong there
+                folder[key] = value
+        else:
+            content[key] = value
+
+    for section, key, value in (
+        ("", "mode", options.mode),
+        ("output", "path", options.output),
+        ("output", "format", options.format),
+        ("output", "overwrite", options.overwrite),
+    ):
+        if value is not None:
+            put(section, key, value)
+    for section in ("source", "spark"):
+        for text in getattr(options, section):
+            name, value = _pair(f"--{section}", text)
+            put(section, name, value)
+    for text in options.set:
+        name, value = _pair("--set", text)
+        section, _, key = name.rpartition(".")
+        if section == "output.options":
+            content.setdefault("output", {}).setdefault("options", {})[key] = value
+        else:
+            put(section, key, _toml_value(value))
+    return settings_of(content, file=str(options.file or COMMAND_LINE))
+
+
+def _pair(option: str, text: str) -> tuple[str, str]:
+    name, found, value = text.partition("=")
+    if not found or not name:
+        # The text may be a secret that was to follow a name.
+        raise ConfigurationError(f"{option} must be NAME=VALUE")
+    return name, value
+
+
+def _toml_value(text: str) -> object:
+    """A value as TOML has it; what is none is text."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def check_installed() -> None:
+    """Raise ConfigurationError unless the packages of the extra are there."""
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        raise ConfigurationError(
+            f"not installed: {', '.join(missing)}; the job needs the extra kproto[spark]"
+        )
+
+
+def _run(settings: JobSettings) -> int:
+    from .running_command import run_command
+
+    return run_command(settings)

@@ -1,0 +1,301 @@
+"""A run of a job: once, on from where the last one ended, or as a stream of increments.
+
+Owns what runs when, and when it is over. What an increment is, `increments` knows; where the next
+one begins, `positions`; what is left after a kill, `lake`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Final, Protocol
+
+from ..spark.data_source import register
+from ..spark.options.read_options import parse_read_options
+from ..spark.planning.ranges import DataLossError
+from .asking import log_state, planned_once, starting_offsets
+from .errors import OutputExistsError, SettingError
+from .increments import Increments
+from .lake import Lake
+from .locks import only_run
+from .manifests import JobCounts
+from .output_files import OutputFiles
+from .positions import capped, next_plan, rest
+from .running import undone_after_failure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+    from .manifests import Manifest
+    from .positions import Plan
+    from .settings import JobSettings
+
+__all__ = ["RunResult", "Watcher", "promise", "run"]
+
+logger = logging.getLogger("kproto.pipeline")
+
+
+class Watcher(Protocol):
+    """Who is told how a run goes on."""
+
+    def begun(self, number: int, plan: Plan, behind: int) -> None:
+        """An increment begins; `behind` offsets are there and not read, this plan's among them."""
+
+    def made(self, manifest: Manifest) -> None:
+        """An increment was published."""
+
+    def lost(self, what: str) -> None:
+        """Records were lost before they were read, and passed over."""
+
+    def promised(self, what: str) -> None:
+        """What this run promises; said once, before it reads."""
+
+
+class _Nobody:
+    def begun(self, number: int, plan: Plan, behind: int) -> None:
+        pass
+
+    def made(self, manifest: Manifest) -> None:
+        pass
+
+    def lost(self, what: str) -> None:
+        logger.warning("data loss: %s", what)
+
+    def promised(self, what: str) -> None:
+        pass
+
+
+NOBODY: Final[Watcher] = _Nobody()
+
+
+@dataclass(slots=True)
+class RunResult:
+    """What a run has done: the counts of all its increments, and their numbers."""
+
+    counts: JobCounts = field(default_factory=JobCounts)
+    increments: list[int] = field(default_factory=list)
+
+
+def promise(settings: JobSettings, files: OutputFiles) -> str:
+    """What a reader of the output can rely on, in one sentence."""
+    if not settings.output.is_files:
+        return (
+            f"the format {settings.output.format} is written at least once: what was under way "
+            "when a run is killed may stand there twice"
+        )
+    if not files.atomic:
+        return (
+            f"{files.scheme} moves no folder in one step: a reader may see a part of an increment "
+            "while it is published, and after a kill until the next run has begun"
+        )
+    return "each valid event stands in the output once, whenever a run is killed and run again"
+
+
+def run(
+    spark: SparkSession,
+    settings: JobSettings,
+    *,
+    watcher: Watcher = NOBODY,
+    stopped: threading.Event | None = None,
+    enough: Callable[[RunResult], bool] = lambda result: False,
+    at: Callable[[str], object] = lambda step: None,
+) -> RunResult:
+    """Run the job. A stream runs until `stopped` is set, or what it has done is `enough`.
+
+    `at` hears of each of `increments.STEPS`.
+
+    Raises:
+        CountMismatchError: rows in and rows out do not agree.
+        OutputExistsError: the output is there already and may not be replaced.
+        OutputBusyError: another run writes to the output.
+        OutputDamagedError: the output holds what no run has put there.
+        DataLossError: records were lost before they were read, with `failOnDataLoss`.
+        KprotoError: whatever the client raises.
+    """
+    register(spark)
+    with ExitStack() as closing:
+        job = _Run(spark, settings, watcher, stopped or threading.Event(), at, closing)
+        return job.once() if settings.mode == "once" else job.on(enough)
+
+
+class _MadeAnew(Exception):  # noqa: N818 - never leaves this module
+    """A topic is not the one that was planned; what was written of it counts for nothing."""
+
+
+class _Run:
+    def __init__(
+        self,
+        spark: SparkSession,
+        settings: JobSettings,
+        watcher: Watcher,
+        stopped: threading.Event,
+        at: Callable[[str], object],
+        closing: ExitStack,
+    ) -> None:
+        self._spark = spark
+        self._settings = settings
+        self._watcher = watcher
+        self._stopped = stopped
+        self._at = at
+        self._options = parse_read_options({**settings.source, "cloudEvents": "true"})
+        self._id = uuid.uuid4().hex
+        self._told: set[str] = set()
+        output, letters = settings.output, settings.dead_letters
+        place = output.path if output.is_files else output.state
+        if place is None:  # a run that leaves no trace of itself
+            place = f"file://{closing.enter_context(TemporaryDirectory(prefix='kproto-'))}/state"
+        self._home = OutputFiles(spark, place)
+        self._letters = None if letters is None else OutputFiles(spark, letters.path)
+        for files in self._places():
+            if files.local is not None:
+                closing.enter_context(only_run(files.local))
+        if self._letters is not None and not (self._letters.atomic and self._home.atomic):
+            raise SettingError(
+                "dead_letters.path: dead letters have a folder of their own only where the file "
+                f"system moves a folder in one step, and {self._letters.scheme} does not; leave "
+                "the section out"
+            )
+        watcher.promised(promise(settings, self._home))
+
+    def _places(self) -> list[OutputFiles]:
+        return [self._home, *([] if self._letters is None else [self._letters])]
+
+    def _clear_beside(self) -> None:
+        """Undo what a run has left that was killed while it replaced an output."""
+        for files in self._places():
+            files.restore()
+            if files.local is not None:
+                for purpose in ("writing", "replaced"):
+                    for path in files.left_beside(purpose):
+                        files.delete(path)
+
+    # Once
+
+    def once(self) -> RunResult:
+        """Everything, as the only increment of an output that is new or replaced."""
+        self._clear_beside()
+        for files in self._places():
+            if files.exists(files.root) and not self._settings.output.overwrite:
+                raise OutputExistsError(f"{files.root} exists; remove it or allow to overwrite it")
+        plan = planned_once(self._options)
+        asides = [OutputFiles(self._spark, each.beside("writing")) for each in self._places()]
+        lakes = [Lake(each, alone=True, at=self._at) for each in asides]
+
+        def undo() -> None:
+            for each in asides:
+                each.delete(each.root)
+
+        with undone_after_failure(self._spark, undo):
+            increments = self._increments(
+                lakes[0], asides[0], list(zip(lakes, asides, strict=True))[1:]
+            )
+            self._watcher.begun(1, plan, plan.size)
+            manifest = increments.make(1, plan, lambda: self._still(plan, stop=True))
+            for files, aside in reversed(list(zip(self._places(), asides, strict=True))):
+                aside.make(aside.root)
+                files.replace(aside.root)
+                self._at("replaced")
+        self._watcher.made(manifest)
+        return RunResult(manifest.counts, [1])
+
+    # Incremental and stream
+
+    def on(self, enough: Callable[[RunResult], bool]) -> RunResult:
+        """On from the last increment: up to what is there now, or until it is stopped."""
+        self._clear_beside()
+        lake = Lake(self._home, alone=self._home.local is not None, at=self._at)
+        lake.recover()
+        letters = self._recovered_letters(lake)
+        lake.clear()
+        increments = self._increments(lake, self._home, letters)
+        result = RunResult()
+        streams = self._settings.mode == "stream"
+        while not self._stopped.is_set():
+            began = time.monotonic()
+            try:
+                self._catch_up(lake, increments, result, one=streams)
+            except _MadeAnew:
+                continue
+            if not streams or enough(result):
+                break
+            self._stopped.wait(began + self._settings.interval_s - time.monotonic())
+        return result
+
+    def _catch_up(
+        self, lake: Lake, increments: Increments, result: RunResult, *, one: bool
+    ) -> None:
+        """Read what is there now, in increments of a bounded size."""
+        plan = self._planned(lake)
+        while plan.size and not self._stopped.is_set():
+            piece = capped(plan, self._settings.max_records)
+            number = max(lake.manifests, default=0) + 1
+            self._watcher.begun(number, piece, plan.size)
+            manifest = increments.make(number, piece, partial(self._still, piece))
+            result.counts += manifest.counts
+            result.increments.append(number)
+            self._watcher.made(manifest)
+            plan = rest(plan, piece)
+
+    def _planned(self, lake: Lake) -> Plan:
+        now = log_state(self._options)
+        if lake.last is None:
+            plan = next_plan(now, {}, starting_offsets(self._options, now))
+        else:
+            plan = next_plan(now, lake.last.ends())
+        new = [each for each in plan.losses if each not in self._told]
+        if new and self._options.fail_on_data_loss:
+            raise DataLossError(
+                f"{'; '.join(new)}; set failOnDataLoss to false to read on with what is there"
+            )
+        for each in new:
+            self._watcher.lost(each)
+            self._told.add(each)
+        return plan
+
+    def _recovered_letters(self, lake: Lake) -> list[tuple[Lake, OutputFiles]]:
+        """The folder of dead letters, once it agrees with the output."""
+        if self._letters is None:
+            return []
+        files = self._letters
+        letters = Lake(files, alone=files.local is not None, at=self._at, gaps=True)
+        letters.recover()
+        last = lake.last
+        letters.keep_upto(0 if last is None else last.increment)
+        if last is not None and last.dead_letters is not None:
+            letters.complete(last.dead_letters, last)
+        letters.clear()
+        return [(letters, files)]
+
+    def _increments(
+        self, lake: Lake, files: OutputFiles, letters: list[tuple[Lake, OutputFiles]]
+    ) -> Increments:
+        return Increments(
+            self._spark,
+            self._settings,
+            lake,
+            files,
+            letters[0] if letters else None,
+            self._id,
+            self._at,
+        )
+
+    def _still(self, plan: Plan, *, stop: bool = False) -> None:
+        """Raise unless the topics that were read are those that were planned."""
+        now = log_state(self._options).topic_ids
+        for each in plan.ranges:
+            found = now.get((each.topic, each.partition), each.topic_id)
+            if each.size and found != each.topic_id:
+                if stop or self._options.fail_on_data_loss:
+                    raise DataLossError(
+                        f"{each.topic} was made anew while it was read; set failOnDataLoss to "
+                        "false, or start again, to read the new one"
+                    )
+                raise _MadeAnew

@@ -1,0 +1,288 @@
+"""The file of a job, `pipeline.toml`: its sections and keys, and errors that name them.
+
+Owns the table of keys. Reads TOML into `JobSettings`; starts nothing. An error names the file and
+the key, and the nearest key where one is unknown; the value of an option of the data source, the
+writer or Spark never stands in it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from kproto.schema.nearest import nearest
+from kproto.wire.errors import ConfigurationError
+
+from ..columns import EVENT_SCHEMA
+from ..spark.options.read_options import parse_read_options
+from .errors import SettingError
+from .settings import FILE_FORMATS, MODES, DeadLetters, JobSettings, Output
+
+__all__ = ["COMMAND_LINE", "read_settings", "settings_of"]
+
+#: What stands for the name of a file in errors about what the command line said.
+COMMAND_LINE: Final = "command line"
+
+_SECONDS: Final = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
+_DURATION: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(second|minute|hour|day|week)s?\s*")
+
+#: The columns that an output can have.
+COLUMNS: Final = (*EVENT_SCHEMA.names, "status")
+
+
+class _Wrong(Exception):  # noqa: N818 - never leaves this module
+    """What a value must be."""
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise _Wrong("a text")
+    return value
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise _Wrong("true or false")
+    return value
+
+
+def _mode(value: object) -> str:
+    if value not in MODES:
+        raise _Wrong(f"one of {', '.join(MODES)}")
+    return str(value)
+
+
+def _columns(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or any(name not in COLUMNS for name in value):
+        raise _Wrong(f"a list of columns, each one of {', '.join(COLUMNS)}")
+    if len(set(value)) != len(value):
+        raise _Wrong("a list of columns, each of them once")
+    return tuple(value)
+
+
+def _duration(value: object) -> float:
+    found = _DURATION.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        raise _Wrong('a duration such as "10 seconds", "1 day" or "0 seconds"')
+    return float(found[1]) * _SECONDS[found[2]]
+
+
+def _count(value: object) -> int:
+    if type(value) is not int or value < 1:
+        raise _Wrong("a whole number from 1 on")
+    return value
+
+
+# Section -> key -> (field of the settings, how its value is read). "" is what stands before the
+# first section.
+_KEYS: Final[Mapping[str, Mapping[str, tuple[str, Callable[[object], Any]]]]] = {
+    "": {"mode": ("mode", _mode)},
+    "output": {
+        "path": ("path", _text),
+        "format": ("format", _text),
+        "partition_by": ("partition_by", _columns),
+        "overwrite": ("overwrite", _flag),
+        "columns": ("columns", _columns),
+        "state": ("state", _text),
+    },
+    "dead_letters": {"path": ("path", _text), "format": ("format", _text)},
+    "duplicates": {"window": ("window_s", _duration)},
+    "trigger": {"interval": ("interval_s", _duration)},
+    "limits": {"max_records": ("max_records", _count)},
+}
+
+# Sections whose keys are options of somebody else: any name.
+_OPTIONS: Final = ("source", "output.options", "spark")
+
+_SECTIONS: Final = (*(name for name in _KEYS if name), *_OPTIONS)
+
+#: Options of the data source that say what the job itself decides, by the modes that refuse them.
+_NOT_IN: Final[Mapping[str, tuple[str, ...]]] = {
+    "cloudevents": MODES,
+    "endingoffsets": ("incremental", "stream"),
+    "endingtimestamp": ("incremental", "stream"),
+    "endingoffsetsbytimestamp": ("incremental", "stream"),
+}
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """The content of a file, as TOML has it; `settings_of` says whether it is right.
+
+    Raises:
+        SettingError: it cannot be read.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingError(f"{path}: {error.strerror or error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingError(f"{path} is no TOML: {error}") from None
+
+
+def settings_of(content: Mapping[str, Any], *, file: str) -> JobSettings:
+    """The settings that a file's content means; `file` is its name, for errors.
+
+    Raises:
+        SettingError: naming the file and the key.
+        OptionError: naming the option of the data source.
+    """
+    sections, options = _sections(content, file)
+    fields: dict[str, dict[str, Any]] = {}
+    for section, keys in sections.items():
+        fields[section] = {}
+        for key, value in keys.items():
+            known = _KEYS[section]
+            place = f"{section}.{key}" if section else key
+            if key not in known:
+                every = (*known, *_SECTIONS) if not section else tuple(known)
+                raise SettingError(f"{file}: there is no key {place}{_hint(key, every)}")
+            name, read = known[key]
+            try:
+                fields[section][name] = read(value)
+            except _Wrong as wrong:
+                raise SettingError(f"{file}: {place} is {value!r}; it must be {wrong}") from None
+    settings = JobSettings(
+        source=options["source"],
+        output=Output(
+            **{"path": None, **fields.get("output", {})}, options=options["output.options"]
+        ),
+        dead_letters=_dead_letters(fields.get("dead_letters"), file),
+        spark=options["spark"],
+        **fields[""],
+        **{
+            k: v
+            for name in ("duplicates", "trigger", "limits")
+            for k, v in fields.get(name, {}).items()
+        },
+    )
+    _check(settings, file)
+    return settings
+
+
+def _sections(
+    content: Mapping[str, Any], file: str
+) -> tuple[dict[str, Mapping[str, Any]], dict[str, dict[str, str]]]:
+    """The sections with keys of ours, and those with options of others."""
+    sections: dict[str, Mapping[str, Any]] = {"": {}}
+    options: dict[str, dict[str, str]] = {name: {} for name in _OPTIONS}
+    top: dict[str, Any] = {}
+    for name, value in content.items():
+        if name not in _KEYS and name not in _OPTIONS:
+            if isinstance(value, dict):
+                raise SettingError(f"{file}: there is no section [{name}]{_hint(name, _SECTIONS)}")
+            top[name] = value
+        elif not isinstance(value, dict):
+            raise SettingError(f"{file}: {name} is {value!r}; it must be a section, [{name}]")
+        elif name in _OPTIONS:
+            options[name] = dict(_flat(value, name, file))
+        else:
+            sections[name] = dict(value)
+    output = sections.get("output", {})
+    if "options" in output:
+        given = output.pop("options")  # type: ignore[attr-defined]
+        if not isinstance(given, dict):
+            raise SettingError(f"{file}: output.options must be a section, [output.options]")
+        options["output.options"] = dict(_flat(given, "output.options", file))
+    sections[""] = {**sections[""], **top}
+    return sections, options
+
+
+def _flat(given: Mapping[str, Any], section: str, file: str, before: str = "") -> Any:
+    """Names with dots in them, which TOML takes for sections within sections, as they were meant.
+
+    `{env = "NAME"}` stands for what an environment variable holds, so that no file need hold it.
+    """
+    for key, value in given.items():
+        name = f"{before}{key}"
+        if isinstance(value, dict) and set(value) == {"env"}:
+            variable = value["env"]
+            if not isinstance(variable, str) or variable not in os.environ:
+                raise SettingError(
+                    f"{file}: {section}.{name} is the environment variable {variable!r}, which is "
+                    "not set"
+                )
+            yield name, os.environ[variable]
+        elif isinstance(value, dict):
+            yield from _flat(value, section, file, f"{name}.")
+        elif isinstance(value, bool):
+            yield name, str(value).lower()
+        elif isinstance(value, str | int | float):
+            yield name, str(value)
+        else:
+            raise SettingError(
+                f"{file}: {section}.{name} must be a text, a number, true or false, or "
+                '{env = "NAME"}'
+            )
+
+
+def _dead_letters(fields: Mapping[str, Any] | None, file: str) -> DeadLetters | None:
+    if fields is None:
+        return None
+    if "path" not in fields:
+        raise SettingError(f"{file}: dead_letters.path is missing; name their folder")
+    return DeadLetters(**fields)
+
+
+def _check(settings: JobSettings, file: str) -> None:
+    """What no single key can be asked."""
+    for name in settings.source:
+        if settings.mode in _NOT_IN.get(name.lower(), ()):
+            raise SettingError(
+                f"{file}: source.{name} has no place in the mode {settings.mode}; the job sets it"
+            )
+    try:
+        parse_read_options({**settings.source, "cloudEvents": "true"})
+    except ConfigurationError as error:
+        raise SettingError(f"{file}: [source]: {error}") from None
+    for name in settings.spark:
+        if not name.startswith("spark."):
+            raise SettingError(f"{file}: spark.{name} must begin with spark., as Spark's conf does")
+    problem = _output_problem(settings)
+    if problem is not None:
+        raise SettingError(f"{file}: {problem}")
+
+
+def _output_problem(settings: JobSettings) -> str | None:
+    output, letters = settings.output, settings.dead_letters
+    if output.is_files and output.path is None:
+        return "output.path is missing; name the folder for the events"
+    if output.is_files and output.state is not None:
+        return f"output.state has no place beside the format {output.format}, which keeps it itself"
+    if not output.is_files and settings.mode != "once" and output.state is None:
+        return (
+            f"output.state is missing; the format {output.format} cannot keep where the job "
+            "stands: name a folder for that"
+        )
+    if output.overwrite and settings.mode != "once":
+        return f"output.overwrite has no place in the mode {settings.mode}, which adds to what is"
+    kept = set(output.columns or COLUMNS)
+    missing = [name for name in output.partition_by if name not in kept]
+    if missing:
+        return f"output.partition_by names {missing[0]}, which output.columns leaves out"
+    needed = {"status"} if settings.mode == "once" or not settings.window_s else {
+        "status", "source", "id", "timestamp"
+    }  # fmt: skip
+    if not needed <= kept:
+        return (
+            f"output.columns must have {', '.join(sorted(needed - kept))}: by them the job counts "
+            "what it has written, and finds duplicates"
+        )
+    if letters is not None and letters.format.lower() not in FILE_FORMATS:
+        return (
+            f"dead_letters.format is {letters.format!r}; it must be one of "
+            f"{', '.join(sorted(FILE_FORMATS))}"
+        )
+    if letters is not None and not output.is_files:
+        return "dead_letters.path needs an output of files; leave the section out"
+    if letters is not None and letters.path.rstrip("/") == (output.path or "").rstrip("/"):
+        return "dead_letters.path is that of the output; leave the section out for that"
+    return None
+
+
+def _hint(name: str, known: tuple[str, ...]) -> str:
+    found = nearest(name, known)
+    return f"; the nearest: {', '.join(found)}" if found else f"; there are {', '.join(known)}"

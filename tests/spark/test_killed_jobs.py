@@ -1,0 +1,231 @@
+"""A job that is killed at any step and run again: each valid event stands in the output once."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pytest
+from kproto_pipeline.job import (
+    JobSettings,
+    OutputBusyError,
+    OutputDamagedError,
+    increments,
+    output_files,
+    run,
+    runs,
+)
+from kproto_pipeline.job.locks import only_run
+from kproto_pipeline.job.settings import DeadLetters, Output
+
+from tests.spark.conftest import Topics
+from tests.spark.test_job import BROKEN, event
+
+pytestmark = [pytest.mark.spark]
+
+RECORDS = [event(1), event(2), event(1), BROKEN[0], event(3, "b"), event(2, "b", mode="structured")]
+
+
+class Killed(BaseException):
+    """The end of a process, of which the process itself learns nothing."""
+
+
+@pytest.fixture
+def no_undoing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is killed clears nothing away."""
+    for module in (increments, runs):
+        monkeypatch.setattr(module, "undone_after_failure", lambda spark, undo: nullcontext())
+
+
+def killed_at(step: str, times: int = 1) -> Callable[[str], None]:
+    """Ends the run at the step, when it comes for the `times`th time."""
+    came: list[str] = []
+
+    def at(reached: str) -> None:
+        came.append(reached)
+        if came.count(step) == times:
+            raise Killed
+
+    return at
+
+
+def ids(folder: Path) -> Counter[str]:
+    """What a reader of the folder sees: the ids of the valid events."""
+    if not folder.exists():
+        return Counter()
+    table = ds.dataset(str(folder), format="parquet", partitioning="hive").to_table()
+    if "status" not in table.column_names:
+        return Counter()
+    return Counter(row["id"] for row in table.to_pylist() if row["status"] == "valid")
+
+
+def settings(topics: Topics, topic: str, folder: Path, mode: Any, **more: Any) -> JobSettings:
+    source = {"kafka.bootstrap.servers": topics.bootstrap, "subscribe": topic}
+    return JobSettings(source, Output(str(folder / "lake")), mode=mode, max_records=2, **more)
+
+
+STEPS = [step for step in increments.STEPS if step != "dead letters written"]
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+@pytest.mark.usefixtures("no_undoing")
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("letters", [False, True])
+def test_killed_at_each_step_and_run_again(
+    spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path, letters: bool, times: int
+) -> None:
+    embedded_topics.fill(topic_name, RECORDS)
+    for step in increments.STEPS if letters else STEPS:
+        folder = tmp_path / step
+        wanted = settings(
+            embedded_topics,
+            topic_name,
+            folder,
+            "incremental",
+            dead_letters=DeadLetters(str(folder / "dead")) if letters else None,
+        )
+        if not (step == "dead letters written" and times == 2):
+            with pytest.raises(Killed):
+                run(spark, wanted, at=killed_at(step, times))
+        before = ids(folder / "lake")
+        assert all(number == 1 for number in before.values()), (step, before)
+        run(spark, wanted)
+        assert ids(folder / "lake") == {"1": 1, "2": 1, "3": 1}, step
+        names = sorted(path.name for path in folder.iterdir())
+        assert names == (["dead", "lake"] if letters else ["lake"]), step
+        shown = sorted(path.name for path in (folder / "lake").iterdir())
+        assert shown == ["increment=000001", "increment=000002", "increment=000003"], step
+        if letters:
+            dead = ds.dataset(str(folder / "dead"), format="parquet").to_table().to_pylist()
+            assert [(row["key"], row["value"]) for row in dead] == [(b"k1", b"no event")], step
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+@pytest.mark.usefixtures("no_undoing")
+def test_killed_while_an_output_is_replaced(
+    spark: Any,
+    embedded_topics: Topics,
+    topic_name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    embedded_topics.fill(topic_name, RECORDS)
+    wanted = settings(embedded_topics, topic_name, tmp_path, "once")
+    run(spark, wanted)
+    move = output_files.OutputFiles.move
+    for moves in (1, 2, 3):  # the increment's, the old output's, the new one's
+        last = killed_at("move", moves)
+
+        def killed(self: Any, source: str, target: str, last: Any = last) -> None:
+            move(self, source, target)
+            last("move")
+
+        monkeypatch.setattr(output_files.OutputFiles, "move", killed)
+        again = JobSettings(wanted.source, Output(str(tmp_path / "lake"), overwrite=True))
+        with pytest.raises(Killed):
+            run(spark, again)
+        monkeypatch.setattr(output_files.OutputFiles, "move", move)
+        # It goes on from what stands there, which is the old or the new one, whole.
+        run(spark, settings(embedded_topics, topic_name, tmp_path, "incremental"))
+        assert ids(tmp_path / "lake") == {"1": 1, "2": 1, "3": 1}
+        assert [path.name for path in tmp_path.iterdir()] == ["lake"]
+
+
+@pytest.mark.usefixtures("no_undoing")
+def test_killed_where_a_move_takes_many_steps(
+    spark: Any,
+    embedded_topics: Topics,
+    topic_name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As on an object store: the manifest comes last, and what has none is not there."""
+    monkeypatch.setattr(output_files, "ATOMIC", frozenset())
+    embedded_topics.fill(topic_name, RECORDS)
+    wanted = settings(embedded_topics, topic_name, tmp_path, "incremental")
+    with pytest.raises(Killed):
+        run(spark, wanted, at=killed_at("moved without manifest"))
+    told: list[str] = []
+    run(spark, wanted, watcher=Told(told))
+    assert ids(tmp_path / "lake") == {"1": 1, "2": 1, "3": 1}
+    assert "a reader may see a part of an increment" in told[0]
+
+
+class Told:
+    """Remembers what a run says."""
+
+    def __init__(self, told: list[str]) -> None:
+        self.told = told
+
+    def begun(self, number: int, plan: Any, behind: int) -> None:
+        pass
+
+    def made(self, manifest: Any) -> None:
+        pass
+
+    def lost(self, what: str) -> None:
+        self.told.append(what)
+
+    def promised(self, what: str) -> None:
+        self.told.append(what)
+
+
+def test_one_run_at_a_time(
+    spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path
+) -> None:
+    embedded_topics.fill(topic_name, RECORDS)
+    wanted = settings(embedded_topics, topic_name, tmp_path, "incremental")
+    with only_run(tmp_path / "lake"), pytest.raises(OutputBusyError, match="another run writes"):
+        run(spark, wanted)
+
+    def overtaken(step: str) -> None:
+        """Where the file system has no lock, another run may be at work: it was faster."""
+        if step == "manifest written":
+            (aside,) = (tmp_path / "lake" / "_kproto").iterdir()
+            shutil.copytree(aside, tmp_path / "lake" / "increment=000001")
+
+    with pytest.raises(OutputBusyError, match="came into being while this run was at work"):
+        run(spark, wanted, at=overtaken)
+    run(spark, wanted)
+    assert ids(tmp_path / "lake") == {"1": 1, "2": 1, "3": 1}
+
+
+@pytest.fixture
+def begun(
+    spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path
+) -> Iterator[tuple[JobSettings, Path]]:
+    """A lake of three increments."""
+    embedded_topics.fill(topic_name, RECORDS)
+    wanted = settings(embedded_topics, topic_name, tmp_path, "incremental")
+    run(spark, wanted)
+    return wanted, tmp_path / "lake"  # type: ignore[return-value]
+
+
+def test_a_lake_that_was_tampered_with_is_refused(
+    spark: Any, begun: tuple[JobSettings, Path]
+) -> None:
+    wanted, lake = begun
+    manifest = lake / "increment=000003" / "_kproto.json"
+    text = manifest.read_text()
+    content = json.loads(text)
+    assert content["counts"]["read"] == 2
+    for damage, words in (
+        (lambda: (lake / "mine.parquet").write_text("x"), "holds mine.parquet, which is no"),
+        (lambda: manifest.write_text("{"), "cannot be read as what an increment says"),
+        (lambda: manifest.write_text('{"kproto_pipeline": 2}'), "is of version 2"),
+        (manifest.unlink, "_kproto.json lacks"),
+        (lambda: shutil.rmtree(lake / "increment=000002"), "one lacks"),
+    ):
+        damage()
+        with pytest.raises(OutputDamagedError, match=words):
+            run(spark, wanted)
+        (lake / "mine.parquet").unlink(missing_ok=True)
+        manifest.write_text(text)

@@ -1,0 +1,148 @@
+"""The file of a job: what it means, and that what is wrong is named with its place."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+from kproto_pipeline.job.command import main
+from kproto_pipeline.job.errors import SettingError
+from kproto_pipeline.job.settings_file import read_settings, settings_of
+
+LEAST = """
+[source]
+kafka.bootstrap.servers = "h:1"
+subscribe = "t"
+[output]
+path = "lake"
+"""
+
+
+def of(text: str) -> object:
+    return settings_of(tomllib.loads(text), file="p.toml")
+
+
+def test_the_least_and_its_defaults() -> None:
+    settings = settings_of(tomllib.loads(LEAST), file="p.toml")
+    assert settings.source == {"kafka.bootstrap.servers": "h:1", "subscribe": "t"}
+    assert (settings.mode, settings.output.format) == ("once", "parquet")
+    assert settings.output.partition_by == ("status", "type")
+    assert (settings.window_s, settings.interval_s, settings.max_records) == (86400, 60, 10**7)
+
+
+def test_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("THE_SECRET", "s3cret")
+    text = (
+        'mode = "stream"\n'
+        + LEAST
+        + """
+format = "orc"
+partition_by = ["type"]
+[output.options]
+compression = "zstd"
+maxRecordsPerFile = 10
+[dead_letters]
+path = "dead"
+format = "json"
+[duplicates]
+window = "1.5 hours"
+[trigger]
+interval = "10 seconds"
+[limits]
+max_records = 7
+[spark]
+spark.master = "local[1]"
+"spark.ui.enabled" = true
+"""
+    ).replace('subscribe = "t"', 'subscribe = "t"\nkafka.ssl.keystore.key = {env = "THE_SECRET"}')
+    settings = settings_of(
+        tomllib.loads(text.replace("kafka.ssl.keystore.key", "kafka.client.rack")), file="p.toml"
+    )
+    assert settings.source["kafka.client.rack"] == "s3cret"
+    assert settings.output.options == {"compression": "zstd", "maxRecordsPerFile": "10"}
+    assert settings.dead_letters is not None
+    assert settings.dead_letters.format == "json"
+    assert (settings.window_s, settings.interval_s, settings.max_records) == (5400, 10, 7)
+    assert settings.spark == {"spark.master": "local[1]", "spark.ui.enabled": "true"}
+    assert "s3cret" not in repr(settings)
+
+
+WRONG = [
+    ('mod = "once"\n' + LEAST, "there is no key mod; the nearest: mode"),
+    (LEAST + '[outputs]\nx = "y"', r"there is no section \[outputs\]; the nearest: output"),
+    (LEAST + 'partition = ["type"]', "no key output.partition; the nearest: partition_by"),
+    ('mode = "onse"\n' + LEAST, "mode is 'onse'; it must be one of once, incremental, stream"),
+    (LEAST + 'partition_by = ["kind"]', "output.partition_by is .*; it must be a list of columns"),
+    (LEAST + 'partition_by = ["type", "type"]', "each of them once"),
+    (LEAST + "overwrite = 1", "output.overwrite is 1; it must be true or false"),
+    (LEAST + "format = 7", "output.format is 7; it must be a text"),
+    (LEAST + '[duplicates]\nwindow = "a week"', "duplicates.window is 'a week'; it must be a dura"),
+    (LEAST + "[limits]\nmax_records = 0", "limits.max_records is 0; it must be a whole number"),
+    (LEAST + "[limits]\nmax_records = true", "limits.max_records is True"),
+    ('output = "x"', r"output is 'x'; it must be a section, \[output\]"),
+    (LEAST + '[spark]\nmaster = "x"', "spark.master must begin with spark."),
+    (LEAST + "[source.kafka.x]\ny = [1]", "source.kafka.x.y must be a text"),
+    (LEAST + '[source.kafka.x]\ny = {env = "NOT_THERE"}', "variable 'NOT_THERE', which is not set"),
+    (LEAST.replace("subscribe", "subscibe"), r"\[source\]: option subscibe is not known"),
+    (LEAST.replace('subscribe = "t"', ""), r"\[source\]: exactly one of the options"),
+    (LEAST.replace('subscribe = "t"', 'subscribe = "t"\ncloudEvents = true'), "has no place in"),
+    (
+        'mode = "stream"\n' + LEAST.replace("subscribe", 'endingOffsets = "latest"\nsubscribe'),
+        "source.endingOffsets has no place in the mode stream",
+    ),
+    (LEAST.replace('path = "lake"', ""), "output.path is missing"),
+    ('mode = "stream"\n' + LEAST + "overwrite = true", "overwrite has no place in the mode stream"),
+    ('mode = "stream"\n' + LEAST + 'format = "delta"', "output.state is missing"),
+    (LEAST + 'state = "s"', "output.state has no place beside the format parquet"),
+    (LEAST + 'columns = ["id"]', "partition_by names status, which output.columns leaves out"),
+    (LEAST + 'columns = ["id"]\npartition_by = []', "output.columns must have status"),
+    (
+        'mode = "stream"\n' + LEAST + 'columns = ["status"]\npartition_by = []',
+        "output.columns must have id, source, timestamp",
+    ),
+    (LEAST + '[dead_letters]\nformat = "json"', "dead_letters.path is missing"),
+    (LEAST + '[dead_letters]\npath = "d"\nformat = "delta"', "dead_letters.format is 'delta'"),
+    (LEAST + '[dead_letters]\npath = "lake/"', "dead_letters.path is that of the output"),
+    (LEAST + 'format = "delta"\n[dead_letters]\npath = "d"', "needs an output of files"),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), WRONG, ids=range(len(WRONG)))
+def test_what_is_wrong_is_named(text: str, words: str) -> None:
+    with pytest.raises(SettingError, match=f"^p.toml: .*{words}"):
+        of(text)
+
+
+def test_a_value_of_an_option_is_never_told() -> None:
+    text = LEAST.replace("subscribe", 'kafka.sasl.jaas.config = ["s3cret"]\nsubscribe')
+    with pytest.raises(SettingError) as caught:
+        of(text)
+    assert "s3cret" not in str(caught.value)
+
+
+def test_a_file_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match="No such file"):
+        read_settings(tmp_path / "no.toml")
+    wrong = tmp_path / "wrong.toml"
+    wrong.write_text("a = ")
+    with pytest.raises(SettingError, match="is no TOML"):
+        read_settings(wrong)
+
+
+def test_the_command_checks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "pipeline.toml"
+    path.write_text(LEAST)
+    assert main(["check", str(path)]) == 0
+    assert capsys.readouterr().out.endswith("pipeline.toml: right; mode once\n")
+    assert main(["check", str(path), "--mode", "stream", "--set", "trigger.interval=7"]) == 1
+    assert "trigger.interval is 7; it must be a duration" in capsys.readouterr().err
+    assert main(["check", "--source", "subscribe=t", "--output", "x"]) == 1
+    told = capsys.readouterr().err
+    assert "command line: [source]: option kafka.bootstrap.servers is missing" in told
+    assert main(["check", "--source", "s3cret"]) == 1
+    assert capsys.readouterr().err == "kproto-pipeline: error: --source must be NAME=VALUE\n"
+    with pytest.raises(SystemExit) as caught:
+        main(["--help"])
+    assert caught.value.code == 0
+    assert "pipeline.toml" in capsys.readouterr().out

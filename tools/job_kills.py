@@ -1,0 +1,222 @@
+"""The job killed at random moments, again and again, while events come; then counted by content.
+
+    python -m tools.job_kills [--rounds 10] [--seed 1]
+
+Each round starts `kproto-pipeline run --mode incremental` in a process group of its own, and ends
+the whole group by SIGKILL at a moment that the seed chooses: while Java starts, while it reads,
+writes, publishes. Before each round more events are published, some of them twice, and some records
+that are no events. At the end one run is left alone, and pyarrow reads the folder: each event must
+be there once, and each dead letter.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from kproto.client import Client, NewTopic, ProducerRecord
+
+__all__ = ["JobKills", "kill_the_job"]
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+
+#: Published before each round: events, those sent twice, and records that are none.
+EVENTS: Final = 5_000
+TWICE: Final = 50
+BROKEN: Final = 20
+PARTITIONS: Final = 3
+
+#: What a reader may see between two rounds, and how many of the killed runs had published.
+MOMENTS: Final = ("begins", "reads", "writes", "any")
+
+
+@dataclass
+class JobKills:
+    """What came of it, by content."""
+
+    rounds: int = 0
+    killed: int = 0
+    published: int = 0
+    lost: int = 0
+    doubled: int = 0
+    dead_letters_lost: int = 0
+    dead_letters_doubled: int = 0
+    moments: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def exact(self) -> bool:
+        """Whether each event and each dead letter stands in the folder once."""
+        wrong = (self.lost, self.doubled, self.dead_letters_lost, self.dead_letters_doubled)
+        return not any(wrong)
+
+
+def kill_the_job(bootstrap: str, folder: Path, *, rounds: int, seed: int) -> JobKills:
+    """Kill the job `rounds` times; what a reader of the folder finds, at each end and at the last.
+
+    Raises:
+        RuntimeError: a run that nobody killed has failed.
+    """
+    chance = random.Random(seed)
+    topic = f"job-kills-{os.getpid()}-{seed}"
+    lake = folder / "lake"
+    result = JobKills()
+    asyncio.run(_create(bootstrap, topic))
+    for number in range(rounds):
+        asyncio.run(_publish(bootstrap, topic, number))
+        with _begun(bootstrap, topic, lake) as running:
+            moment = _wait(chance, lake, running)
+            if running.poll() is None:
+                os.killpg(running.pid, signal.SIGKILL)
+                result.killed += 1
+                result.moments[moment] += 1
+            running.communicate()
+        result.rounds += 1
+        seen, _ = _read(lake)
+        result.doubled += sum(count - 1 for count in seen.values())
+    with _begun(bootstrap, topic, lake) as running:
+        out, _ = running.communicate()
+        if running.returncode:
+            raise RuntimeError(f"the last run ended with {running.returncode}:\n{out}")
+    events, letters = _read(lake)
+    wanted = {f"{n}" for n in range(rounds * EVENTS)}
+    dead = {b"broken %d" % n for n in range(rounds * BROKEN)}
+    result.published = len(wanted)
+    result.lost = len(wanted - set(events))
+    result.doubled += sum(count - 1 for count in events.values())
+    result.dead_letters_lost = len(dead - set(letters))
+    result.dead_letters_doubled = sum(count - 1 for count in letters.values())
+    return result
+
+
+def _begun(bootstrap: str, topic: str, lake: Path) -> subprocess.Popen[str]:
+    from tools.spark.environments import environment
+
+    command = [
+        *(sys.executable, "-m", "kproto_pipeline.job", "run", "--mode", "incremental"),
+        *("--output", str(lake)),
+        *("--source", f"kafka.bootstrap.servers={bootstrap}", "--source", f"subscribe={topic}"),
+        *("--spark", "spark.master=local[2]", "--set", "limits.max_records=2000"),
+        *("--spark", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"),
+    ]
+    return subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=environment(sys.executable),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,  # so that Java and its workers are killed with it
+    )
+
+
+def _wait(chance: random.Random, lake: Path, running: subprocess.Popen[str]) -> str:
+    """Until the moment that chance takes; which one it was, or the end of the run."""
+    moment = chance.choice(MOMENTS)
+    deadline = time.monotonic() + 120
+    last = _increments(lake)
+    wanted = last + chance.randint(0, 2)
+
+    def has_come() -> bool:
+        match moment:
+            case "begins":
+                return True
+            case "reads":
+                return any(lake.glob("_kproto/writing-*"))
+            case "writes":
+                return any(lake.glob("_kproto/writing-*/_temporary/0/_temporary/*"))
+            case _:
+                return _increments(lake) > wanted
+
+    while running.poll() is None and not has_come() and time.monotonic() < deadline:
+        time.sleep(0.002)
+    time.sleep(chance.random() * (3 if moment == "begins" else 0.4))
+    return moment
+
+
+def _increments(lake: Path) -> int:
+    return len(list(lake.glob("increment=*")))
+
+
+def _read(lake: Path) -> tuple[Counter[str], Counter[bytes]]:
+    """The ids of valid events and the values of dead letters, as a reader has them."""
+    import pyarrow.dataset as ds
+
+    events: Counter[str] = Counter()
+    letters: Counter[bytes] = Counter()
+    if not _increments(lake):
+        return events, letters
+    rows = ds.dataset(str(lake), format="parquet", partitioning="hive").to_table(
+        columns=["id", "value", "status"]
+    )
+    for row in rows.to_pylist():
+        if row["status"] == "valid":
+            events[row["id"]] += 1
+        else:
+            letters[row["value"]] += 1
+    return events, letters
+
+
+async def _create(bootstrap: str, topic: str) -> None:
+    async with Client(bootstrap) as client:
+        await client.create_topics(NewTopic(topic, partitions=PARTITIONS))
+
+
+async def _publish(bootstrap: str, topic: str, number: int) -> None:
+    """The events of a round, by number; those of the round before come again, some of them."""
+    ids = [*range(number * EVENTS, (number + 1) * EVENTS)]
+    ids += ids[:: EVENTS // TWICE]
+    ids += [n for n in ids[:TWICE] if number for n in (n - EVENTS,)]
+    records = [
+        ProducerRecord(
+            b'{"n":%d}' % n,
+            None,
+            [
+                ("ce_specversion", b"1.0"),
+                ("ce_id", b"%d" % n),
+                ("ce_source", b"/kills"),
+                ("ce_type", b"org.example.killed"),
+                ("content-type", b"application/json"),
+            ],
+            partition=n % PARTITIONS,
+        )
+        for n in ids
+    ]
+    records += [
+        ProducerRecord(b"broken %d" % n, None, [("other", b"")], partition=n % PARTITIONS)
+        for n in range(number * BROKEN, (number + 1) * BROKEN)
+    ]
+    async with Client(bootstrap) as client, client.producer() as producer:
+        await producer.send_many(topic, records)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="tools.job_kills", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    from kproto_pipeline.demo.publishing import embedded_broker
+
+    with ExitStack() as closing:
+        bootstrap = os.environ.get("KPROTO_BOOTSTRAP") or closing.enter_context(embedded_broker())
+        folder = Path(tempfile.mkdtemp(prefix="kproto-job-kills-"))
+        closing.callback(shutil.rmtree, folder, ignore_errors=True)
+        result = kill_the_job(bootstrap, folder, rounds=options.rounds, seed=options.seed)
+    print(result)
+    return 0 if result.exact else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
