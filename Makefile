@@ -23,6 +23,10 @@ VERSION ?= 4.4.0
 PORT ?= 9092
 ARGS ?=
 
+# Without bytecode every process would compile the client, and the tests with it, again: two workers
+# and some hundred programs that tests start.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup demo test exhaustive test-all quick deep conformance lint types imports regen explorer bench peers kill-test soak kafka-start \

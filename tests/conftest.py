@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 import pytest
@@ -57,6 +58,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("spark") and isinstance(item, pytest.Function):
             item.fixturenames.insert(0, "spark_environment")
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector pass over what lives as long as the run: some two million objects."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="module")

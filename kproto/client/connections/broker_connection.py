@@ -1,8 +1,8 @@
 """One TCP connection to a broker: moves bytes, waits, and keeps time.
 
-What the bytes mean is `kproto.protocol`'s. Requests of one turn of the event loop are written
-together; a response is told to whoever asked, in the turn in which it comes. The connection fails
-as a whole: on a lost peer, a broken frame or a request that times out, every waiting request gets
+What the bytes mean is `kproto.protocol`'s; how they go out, and who waits for that, is `writing`'s.
+A response is told to whoever asked, in the turn in which it comes. The connection fails as a
+whole: on a lost peer, a broken frame or a request that times out, every waiting request gets
 the same error. One timer watches over all of them. With SASL another has the client authenticate
 again before its session ends: behind what is under way, and before what comes later (KIP-368).
 """
@@ -37,13 +37,14 @@ from ..settings import Address, ClientSettings
 from .addresses import Target, Targets
 from .authenticating import Authenticator
 from .exchanges import NEVER, Exchange, Exchanges, Tell
-from .losing import fresh, why_lost
-from .muting import Muting, asked_to_wait_ms
+from .losing import fresh, muted, silent, why_lost
+from .muting import asked_to_wait_ms
 from .opening import agreed_ranges, attach, context_of, targets_of
 from .reach import Reach
 from .repeatable import may_go_again
 from .slots import Slots
 from .version_choice import version_for
+from .writing import Writing
 
 __all__ = ["BrokerConnection"]
 
@@ -53,10 +54,6 @@ Reopen: TypeAlias = Callable[[], Awaitable["BrokerConnection"]]
 
 #: Behind so long a silence, in seconds, the broker may be closing the connection.
 QUIET_S: Final = 1.0
-
-#: Turns of the loop in which it sees that the broker has closed: one for the socket, one to be told
-#: of it, one to be rid of it.
-TURNS: Final = 3
 
 
 class BrokerConnection(asyncio.BufferedProtocol):
@@ -80,23 +77,14 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self._versions: dict[tuple[type[Message], int | None], int] = {}
         self._protocol = ClientConnection(settings.client_id)
         self._reader = FrameReader(settings.max_frame_bytes)
-        self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
         self._waiting = Exchanges(clock, self._give_up)
-        self._outgoing: list[bytes] = []
-        self._flush_is_due = False
+        self._writing = Writing(clock)
         self._slots = Slots(settings.max_in_flight)
-        self._writable = asyncio.Event()
-        self._writable.set()
-        self._kept_waiting = 0  # requests that wait until it is writable
-        self._line = Slots(1)  # in which they stand
-        self._muting = Muting(clock)
         self.reach = Reach(settings)
         self._error: KprotoError | None = None
         self.reopen: Reopen | None = None  # gives the connection that takes the place of this one
-        self.used_at = clock.monotonic()  # when something was written last
         self.failed_at = NEVER
-        self._unwritten: list[Exchange] = []
         self._is_closed_by_peer = False
         self._was_closed_here = False
         self._had_work = False
@@ -209,7 +197,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         """Send a token as a frame of its own, and wait for the broker's."""
         self._raise_if_failed()
         self._bare_token = self._loop.create_future()
-        self._write(frame(token))
+        self._writing.write(frame(token), self.clock.monotonic())
         try:
             return await self._bare_token
         finally:
@@ -222,18 +210,18 @@ class BrokerConnection(asyncio.BufferedProtocol):
         Gives until when what is sent now must be answered, in seconds of the clock: the broker
         answers what is under way first.
         """
-        self._kept_waiting += 1
-        try:
-            async with self._line:
-                await self._writable.wait()
-                yield self._waiting.last_end + self.settings.request_timeout_ms / 1000
-        finally:
-            self._kept_waiting -= 1
+        async with self._writing.alone():
+            yield self._waiting.last_end + self.settings.request_timeout_ms / 1000
 
     @property
     def usable(self) -> bool:
         """False once the connection is closed or has failed."""
         return self._error is None
+
+    @property
+    def used_at(self) -> float:
+        """When something was written last, in seconds of the clock."""
+        return self._writing.used_at
 
     @property
     def in_flight(self) -> int:
@@ -301,59 +289,56 @@ class BrokerConnection(asyncio.BufferedProtocol):
         that does not read. Then `request` waits. Raises what it raises before it has written.
         """
         self._refuse_unanswered(request, version)
-        if not self._can_post():
+        now = self.clock.monotonic()
+        if not self._can_post(now):
             return False
         try:
             _, data = self._protocol.send(request, version)
         except BaseException:
             self._slots.give_back()
             raise
-        self._post(type(request), version, data, tell)
+        self._post(type(request), version, data, tell, now)
         return True
 
     def post_encoded(
         self, request: type[Request[R]], body: Sequence[bytes], *, version: int, tell: Tell
     ) -> bool:
         """`post` of a request that is answered, and is encoded already: `body` joined."""
-        if not self._can_post():
+        now = self.clock.monotonic()
+        if not self._can_post(now):
             return False
         try:
             data = self._protocol.send_encoded(request, version, body)
         except BaseException:
             self._slots.give_back()
             raise
-        self._post(request, version, data, tell)
+        self._post(request, version, data, tell, now)
         return True
 
-    def _can_post(self) -> bool:
+    def _can_post(self, now: float) -> bool:
         """Take a slot, if nothing has to be waited for. Raises what ended the connection."""
-        if self._kept_waiting or not self._writable.is_set() or self._transport is None:
-            return False
-        if self._muting.is_on:
+        if not self._writing.is_at_hand:
             return False
         self._raise_if_failed()
-        return not self._is_quiet and self._slots.take_at_once()
+        return not self._is_quiet(now) and self._slots.take_at_once()
 
-    @property
-    def _is_quiet(self) -> bool:
+    def _is_quiet(self, now: float) -> bool:
         """True where nothing has passed for a while: the broker may be closing the connection."""
-        return not self._waiting and self.clock.monotonic() - self.used_at > QUIET_S
+        return now - self._writing.used_at > QUIET_S and not self._waiting
 
     def is_idle_since(self, moment: float) -> bool:
         """True where nothing is under way, and was written after `moment`, in seconds."""
-        return self.used_at <= moment and not (
-            self._waiting or self._kept_waiting or self._outgoing
-        )
+        return self.used_at <= moment and not self._waiting and self._writing.is_empty
 
-    def _post(self, request: type[Message], version: int, data: bytes, tell: Tell) -> None:
+    def _post(
+        self, request: type[Message], version: int, data: bytes, tell: Tell, now: float
+    ) -> None:
         """Write a frame; what follows costs no time on the way."""
-        self._outgoing.append(data)
-        self._flush()
+        self._writing.write_now(data, now)
         limit_ms = self.settings.request_timeout_ms
-        self.used_at = self.clock.monotonic()
-        ends_at = self.used_at + limit_ms / 1000
+        ends_at = now + limit_ms / 1000
         self._waiting.expect(Exchange(request, version, tell, ends_at, limit_ms, holds_slot=True))
-        self._watch.written(request, version, len(data))
+        self._watch.written(request, version, len(data), now)
 
     def _tell(self, exchange: Exchange, outcome: Response | KprotoError) -> None:
         if exchange.holds_slot:
@@ -371,8 +356,9 @@ class BrokerConnection(asyncio.BufferedProtocol):
         await self._until_writable(type(request), used, limit_ms, "could not be sent")
         self._raise_if_failed()
         _, data = self._protocol.send(request, used)
-        self._write(data)
-        self._watch.sent_only(type(request), used, len(data))
+        now = self.clock.monotonic()
+        self._writing.write(data, now)
+        self._watch.sent_only(type(request), used, len(data), now)
 
     async def _until_writable(
         self, request: type[Message], version: int, limit_ms: int, what: str
@@ -382,36 +368,20 @@ class BrokerConnection(asyncio.BufferedProtocol):
         Raises RequestTimeoutError when that takes too long. Who writes at once when it returns is
         overtaken by nobody.
         """
-        is_quiet = self._is_quiet and self._error is None
-        is_free = self._writable.is_set() and not self._kept_waiting and not self._muting.is_on
-        if is_free and not is_quiet:
+        is_quiet = self._error is None and self._is_quiet(self.clock.monotonic())
+        if self._writing.is_free and not is_quiet:
             return
-        self._kept_waiting += 1
-        limit_s = limit_ms / 1000
         try:
-            async with self.clock.timeout(limit_s + self._muting.left_s), self._line:
-                for _ in range(TURNS if self._is_quiet else 0):
-                    await asyncio.sleep(0)
-                await self._muting.over()
-                await self._writable.wait()
+            await self._writing.turn(
+                limit_ms / 1000, lambda: self._is_quiet(self.clock.monotonic())
+            )
         except TimeoutError:
-            if self._muting.is_on:
-                raise RequestTimeoutError(
-                    f"{self.address}: {request.__name__} v{version} could not be sent in "
-                    f"{limit_ms} ms: by its quota the broker has this client wait "
-                    f"{round(self._muting.left_s * 1000)} ms more"
-                ) from None
-            error = self._silent(request, version, what, limit_ms)
+            muting = self._writing.muting
+            if muting.is_on:
+                raise muted(self.address, request, version, limit_ms, muting.left_s) from None
+            error = silent(self.address, request, version, what, limit_ms)
             self.fail(error)
             raise error from None
-        finally:
-            self._kept_waiting -= 1
-
-    def _silent(
-        self, request: type[Message], version: int, what: str, limit_ms: int
-    ) -> RequestTimeoutError:
-        name = request.__name__
-        return RequestTimeoutError(f"{self.address}: {name} v{version} {what} in {limit_ms} ms")
 
     async def _exchange(
         self,
@@ -433,22 +403,22 @@ class BrokerConnection(asyncio.BufferedProtocol):
                 future.set_exception(outcome)
 
         exchange = Exchange(type(request), version, tell, ends_at, limit_ms)
-        self._write(self._begin(request, exchange))
+        now = self.clock.monotonic()
+        self._writing.write(self._begin(request, exchange, now), now)
         try:
             return await future
         except asyncio.CancelledError:
             exchange.ends_at = NEVER  # nobody waits for it any more
             raise
 
-    def _begin(self, request: Request[R], exchange: Exchange) -> bytes:
+    def _begin(self, request: Request[R], exchange: Exchange, now: float) -> bytes:
         """Expect the response to a request; returns its frame, which goes out next."""
         self._refuse_unanswered(request, exchange.version)
         _, data = self._protocol.send(request, exchange.version)
-        exchange.woke = self._is_quiet
-        exchange.is_written = False
-        self._unwritten.append(exchange)
+        exchange.woke = self._is_quiet(now)
+        self._writing.note(exchange)
         self._waiting.expect(exchange)
-        self._watch.written(exchange.request, exchange.version, len(data))
+        self._watch.written(exchange.request, exchange.version, len(data), now)
         return data
 
     def _refuse_unanswered(self, request: Request[R], version: int) -> None:
@@ -460,26 +430,10 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
     def _give_up(self, late: Exchange) -> None:
         """Drop the connection: a broker that was silent for so long is taken for lost."""
-        error = self._silent(late.request, late.version, "was not answered", late.limit_ms)
+        what = "was not answered"
+        error = silent(self.address, late.request, late.version, what, late.limit_ms)
         self._tell(late, error)
         self.fail(error)
-
-    def _write(self, data: bytes) -> None:
-        self._outgoing.append(data)
-        self.used_at = self.clock.monotonic()
-        if not self._flush_is_due:
-            self._flush_is_due = True
-            self._loop.call_soon(self._flush)
-
-    def _flush(self) -> None:
-        self._flush_is_due = False
-        if self._unwritten:
-            for exchange in self._unwritten:
-                exchange.is_written = True
-            self._unwritten.clear()
-        if self._transport is not None and self._outgoing and self._error is None:
-            self._transport.write(b"".join(self._outgoing))
-        self._outgoing.clear()
 
     def _raise_if_failed(self) -> None:
         if self._error is not None:
@@ -499,13 +453,10 @@ class BrokerConnection(asyncio.BufferedProtocol):
             self._sasl.stop()
         if self._bare_token is not None and not self._bare_token.done():
             self._bare_token.set_exception(fresh(self._error, self.address))
-        self._outgoing.clear()
-        self._watch.lost(self._error, had_work=self._had_work)
-        self._writable.set()
-        self._muting.end()
-        if self._transport is not None:
-            self._transport.abort()
-        elif not self._lost.done():
+        self._watch.lost(
+            self._error, had_work=self._had_work, was_closed_here=self._was_closed_here
+        )
+        if not self._writing.end() and not self._lost.done():
             self._lost.set_result(None)
         while (exchange := self._waiting.take()) is not None:
             self._tell(exchange, self._lost_with(exchange))
@@ -529,15 +480,12 @@ class BrokerConnection(asyncio.BufferedProtocol):
     def abort(self) -> None:
         """Close the connection; requests still waiting get an error."""
         self._was_closed_here = True
-        self._watch.closing()
         self.fail(BrokerConnectionError("the connection was closed", address=str(self.address)))
 
     # What asyncio calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-        if self._error is not None:
-            self._transport.abort()
+        self._writing.attach(cast(asyncio.Transport, transport))
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._reader.buffer()
@@ -583,14 +531,14 @@ class BrokerConnection(asyncio.BufferedProtocol):
         """Send nothing for so long: the broker would not read it."""
         waits_ms = min(asked_ms, self.settings.throttle_max_ms)
         self.reach.throttled_ms += waits_ms
-        self._muting.begin(waits_ms)
+        self._writing.muting.begin(waits_ms)
 
     def eof_received(self) -> bool:
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         left = self._reader.pending
-        self._transport = None
+        self._writing.detach()
         self._is_closed_by_peer = not left
         is_in_sasl = self._stage is Stage.AUTHENTICATION and self._sasl is not None
         error = why_lost(
@@ -617,7 +565,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         return self._stage
 
     def pause_writing(self) -> None:
-        self._writable.clear()
+        self._writing.pause()
 
     def resume_writing(self) -> None:
-        self._writable.set()
+        self._writing.resume()

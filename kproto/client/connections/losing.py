@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...messages.base import Message
 from ...security.diagnosis import Stage, closed, tls_fault
 from ...security.tls import TlsContexts
 from ...wire.errors import (
@@ -15,7 +16,7 @@ from ...wire.errors import (
 from ..release import says_versions
 from ..settings import Address, ClientSettings
 
-__all__ = ["fresh", "why_lost"]
+__all__ = ["fresh", "muted", "silent", "why_lost"]
 
 
 def fresh(error: KprotoError, address: Address) -> KprotoError:
@@ -30,6 +31,23 @@ def fresh(error: KprotoError, address: Address) -> KprotoError:
             address=str(address),
         )
     return ProtocolError(f"{address}: {error}" if str(address) not in str(error) else str(error))
+
+
+def silent(
+    address: Address, request: type[Message], version: int, what: str, limit_ms: int
+) -> RequestTimeoutError:
+    """A request had its time, and `what` did not happen: the broker is taken for lost."""
+    return RequestTimeoutError(f"{address}: {request.__name__} v{version} {what} in {limit_ms} ms")
+
+
+def muted(
+    address: Address, request: type[Message], version: int, limit_ms: int, left_s: float
+) -> RequestTimeoutError:
+    """A request had its time while the broker had this client wait, `left_s` of it yet."""
+    return RequestTimeoutError(
+        f"{address}: {request.__name__} v{version} could not be sent in {limit_ms} ms: by its "
+        f"quota the broker has this client wait {round(left_s * 1000)} ms more"
+    )
 
 
 def why_lost(

@@ -29,6 +29,12 @@ T = TypeVar("T")
 #: Each frame begins with its length.
 _LENGTH_BYTES: Final = 4
 
+#: Where the partitions of a topic stand in the responses that come often.
+_PARTS: Final[dict[type[Response], str]] = {
+    ProduceResponse: "partition_responses",
+    FetchResponse: "partitions",
+}
+
 #: A request as its class says it, its version, the bytes of its frame, and when it was written.
 _Written = tuple[type[Message], int, int, float]
 
@@ -40,7 +46,6 @@ class ConnectionWatch:
         "_apis",
         "_broker",
         "_calls",
-        "_is_closing",
         "_is_throttled",
         "_monotonic",
         "_opened_at",
@@ -63,7 +68,6 @@ class ConnectionWatch:
         self._monotonic = monotonic
         self._written: deque[_Written] = deque()
         self._opened_at = -1.0
-        self._is_closing = False
         self._is_throttled = False
 
     # Opening and closing
@@ -82,7 +86,6 @@ class ConnectionWatch:
             self._tell("failed", begun, error)
             raise
         self._opened_at = self._monotonic()
-        self._is_closing = False  # it was, for addresses of the same name that were of no use
         broker.opened += 1
         if broker.failures_in_a_row:
             failures = broker.failures_in_a_row
@@ -94,14 +97,11 @@ class ConnectionWatch:
         self._tell("opened", begun, None)
         return connection
 
-    def closing(self) -> None:
-        """The client closes the connection itself."""
-        self._is_closing = True
-
-    def lost(self, error: KprotoError, *, had_work: bool) -> None:
+    def lost(self, error: KprotoError, *, had_work: bool, was_closed_here: bool) -> None:
         """The connection is over: all that is under way gets no answer. May be told again.
 
-        It `had_work` unless what was under way goes again by itself.
+        It `had_work` unless what was under way goes again by itself; it `was_closed_here` where the
+        client closed it itself.
         """
         under_way = len(self._written)
         while self._written:
@@ -111,7 +111,7 @@ class ConnectionWatch:
         begun, self._opened_at = self._opened_at, -1.0
         self._broker.closed += 1
         seconds = self._monotonic() - begun
-        if self._is_closing:
+        if was_closed_here:
             say(logging.DEBUG, "closed the connection to %s after %.1f s", self.address, seconds)
         else:
             self._broker.lost += 1
@@ -123,7 +123,7 @@ class ConnectionWatch:
                 under_way,
                 reason_of(error),
             )
-        self._tell("closed", begun, None if self._is_closing else error)
+        self._tell("closed", begun, None if was_closed_here else error)
 
     def _tell(self, kind: Any, begun: float, error: KprotoError | None) -> None:
         if self._calls.on_connection is not None:
@@ -132,15 +132,15 @@ class ConnectionWatch:
 
     # Requests
 
-    def written(self, request: type[Message], version: int, size: int) -> None:
+    def written(self, request: type[Message], version: int, size: int, now: float) -> None:
         """A request that will be answered was written, a frame of `size` bytes."""
-        self._written.append((request, version, size, self._monotonic()))
+        self._written.append((request, version, size, now))
         self._broker.in_flight += 1
 
-    def sent_only(self, request: type[Message], version: int, size: int) -> None:
+    def sent_only(self, request: type[Message], version: int, size: int, now: float) -> None:
         """A request was written that no broker answers."""
         self._broker.in_flight += 1
-        self._over((request, version, size, self._monotonic()), 0, ())
+        self._over((request, version, size, now), 0, ())
 
     def answered(self, size: int, outcome: Response | KprotoError) -> None:
         """The oldest request was answered by `size` bytes, the length before them not counted."""
@@ -213,16 +213,13 @@ class NullWatch(ConnectionWatch):
     async def opening(self, open_it: Callable[[], Awaitable[T]]) -> T:
         return await open_it()
 
-    def closing(self) -> None:
+    def lost(self, error: KprotoError, *, had_work: bool, was_closed_here: bool) -> None:
         pass
 
-    def lost(self, error: KprotoError, *, had_work: bool) -> None:
+    def written(self, request: type[Message], version: int, size: int, now: float) -> None:
         pass
 
-    def written(self, request: type[Message], version: int, size: int) -> None:
-        pass
-
-    def sent_only(self, request: type[Message], version: int, size: int) -> None:
+    def sent_only(self, request: type[Message], version: int, size: int, now: float) -> None:
         pass
 
     def answered(self, size: int, outcome: Response | KprotoError) -> None:
@@ -238,22 +235,17 @@ def _name_of(request: type[Message]) -> str:
 
 def _errors_of(response: Response) -> Sequence[str]:
     """The names of all error codes in a response; straight on for what comes often."""
-    if isinstance(response, ProduceResponse):
+    parts = _PARTS.get(type(response))
+    if parts is not None:
+        often: Any = response
         codes = [
             part.error_code
-            for topic in response.responses
-            for part in topic.partition_responses
+            for topic in often.responses
+            for part in getattr(topic, parts)
             if part.error_code
         ]
-    elif isinstance(response, FetchResponse):
-        codes = [
-            part.error_code
-            for topic in response.responses
-            for part in topic.partitions
-            if part.error_code
-        ]
-        if response.error_code:
-            codes.append(response.error_code)
+        if parts == "partitions" and often.error_code:
+            codes.append(often.error_code)
     else:
         codes = [code for code in error_codes_in(response) if code]
     return [_error_name(code) for code in codes] if codes else ()

@@ -328,7 +328,7 @@ async def test_a_batch_that_waits_for_its_connection_is_counted_once() -> None:
 def test_addresses_that_are_met_do_not_fill_the_memory() -> None:
     observer = Observer(None, lambda: 0.0)
     used = observer.connection("kept:1")
-    used.written(ProduceRequest, 13, 100)
+    used.written(ProduceRequest, 13, 100, 0.0)
     for port in range(2 * MOST_ADDRESSES):
         observer.connection(f"moving:{port}")
     told = observer.metrics({})["brokers"]

@@ -15,7 +15,7 @@ from kproto_pipeline.spark.planning.ranges import DataLossError, OffsetRange
 from kproto_pipeline.spark.reading.range_reader import KprotoReader, RangePartition
 from kproto_pipeline.spark.reading.read_ahead import read_ahead
 
-from kproto import CorruptBatchError, RequestTimeoutError
+from kproto import ClientSettings, CorruptBatchError, RequestTimeoutError
 from kproto.messages import FetchRequest, ListOffsetsRequest
 from kproto.protocol.connection import ReceivedRequest
 from kproto.protocol.error_codes import code_of
@@ -28,7 +28,11 @@ BATCHES = 6
 
 @pytest.fixture(autouse=True)
 def _retry_at_once(settings_for_all: SettingsForAll) -> None:
-    settings_for_all(quick(topic_timeout_ms=1_000, delivery_timeout_ms=10_000))
+    settings_for_all(settings())
+
+
+def settings(**others: int) -> ClientSettings:
+    return quick(topic_timeout_ms=1_000, delivery_timeout_ms=10_000, **others)
 
 
 @asynccontextmanager
@@ -172,7 +176,8 @@ async def test_a_log_that_ends_before_the_range_is_lost_data() -> None:
         assert log.broker.count(ListOffsetsRequest)
 
 
-async def test_nothing_for_too_long_is_a_time_out() -> None:
+async def test_nothing_for_too_long_is_a_time_out(settings_for_all: SettingsForAll) -> None:
+    settings_for_all(settings(request_timeout_ms=40))
     async with log_of() as log:
 
         async def answer(asked: ReceivedRequest) -> Any:
@@ -182,7 +187,7 @@ async def test_nothing_for_too_long_is_a_time_out() -> None:
 
         log.broker.answers[FetchRequest] = answer
         with pytest.raises(RequestTimeoutError, match="nothing arrived from 0 on"):
-            await offsets_of(log, 0, 12, **{"kafka.request.timeout.ms": "40"})
+            await offsets_of(log, 0, 12)
 
 
 async def test_what_a_broker_sends_again_is_no_row_again() -> None:

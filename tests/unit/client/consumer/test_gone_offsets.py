@@ -1,0 +1,127 @@
+"""Offsets that a log no longer has, or not yet: where the consumer goes on, and what it tells."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from kproto import (
+    BrokerResponseError,
+    Client,
+    ClientSettings,
+)
+from kproto.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FetchRequest,
+    MetadataRequest,
+)
+from kproto.protocol.connection import ReceivedRequest
+from kproto.wire.uuid import Uuid
+from tests.unit.client.consumer.reading import first_of, read
+from tests.unit.client.scripted_broker import ScriptedBroker, api_versions, quick
+from tests.unit.client.scripted_log import ScriptedLog, batch
+
+QUICK = quick(topic_timeout_ms=100, delivery_timeout_ms=500)
+
+
+async def test_an_offset_that_is_gone_begins_where_the_log_does() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        log = ScriptedLog(broker)
+        log.append(batch(5, [b"a"]))
+        async with client.consumer("t", stop_at_end=True) as consumer:
+            log.starts["t", 0] = 5
+            assert [record.offset async for record in consumer] == [5]
+
+
+async def test_an_offset_that_was_asked_for_and_is_gone_is_told() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        log = ScriptedLog(broker)
+        log.append(batch(5, [b"a"]))
+        log.starts["t", 0] = 5
+        with pytest.raises(BrokerResponseError, match=r"OFFSET_OUT_OF_RANGE .* from offset 2"):
+            await read(client, start={("t", 0): 2})
+
+
+async def test_an_offset_that_stays_out_of_range_is_told_in_the_end() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        log = ScriptedLog(broker)
+        log.append(batch(0, [b"a"]))
+        log.errors = [1] * 10_000
+        with pytest.raises(BrokerResponseError, match="OFFSET_OUT_OF_RANGE"):
+            await read(client)
+        assert len(log.fetches) < QUICK.delivery_timeout_ms
+
+
+async def test_a_reader_that_was_overtaken_goes_on_where_the_log_begins(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Also one that began at the end: what is there is not passed over."""
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        log = ScriptedLog(broker)
+        log.append(batch(0, [b"old"]))
+        async with client.consumer("t", start="latest", max_wait_ms=5) as consumer:
+            log.append(batch(5, [b"a"]))
+            log.append(batch(6, [b"b"]))
+            log.starts["t", 0] = 5
+            assert [(await first_of(consumer)).offset for _ in range(2)] == [5, 6]
+        assert "t[0]: the log no longer has offsets 1 to 4" in caplog.text
+
+
+@pytest.mark.parametrize(("start", "offset"), [("latest", 3), ("earliest", 0)])
+async def test_a_reader_behind_the_end_goes_where_it_would_have_begun(
+    start: Any, offset: int
+) -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        log = ScriptedLog(broker)
+        log.append(batch(0, [b"x"] * 9))
+        async with client.consumer("t", start=start, max_wait_ms=5) as consumer:
+            if start == "earliest":
+                assert len([await first_of(consumer) for _ in range(9)]) == 9
+            log.batches["t", 0] = [batch(0, [b"x"] * 3)]
+            log.following["t", 0] = [3]
+            reading = asyncio.create_task(first_of(consumer))
+            if start == "latest":
+                await broker.until(lambda: asked_from(log) == 3)
+                log.append(batch(3, [b"y"]))
+            assert (await reading).offset == offset
+
+
+def asked_from(log: ScriptedLog) -> int | None:
+    if not log.fetches:
+        return None
+    return log.fetches[-1].topics[0].partitions[0].fetch_offset
+
+
+async def test_a_topic_that_was_made_anew_is_read_from_its_start() -> None:
+    settings = ClientSettings(metadata_max_age_ms=10)
+
+    def by_name(asked: ReceivedRequest) -> ApiVersionsResponse:
+        found = api_versions()
+        for key in found.api_keys.find_all(api_key=FetchRequest.API_KEY):
+            key.max_version = 12  # the scripted log knows names alone
+        return found
+
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, settings) as client:
+        log = ScriptedLog(broker)
+        broker.answers[ApiVersionsRequest] = by_name
+        topic_id = [Uuid(bytes(15) + b"\x01")]
+
+        def metadata(asked: ReceivedRequest) -> Any:
+            response = broker.metadata(asked)
+            for topic in response.topics:
+                topic.topic_id = topic_id[0]
+            return response
+
+        broker.answers[MetadataRequest] = metadata
+        log.append(batch(0, [b"old"] * 3))
+        async with client.consumer("t", max_wait_ms=5) as consumer:
+            async for record in consumer:
+                if record.offset == 2:
+                    topic_id[0] = Uuid(bytes(15) + b"\x02")
+                    log.batches["t", 0] = [batch(0, [b"new"] * 5)]
+                    log.following["t", 0] = [5]
+                if record.value == b"new" and record.offset == 0:
+                    break
