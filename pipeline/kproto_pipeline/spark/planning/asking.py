@@ -65,7 +65,9 @@ async def _selected_partitions(client: Client, options: ReadOptions) -> dict[Top
         matching = re.compile(selection.pattern)
         found = [info for info in await client.refresh() if matching.fullmatch(info.name)]
     else:
-        named = selection.topics or {topic: None for topic, _ in selection.partitions}
+        named = selection.topics or tuple({topic: None for topic, _ in selection.partitions})
+        # The client is an old one: what it knows may be of a topic that was deleted since.
+        await client.refresh(named)
         found = [await client.topic(topic) for topic in named]
     existing = {
         (info.name, partition): info.topic_id
