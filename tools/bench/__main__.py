@@ -25,6 +25,7 @@ TABLES: Final = {
     "metrics": "What counting costs the client",
     "security": "TLS and SASL: what they cost the client",
     "spark": "Spark reads a topic of CloudEvents from a real broker",
+    "spark_job": "A topic of CloudEvents to Parquet: the job, beside one on the JVM connector",
 }
 
 

@@ -10,12 +10,15 @@ from .metadata import Cluster, TopicInfo
 
 __all__ = ["Changes"]
 
+#: So many topics that are not known any more are remembered, for when they are again.
+MOST_FORGOTTEN: Final = 1_000
+
 #: So many partitions of a topic are named in a line.
 _NAMED: Final = 5
 
 
 class Changes:
-    """What was last heard of each broker and topic, also of topics that were forgotten since."""
+    """What was last heard of each broker and topic, also of the last topics that were forgotten."""
 
     def __init__(self) -> None:
         self._brokers: dict[int, Address] = {}
@@ -32,6 +35,10 @@ class Changes:
             if known is not info:
                 lines += () if known is None else _of_topic(known, info)
                 self._topics[name] = info
+        if len(self._topics) > len(cluster.topics) + MOST_FORGOTTEN:
+            forgotten = [name for name in self._topics if name not in cluster.topics]
+            for name in forgotten[: len(forgotten) - MOST_FORGOTTEN // 2]:
+                del self._topics[name]
         self._brokers = dict(cluster.brokers)
         return lines
 

@@ -61,6 +61,7 @@ class Choosing:
         before the first metadata alone.
         """
         known = list(dict.fromkeys(brokers))
+        self._forget_all_but({*known, *self._bootstrap})
         others = [each for each in self._bootstrap if each not in known]
         loads = {each: load(each) for each in (*known, *others)}
 
@@ -81,6 +82,12 @@ class Choosing:
         if closed and all(each in self._failed for each in closed):
             return [*at_hand, *back, *closed]
         return [*at_hand, *closed[:_BEFORE_BOOTSTRAP], *back, *closed[_BEFORE_BOOTSTRAP:]]
+
+    def _forget_all_but(self, addresses: set[Address]) -> None:
+        """Forget what came of addresses that no broker has any more."""
+        for noted in (self._asked, self._failed):
+            for gone in noted.keys() - addresses:
+                del noted[gone]
 
     def _by_failure(self, addresses: Iterable[Address]) -> list[Address]:
         """Those that failed last are last."""

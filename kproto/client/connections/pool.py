@@ -30,6 +30,10 @@ __all__ = ["ConnectionPool"]
 
 _log: Final = logging.getLogger("kproto.client")
 
+#: So many addresses are remembered with how they were reached: brokers may come under ever new
+#: ones. One that is connected to, or waits to be, is not forgotten.
+MOST_ADDRESSES: Final = 1_000
+
 #: An address, and who has the connection for himself; None when it is shared.
 _Key: TypeAlias = tuple[Address, object]
 
@@ -132,7 +136,21 @@ class ConnectionPool:
         return None
 
     def _reach_of(self, address: Address) -> Reach:
-        return self._reach.setdefault(address, Reach(self.settings))
+        known = self._reach.get(address)
+        if known is None:
+            if len(self._reach) >= MOST_ADDRESSES:
+                self._forget_a_reach()
+            known = self._reach[address] = Reach(self.settings)
+        return known
+
+    def _forget_a_reach(self) -> None:
+        """Forget how the address was reached that was met first, of those that nobody waits for."""
+        in_use = {address for address, _ in (*self._open, *self._opening)}
+        now = self.clock.monotonic()
+        for address, reach in self._reach.items():
+            if address not in in_use and reach.not_before <= now:
+                del self._reach[address]
+                return
 
     async def _connect(self, key: _Key) -> BrokerConnection:
         address, owner = key

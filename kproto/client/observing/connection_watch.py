@@ -29,6 +29,12 @@ T = TypeVar("T")
 #: Each frame begins with its length.
 _LENGTH_BYTES: Final = 4
 
+#: Where the partitions of a topic stand in the responses that come often.
+_PARTS: Final[dict[type[Response], str]] = {
+    ProduceResponse: "partition_responses",
+    FetchResponse: "partitions",
+}
+
 #: A request as its class says it, its version, the bytes of its frame, and when it was written.
 _Written = tuple[type[Message], int, int, float]
 
@@ -229,22 +235,17 @@ def _name_of(request: type[Message]) -> str:
 
 def _errors_of(response: Response) -> Sequence[str]:
     """The names of all error codes in a response; straight on for what comes often."""
-    if isinstance(response, ProduceResponse):
+    parts = _PARTS.get(type(response))
+    if parts is not None:
+        often: Any = response
         codes = [
             part.error_code
-            for topic in response.responses
-            for part in topic.partition_responses
+            for topic in often.responses
+            for part in getattr(topic, parts)
             if part.error_code
         ]
-    elif isinstance(response, FetchResponse):
-        codes = [
-            part.error_code
-            for topic in response.responses
-            for part in topic.partitions
-            if part.error_code
-        ]
-        if response.error_code:
-            codes.append(response.error_code)
+        if parts == "partitions" and often.error_code:
+            codes.append(often.error_code)
     else:
         codes = [code for code in error_codes_in(response) if code]
     return [_error_name(code) for code in codes] if codes else ()

@@ -180,6 +180,13 @@ def check_installed() -> None:
 
 
 def _run(settings: JobSettings) -> int:
+    from pyspark.errors import PySparkException
+
     from .running_command import run_command
 
-    return run_command(settings)
+    try:
+        return run_command(settings)
+    except PySparkException as error:
+        # Spark's own words, which hold those of the data source.
+        print(f"kproto-pipeline: error: {error}", file=sys.stderr)
+        return 1

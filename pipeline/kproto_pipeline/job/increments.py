@@ -56,12 +56,17 @@ _SAY_WHAT: Final = frozenset(
         "endingTimestamp",
         "endingOffsetsByTimestamp",
         "cloudEvents",
+        "failOnDataLoss",
     )
 )
 
 
 def pinned(source: Mapping[str, str], plan: Plan) -> dict[str, str]:
-    """The options of the data source with which it reads exactly the ranges of a plan."""
+    """The options of the data source with which it reads exactly the ranges of a plan.
+
+    What is lost between the plan and the reading fails it: whether it is passed over, and where
+    that is told, is decided by the next plan.
+    """
     partitions: dict[str, list[int]] = {}
     starts: dict[str, dict[str, int]] = {}
     ends: dict[str, dict[str, int]] = {}
@@ -77,6 +82,7 @@ def pinned(source: Mapping[str, str], plan: Plan) -> dict[str, str]:
         "startingOffsets": json.dumps(starts),
         "endingOffsets": json.dumps(ends),
         "cloudEvents": "true",
+        "failOnDataLoss": "true",
     }
 
 

@@ -70,6 +70,7 @@ def _chart(spark: SparkSession, settings: JobSettings, result: RunResult) -> lis
     rows = (
         spark.read.format(output.format)
         .options(**output.options)
+        .option("basePath", output.path)
         .schema("type string, status string")
         .load(paths)
         .where(sf.col("status") == VALID)

@@ -126,10 +126,6 @@ def run(
         return job.once() if settings.mode == "once" else job.on(enough)
 
 
-class _MadeAnew(Exception):  # noqa: N818 - never leaves this module
-    """A topic is not the one that was planned; what was written of it counts for nothing."""
-
-
 class _Run:
     def __init__(
         self,
@@ -198,7 +194,7 @@ class _Run:
                 lakes[0], asides[0], list(zip(lakes, asides, strict=True))[1:]
             )
             self._watcher.begun(1, plan, plan.size)
-            manifest = increments.make(1, plan, lambda: self._still(plan, stop=True))
+            manifest = increments.make(1, plan, partial(self._still, plan))
             for files, aside in reversed(list(zip(self._places(), asides, strict=True))):
                 aside.make(aside.root)
                 files.replace(aside.root)
@@ -222,7 +218,9 @@ class _Run:
             began = time.monotonic()
             try:
                 self._catch_up(lake, increments, result, one=streams)
-            except _MadeAnew:
+            except Exception:
+                if not self._lost_meanwhile(lake):
+                    raise
                 continue
             if not streams or enough(result):
                 break
@@ -260,6 +258,14 @@ class _Run:
             self._told.add(each)
         return plan
 
+    def _lost_meanwhile(self, lake: Lake) -> bool:
+        """Whether a loss that may be passed over made an increment fail: it is planned anew."""
+        if self._options.fail_on_data_loss:
+            return False
+        told = len(self._told)
+        self._planned(lake)
+        return len(self._told) > told
+
     def _recovered_letters(self, lake: Lake) -> list[tuple[Lake, OutputFiles]]:
         """The folder of dead letters, once it agrees with the output."""
         if self._letters is None:
@@ -287,15 +293,13 @@ class _Run:
             self._at,
         )
 
-    def _still(self, plan: Plan, *, stop: bool = False) -> None:
+    def _still(self, plan: Plan) -> None:
         """Raise unless the topics that were read are those that were planned."""
         now = log_state(self._options).topic_ids
         for each in plan.ranges:
             found = now.get((each.topic, each.partition), each.topic_id)
             if each.size and found != each.topic_id:
-                if stop or self._options.fail_on_data_loss:
-                    raise DataLossError(
-                        f"{each.topic} was made anew while it was read; set failOnDataLoss to "
-                        "false, or start again, to read the new one"
-                    )
-                raise _MadeAnew
+                raise DataLossError(
+                    f"{each.topic} was made anew while it was read; set failOnDataLoss to false, "
+                    "or start again, to read the new one"
+                )

@@ -78,13 +78,13 @@ def test_every_coordinator_record(data: st.DataObject) -> None:
     topic = data.draw(st.sampled_from(sorted(COORDINATOR_TOPICS)))
     name = data.draw(st.sampled_from(sorted(COORDINATOR_TOPICS[topic].values())))
     key_class, value_class = class_of(f"{name}Key"), class_of(f"{name}Value")
-    key = data.draw(messages(key_class, 0))
+    key = data.draw(messages(key_class, key_class.LATEST_STABLE))
     version = data.draw(st.sampled_from(list(value_class.VALID_VERSIONS)))
     value = data.draw(messages(value_class, version))
     raw_key, raw_value = encode_coordinator_record(CoordinatorRecord(key, value, version))
     key_node, value_node = stored(raw_key, raw_value, topic)
     assert faults(key_node) == faults(value_node) == []
-    check_values(key_class, 0, key, key_node.children[1])
+    check_values(key_class, key_class.LATEST_STABLE, key, key_node.children[1])
     check_values(value_class, version, value, value_node.children[1])
 
 

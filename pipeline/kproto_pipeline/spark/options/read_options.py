@@ -26,7 +26,7 @@ from .values import boolean, duration_ms, filled, positive, whole_number
 if TYPE_CHECKING:
     from kproto.client import TopicPartition
 
-__all__ = ["ReadOptions", "Selection", "Wanted", "parse_read_options"]
+__all__ = ["ReadOptions", "Selection", "Wanted", "parse_columns", "parse_read_options"]
 
 #: Where to begin or to end: by offsets, or by time.
 Wanted: TypeAlias = "OffsetSpec | TimeSpec"
@@ -221,6 +221,37 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool = False) -
         OptionError: naming the first option that is unknown, missing, wrong, or not for such a
             read, or two that contradict each other.
     """
+    given, properties = _known(options)
+    client = client_options(properties)
+    fields = _parsed(given, streaming)
+    if streaming:
+        fields.setdefault("starting", LATEST)
+    found = ReadOptions(client=client, selection=_selection(given), **fields)
+    _check_together(found)
+    return found
+
+
+def parse_columns(options: Mapping[str, str]) -> tuple[bool, bool]:
+    """Whether headers are a column, and whether the columns are CloudEvents': of any read.
+
+    Spark asks for columns before it says whether they are of a batch or of a stream.
+
+    Raises:
+        OptionError: naming the first option that is unknown, or wrong.
+    """
+    given, properties = _known(options)
+    client_options(properties)
+    _selection(given)
+    headers, events = given.get("includeHeaders", "false"), given.get("cloudEvents", "false")
+    return boolean("includeHeaders", headers), boolean("cloudEvents", events)
+
+
+def _known(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Our options by their names, and the properties of a client.
+
+    Raises:
+        OptionError: naming the first option that is unknown or not taken.
+    """
     given: dict[str, str] = {}
     properties: dict[str, str] = {}
     for key, value in options.items():
@@ -229,18 +260,11 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool = False) -
             properties[key[len(PREFIX) :].lower()] = value
         elif name is None:
             raise _unknown(key)
+        elif name in _REFUSED:
+            raise OptionError(f"option {name} is not taken: {_REFUSED[name]}")
         else:
             given[name] = value
-    for name in given:
-        if name in _REFUSED:
-            raise OptionError(f"option {name} is not taken: {_REFUSED[name]}")
-    client = client_options(properties)
-    fields = _parsed(given, streaming)
-    if streaming:
-        fields.setdefault("starting", LATEST)
-    found = ReadOptions(client=client, selection=_selection(given), **fields)
-    _check_together(found)
-    return found
+    return given, properties
 
 
 def _unknown(key: str) -> OptionError:

@@ -30,6 +30,18 @@ def test_the_least_loaded_of_those_that_are_open() -> None:
     assert choosing().order([C, A, B], load.get) == [B, A, C, VIP]
 
 
+def test_addresses_that_no_broker_has_any_more_are_forgotten() -> None:
+    chosen = choosing()
+    for number in range(100):
+        moving = Address(f"moving-{number}", 9092)
+        chosen.order([A, moving], closed)
+        for address in (A, moving, VIP):
+            chosen.asked(address)
+            chosen.failed(address)
+    chosen.order([A], closed)
+    assert chosen._asked.keys() == chosen._failed.keys() == {A, VIP}
+
+
 def test_of_those_that_are_as_good_the_one_that_was_asked_longest_ago() -> None:
     chosen = choosing()
     asked = []

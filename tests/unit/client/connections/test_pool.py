@@ -15,7 +15,7 @@ from kproto.client import ClientSettings
 from kproto.client.cluster.choosing import Choosing
 from kproto.client.cluster.reaching import reach, reach_any
 from kproto.client.connections.broker_connection import BrokerConnection
-from kproto.client.connections.pool import ConnectionPool
+from kproto.client.connections.pool import MOST_ADDRESSES, ConnectionPool
 from kproto.client.connections.repeatable import REPEATABLE, may_go_again
 from kproto.client.observing.observer import Observer
 from kproto.client.settings import Address
@@ -330,3 +330,14 @@ def test_what_only_asks_is_a_request_and_changes_nothing() -> None:
         )
     error = BrokerConnectionError("lost", never_written=True)
     assert may_go_again(CreateTopicsRequest, error)
+
+
+async def test_addresses_that_are_met_do_not_fill_the_memory() -> None:
+    async with pool_of() as pool:
+        waiting = Address("waits", 1)
+        pool._reach_of(waiting).failed(BrokerConnectionError("no"), pool.clock.monotonic(), 0.9)
+        pool._reach_of(waiting).not_before = float("inf")
+        for number in range(2 * MOST_ADDRESSES):
+            pool._reach_of(Address(f"moving-{number}", 1))
+        assert len(pool._reach) == MOST_ADDRESSES
+        assert pool.wait_s(waiting) > 0, "its backoff is not over"

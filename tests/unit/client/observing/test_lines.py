@@ -11,7 +11,7 @@ import kproto
 from kproto.broker import Broker
 from kproto.broker import Cluster as Brokers
 from kproto.broker.faults import Close, ErrorCode
-from kproto.client.cluster.changes import Changes
+from kproto.client.cluster.changes import MOST_FORGOTTEN, Changes
 from kproto.client.cluster.metadata import Cluster, PartitionInfo, TopicInfo
 from kproto.client.observing.lines import Troubles, say
 from kproto.client.settings import Address
@@ -180,6 +180,17 @@ def test_changes_of_the_cluster() -> None:
     assert changes.heard(moved) == [
         "broker 3 has moved from b:9003 to b:1",
     ]
+
+
+def test_topics_that_are_known_no_more_do_not_fill_the_memory() -> None:
+    changes = Changes()
+    changes.heard(cluster())
+    for number in range(3 * MOST_FORGOTTEN):
+        now = cluster()
+        now.topics = {f"t{number}": TopicInfo(f"t{number}", FIRST, {})}
+        changes.heard(now)
+        assert len(changes._topics) <= 1 + MOST_FORGOTTEN
+    assert f"t{number - 1}" in changes._topics, "the last ones are remembered"
 
 
 def test_many_leaders_that_moved_are_one_line() -> None:

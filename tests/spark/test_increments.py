@@ -1,0 +1,155 @@
+"""Runs that go on: what is new, what came twice, what was lost, as a stream, to other formats."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kproto_pipeline.job import JobCounts, JobSettings, OutputExistsError, run
+from kproto_pipeline.job.settings import DeadLetters, Output
+from kproto_pipeline.spark.planning.ranges import DataLossError
+
+from kproto.client import Client, NewTopic, ProducerRecord
+from tests.spark.conftest import Topics
+from tests.spark.test_job import BROKEN, event
+from tests.spark.test_killed_jobs import Told, ids
+
+pytestmark = pytest.mark.spark
+
+
+def send(topics: Topics, topic: str, *records: ProducerRecord) -> None:
+    async def sending() -> None:
+        async with Client(topics.bootstrap) as client, client.producer() as producer:
+            await producer.send_many(topic, records)
+
+    asyncio.run(sending())
+
+
+def settings(topics: Topics, topic: str, folder: Path, **source: str) -> JobSettings:
+    given = {"kafka.bootstrap.servers": topics.bootstrap, **source}
+    if "subscribePattern" not in source:
+        given["subscribe"] = topic
+    return JobSettings(given, Output(str(folder / "lake")), mode="incremental")
+
+
+def test_each_run_goes_on_where_the_last_one_ended(
+    spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path
+) -> None:
+    embedded_topics.fill(topic_name, [event(1), event(2), BROKEN[0]], partitions=2)
+    wanted = settings(embedded_topics, topic_name, tmp_path)
+    first = run(spark, replace(wanted, mode="once"))
+    assert first.counts == JobCounts(3, 2, 1, 0, 3)
+    with pytest.raises(OutputExistsError):
+        run(spark, replace(wanted, mode="once"))
+    assert run(spark, wanted).counts == JobCounts()
+    send(embedded_topics, topic_name, event(2), event(3), BROKEN[1])
+    second = run(spark, wanted)
+    assert second.increments == [2]
+    assert second.counts == JobCounts(3, 1, 1, 1, 2)
+    # Not within a window: what an earlier increment holds is no duplicate then.
+    send(embedded_topics, topic_name, event(2), event(2))
+    third = run(spark, replace(wanted, window_s=0))
+    assert third.counts == JobCounts(2, 1, 0, 1, 1)
+    assert ids(tmp_path / "lake") == {"1": 1, "2": 2, "3": 1}
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+def test_new_topics_and_lost_ones(
+    spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path
+) -> None:
+    a, b = f"{topic_name}-a", f"{topic_name}-b"
+    embedded_topics.fill(a, [event(1)])
+    wanted = settings(embedded_topics, "", tmp_path, subscribePattern=f"{topic_name}-.*")
+    assert run(spark, wanted).counts.valid == 1
+    embedded_topics.fill(b, [event(2)], partitions=3)
+    assert run(spark, wanted).counts.valid == 1
+
+    async def made_anew() -> None:
+        async with Client(embedded_topics.bootstrap) as client:
+            await client.delete_topics(a)
+            await client.create_topics(NewTopic(a))
+
+    asyncio.run(made_anew())
+    send(embedded_topics, a, event(3), event(4), event(1))
+    with pytest.raises(DataLossError, match=f"{a}-0: the topic was made anew"):
+        run(spark, wanted)
+    passing = replace(wanted, source={**wanted.source, "failOnDataLoss": "false"})
+    told: list[str] = []
+    found = run(spark, passing, watcher=Told(told))
+    assert found.counts == JobCounts(3, 2, 0, 1, 2)
+    assert f"{a}-0: the topic was made anew" in told[1]
+    assert ids(tmp_path / "lake") == {"1": 1, "2": 1, "3": 1, "4": 1}
+
+    async def deleted() -> None:
+        async with Client(embedded_topics.bootstrap) as client:
+            await client.delete_topics(b)
+
+    asyncio.run(deleted())
+    with pytest.raises(DataLossError, match=f"{b}-0: read up to ., but it is there"):
+        run(spark, wanted)
+    assert run(spark, passing).counts == JobCounts()
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+def test_a_stream_takes_what_comes_while_it_runs(
+    spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path
+) -> None:
+    embedded_topics.fill(topic_name, [event(1), BROKEN[0]])
+    wanted = replace(
+        settings(embedded_topics, topic_name, tmp_path),
+        mode="stream",
+        interval_s=0.01,
+        dead_letters=DeadLetters(str(tmp_path / "dead"), "json"),
+    )
+    coming = [[event(2), event(1)], [BROKEN[1]], [event(3)]]
+
+    def enough(result: Any) -> bool:
+        if len(result.increments) == 4 - len(coming) and coming:
+            send(embedded_topics, topic_name, *coming.pop(0))
+        return bool(result.counts.read == 6)
+
+    found = run(spark, wanted, enough=enough)
+    assert found.counts == JobCounts(6, 3, 2, 1, 5)
+    assert ids(tmp_path / "lake") == {"1": 1, "2": 1, "3": 1}
+    assert spark.read.json(str(tmp_path / "dead")).count() == 2
+    assert not list(tmp_path.rglob("status=invalid"))
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+def test_a_format_that_is_no_files_is_written_at_least_once(
+    spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path
+) -> None:
+    """A database: what was under way is found there, and not written again."""
+    embedded_topics.fill(topic_name, [event(1), event(2)])
+    options = {
+        "url": f"jdbc:derby:{tmp_path}/db;create=true",
+        "dbtable": "events",
+        "driver": "org.apache.derby.iapi.jdbc.AutoloadedDriver",
+        "createTableColumnTypes": "source VARCHAR(99), id VARCHAR(99), status VARCHAR(9)",
+    }
+    columns = ("source", "id", "timestamp", "status")
+    wanted = replace(
+        settings(embedded_topics, topic_name, tmp_path),
+        output=Output(None, "jdbc", (), False, columns, str(tmp_path / "state"), options),
+    )
+    told: list[str] = []
+
+    def killed(step: str) -> None:
+        if step == "written aside":
+            raise RuntimeError("killed")
+
+    with pytest.raises(RuntimeError, match="killed"):
+        run(spark, wanted, watcher=Told(told), at=killed)
+    assert "the format jdbc is written at least once" in told[0]
+    again = run(spark, wanted)
+    assert again.counts == JobCounts(2, 0, 0, 2, 0)
+    send(embedded_topics, topic_name, event(3), event(1))
+    assert run(spark, wanted).counts == JobCounts(2, 1, 0, 1, 1)
+    rows = spark.read.format("jdbc").options(**options).load().collect()
+    assert sorted(row["id"] for row in rows) == ["1", "2", "3"]

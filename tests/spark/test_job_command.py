@@ -1,0 +1,54 @@
+"""The command: killed, killed again, and run to its end; what it says; errors in one line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.spark.conftest import Topics
+from tests.spark.test_job import RECORDS
+from tools.job_kills import kill_the_job
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.exhaustive]
+
+COMMAND = [sys.executable, "-m", "kproto_pipeline.job", "run"]
+
+
+def test_killed_at_random_moments(embedded: str, tmp_path: Path) -> None:
+    result = kill_the_job(embedded, tmp_path, rounds=3, seed=3)
+    assert result.rounds == 3
+    assert result.exact, result
+
+
+def test_what_it_says(embedded_topics: Topics, topic_name: str, tmp_path: Path) -> None:
+    embedded_topics.fill(topic_name, RECORDS)
+    file = tmp_path / "pipeline.toml"
+    file.write_text(
+        f"""
+        mode = "incremental"
+        [source]
+        kafka.bootstrap.servers = "{embedded_topics.bootstrap}"
+        subscribe = "{topic_name}"
+        [output]
+        path = "{tmp_path}/lake"
+        [spark]
+        spark.master = "local[1]"
+        """
+    )
+    done = subprocess.run([*COMMAND, file], capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    assert "each valid event stands in the output once" in done.stderr
+    assert "increment 1: 9 read, 3 valid, 3 invalid, 3 duplicates, 6 written" in done.stderr
+    told = {line.split()[0]: line.split()[-1] for line in done.stdout.splitlines() if line.strip()}
+    assert (told["read"], told["valid"], told["written"]) == ("9", "3", "6")
+    assert (told["org.example.a"], told["org.example.b"]) == ("2", "1")
+
+    (tmp_path / "lake" / "mine").write_text("")
+    done = subprocess.run([*COMMAND, file], capture_output=True, text=True, timeout=200)
+    assert done.returncode == 1
+    assert "kproto-pipeline: error: " in done.stderr
+    assert "holds mine, which is no increment" in done.stderr
+    assert "Traceback" not in done.stderr
