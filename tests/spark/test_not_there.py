@@ -1,4 +1,4 @@
-"""What `readStream` and `write` say, as somebody at Spark sees it."""
+"""What `write` says, as somebody at Spark sees it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,6 @@ import pytest
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:::pyspark")]
 
 OPTIONS = {"kafka.bootstrap.servers": "localhost:1", "subscribe": "t"}
-
-
-def test_a_stream_that_is_read(spark: Any, tmp_path: Path) -> None:
-    rows = spark.readStream.format("kproto").options(**OPTIONS).load()
-    query = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start()
-    with pytest.raises(Exception, match=r"readStream .* is not there yet; .*spark\.read"):
-        query.awaitTermination(60)
 
 
 @pytest.mark.parametrize("mode", ["append", "overwrite"])

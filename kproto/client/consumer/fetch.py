@@ -26,6 +26,7 @@ from .old_brokers import check_fetch, check_first_is_whole
 from .partition import PartitionState
 from .sessions import FetchSession, SessionFetch, WantedPartition, without_session
 from .truncation import FIRST_EPOCHS_VERSION, AskedEpoch, epochs_request
+from .visible import aborted_transactions
 
 __all__ = ["Fetch", "ask_for_epochs", "fetch_from", "fetch_partition"]
 
@@ -136,4 +137,5 @@ async def fetch_partition(
         data.high_watermark,
         data.last_stable_offset,
         data.log_start_offset,
+        tuple(aborted_transactions(data)),
     )

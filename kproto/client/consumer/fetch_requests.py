@@ -39,12 +39,17 @@ FETCH_BYTES: Final = 1_048_576
 
 
 class FetchedPartition(NamedTuple):
-    """What a fetch of one partition brought: `records` are batches, the last perhaps cut."""
+    """What a fetch of one partition brought: `records` are batches, the last perhaps cut.
+
+    `aborted` are the first offset and the producer id of each aborted transaction in them, where
+    committed records alone were asked for; `kproto.stored.aborted` tells what that hides.
+    """
 
     records: bytes
     high_watermark: int
     last_stable_offset: int
     log_start_offset: int
+    aborted: tuple[tuple[int, int], ...] = ()
 
 
 #: What mends an error of a fetch where Kafka's table of all errors says otherwise: bytes that are

@@ -8,19 +8,14 @@ has removed its end.
 
 from __future__ import annotations
 
-import struct
-from collections import deque
 from typing import Final, NamedTuple
 
 from ...messages.fetch_response import PartitionData
-from ...records import MAX_DECOMPRESSED_BYTES, RecordBatch, checked_next_offset, read_batches
+from ...records import RecordBatch, checked_next_offset, read_batches
+from ...stored.aborted import AbortedTransactions
 from ...wire.errors import CorruptBatchError, MissingCodecError, ProtocolError
 
-__all__ = ["AbortedTransactions", "PlacedBatch", "Visible", "visible_batches"]
-
-#: The key of a control record: its version and type (ControlRecordType).
-_CONTROL_KEY: Final = struct.Struct(">hh")
-_ABORT: Final = 0
+__all__ = ["PlacedBatch", "Visible", "aborted_transactions", "visible_batches"]
 
 #: Offsets rise from batch to batch; Kafka 3.9 may give messages of older magics twice.
 MAGIC_OF_BATCHES: Final = 2
@@ -64,7 +59,7 @@ def visible_batches(
     last_epoch = -1
     before: int | None = None  # behind the batch before; messages of old magics may repeat
     batches: list[PlacedBatch] = []
-    aborted = AbortedTransactions(data) if read_committed else None
+    aborted = AbortedTransactions(aborted_transactions(data)) if read_committed else None
     try:
         for batch in read_batches(data.records or b"", whole_first=True):
             next_offset = batch.next_offset
@@ -94,31 +89,6 @@ def visible_batches(
     return Visible(batches, position, last_epoch)
 
 
-class AbortedTransactions:
-    """Which batches of one fetched partition belong to aborted transactions (KIP-98).
-
-    The broker names the producer of each and where it began; its abort marker ends it.
-    """
-
-    def __init__(self, data: PartitionData) -> None:
-        begun = sorted(
-            (entry.first_offset, entry.producer_id) for entry in data.aborted_transactions or ()
-        )
-        self._waiting = deque(begun)
-        self._active: set[int] = set()
-
-    def hides(self, batch: RecordBatch) -> bool:
-        """True when no reader that wants committed records alone may see `batch`."""
-        while self._waiting and self._waiting[0][0] <= batch.last_offset:
-            self._active.add(self._waiting.popleft()[1])
-        return batch.is_transactional and batch.producer_id in self._active
-
-    def see_marker(
-        self, batch: RecordBatch, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES
-    ) -> None:
-        """Take note of a control batch: an abort marker ends the transaction of its producer."""
-        for record in batch.records(max_decompressed_bytes=max_decompressed_bytes):
-            key = record.key or b""
-            if len(key) >= _CONTROL_KEY.size and _CONTROL_KEY.unpack_from(key)[1] == _ABORT:
-                self.hides(batch)
-                self._active.discard(batch.producer_id)
+def aborted_transactions(data: PartitionData) -> list[tuple[int, int]]:
+    """The first offset and the producer id of each aborted transaction in a fetched partition."""
+    return [(each.first_offset, each.producer_id) for each in data.aborted_transactions or ()]

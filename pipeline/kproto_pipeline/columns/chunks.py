@@ -29,6 +29,8 @@ from .sections import MAX_CHUNK_BYTES, BatchGroup, section_groups
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from kproto.stored.aborted import AbortedTransactions
+
     from .record_columns import Int32s, Int64s
     from .sections import BatchSection
 
@@ -47,6 +49,7 @@ def column_chunks(
     end: int | None = None,
     chunk_bytes: int = MAX_CHUNK_BYTES,
     max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
+    aborted: AbortedTransactions | None = None,
 ) -> Iterator[RecordColumns]:
     """The data records of a fetch response with `start <= offset < end`, as columns.
 
@@ -54,6 +57,8 @@ def column_chunks(
     out; more where decompressed batches pass `chunk_bytes`, and where batches and message sets
     (magic 0 and 1, which the record decoder reads one by one) take turns. Chunks before a broken
     batch are yielded before it raises. A batch may decompress to `max_decompressed_bytes`.
+
+    Batches of `aborted` transactions are checked and left out, where it is given.
 
     Batches wholly before `start` are checked and passed over; what stands behind a batch that
     reaches `end` is not looked at. Header keys that are not UTF-8 are found when somebody asks
@@ -72,6 +77,7 @@ def column_chunks(
         end=end,
         chunk_bytes=chunk_bytes,
         max_decompressed_bytes=max_decompressed_bytes,
+        aborted=aborted,
     )
     with closing(groups):
         for group in groups:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
     from kproto.records import Codec
+    from kproto.stored.aborted import AbortedTransactions
 
 __all__ = ["MAX_CHUNK_BYTES", "BatchGroup", "BatchSection", "section_groups"]
 
@@ -105,6 +106,7 @@ def section_groups(
     end: int | None,
     chunk_bytes: int,
     max_decompressed_bytes: int,
+    aborted: AbortedTransactions | None = None,
 ) -> Generator[BatchGroup | list[Record]]:
     """The batches in `fetched` that may hold offsets from `start` up to, not with, `end`.
 
@@ -113,9 +115,9 @@ def section_groups(
     decoded before the next one is asked for. The group before a broken batch is given out before
     that raises.
 
-    A batch outside of the wanted offsets is passed over, as is a last one that was cut short. One
-    that lies before `start` is checked first: until then its last offset is only what it says. What
-    stands behind a batch that reaches `end` is not looked at.
+    A batch outside of the wanted offsets, or of an `aborted` transaction, is passed over, as is a
+    last one that was cut short. One that lies before `start` is checked first: until then its last
+    offset is only what it says. What stands behind a batch that reaches `end` is not looked at.
 
     Raises:
         CorruptBatchError: a batch is broken, or its offsets do not rise above those before it.
@@ -125,7 +127,7 @@ def section_groups(
     messages: list[MessageSection] = []
     size = 0
     arena = Arena(chunk_bytes)
-    sections = _sections(fetched, start, end, arena, max_decompressed_bytes)
+    sections = _sections(fetched, start, end, arena, max_decompressed_bytes, aborted)
     try:
         while True:
             try:
@@ -195,7 +197,12 @@ def _begin_group(arena: Arena, section: BatchSection | MessageSection, fetched: 
 
 
 def _sections(
-    fetched: bytes, start: int, end: int | None, arena: Arena, limit: int
+    fetched: bytes,
+    start: int,
+    end: int | None,
+    arena: Arena,
+    limit: int,
+    aborted: AbortedTransactions | None,
 ) -> Iterator[BatchSection | MessageSection]:
     """What of the batches is wanted, one by one; decompressed into `arena` where it fits."""
     following: int | None = None
@@ -205,10 +212,13 @@ def _sections(
             return
         batch.check()
         following = checked_next_offset(batch, following)
-        if batch.last_offset >= start and not batch.is_control:
+        if batch.is_control:
+            if aborted is not None and not isinstance(batch, LegacyBatch):
+                aborted.see_marker(batch, limit)
+        elif batch.last_offset >= start:
             if isinstance(batch, LegacyBatch):
                 yield _messages(batch, start, end, limit)
-            else:
+            elif aborted is None or not aborted.hides(batch):
                 yield _records(batch, fetched, arena, limit)
         if end is not None and following >= end:
             return

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from kproto.stored.aborted import AbortedTransactions
+
     from .record_columns import RecordColumns
 
 __all__ = ["arrow_batches"]
@@ -31,8 +33,11 @@ def arrow_batches(
     start: int = 0,
     end: int | None = None,
     chunk_bytes: int = MAX_CHUNK_BYTES,
+    aborted: AbortedTransactions | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The data records of a fetch response with `start <= offset < end`, a row a record.
+
+    Those of `aborted` transactions are left out, where it is given.
 
     `convert` is `records_as_arrow` or `events_as_arrow` with all but the columns filled in. A
     record batch is of up to `chunk_bytes` of records. The good Kafka batches in front of a broken
@@ -42,7 +47,9 @@ def arrow_batches(
         CorruptBatchError: as `column_chunks`, and where a header key is not UTF-8.
         MissingCodecError: a batch is compressed with a codec that is not installed.
     """
-    for columns in column_chunks(fetched, start=start, end=end, chunk_bytes=chunk_bytes):
+    for columns in column_chunks(
+        fetched, start=start, end=end, chunk_bytes=chunk_bytes, aborted=aborted
+    ):
         yield from _converted(columns, convert)
 
 

@@ -11,7 +11,7 @@ import asyncio
 import os
 import threading
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from .options.client_options import ClientOptions
 
-__all__ = ["close_clients", "on_loop", "shared_client", "with_client"]
+__all__ = ["Work", "begin", "close_clients", "on_loop", "shared_client", "with_client"]
 
 T = TypeVar("T")
 
@@ -30,12 +30,23 @@ KEPT_S: Final = 300.0
 
 
 class _Kept:
-    """A client, and how many use it now."""
+    """A client, how many use it now, and whether it has met its cluster."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
         self.users = 0
+        self.is_open = False
         self.closing: asyncio.TimerHandle | None = None
+
+    async def open(self, *, patiently: bool) -> None:
+        """Meet the cluster, once; `patiently`: for up to the client's `delivery_timeout_ms`."""
+        if self.is_open:
+            return
+        if patiently:
+            await self.client.retrying(lambda: self.client.refresh([]))
+        else:
+            await self.client.refresh([])
+        self.is_open = True
 
 
 class _Home:
@@ -58,9 +69,9 @@ class _Home:
 
     def forget_later(self, options: ClientOptions) -> None:
         kept = self.clients[options]
-        kept.closing = self.loop.call_later(KEPT_S, self._forget, options)
+        kept.closing = self.loop.call_later(KEPT_S, self.forget, options)
 
-    def _forget(self, options: ClientOptions) -> None:
+    def forget(self, options: ClientOptions) -> None:
         kept = self.clients.pop(options)
         end = self.loop.create_task(kept.client.close())
         self.ends.add(end)
@@ -84,38 +95,89 @@ _home: _Home | None = None
 _making = threading.Lock()
 
 
-def _here() -> _Home:
+def _forked() -> None:
+    """A process that was forked has none of the threads, and the lock may be held by one."""
     global _home, _making
-    if _home is None or _home.process != os.getpid():
-        if _home is not None:
-            _making = threading.Lock()  # a thread that was not forked may hold the old one
-        with _making:
-            if _home is None or _home.process != os.getpid():
-                _home = _Home()
-    return _home
+    _home, _making = None, threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
+def _here() -> _Home:
+    global _home
+    with _making:
+        if _home is None:
+            _home = _Home()
+        return _home
+
+
+class Work(Generic[T]):
+    """What runs on the loop of this process's clients, as seen from any other thread."""
+
+    def __init__(self, work: Coroutine[Any, Any, T]) -> None:
+        self._work = work
+        self._task: asyncio.Task[T] | None = None
+        self._ended = threading.Event()
+        try:
+            self.loop = _here().loop
+            self.loop.call_soon_threadsafe(self._begin)
+        except BaseException:
+            work.close()
+            raise
+
+    def _begin(self) -> None:
+        self._task = self.loop.create_task(self._work)
+        self._task.add_done_callback(lambda _: self._ended.set())
+
+    def result(self) -> T:
+        """What came out. Where this thread is interrupted, the work has ended when that is raised.
+
+        Raises:
+            asyncio.CancelledError: it was ended; and whatever it raises.
+        """
+        try:
+            self._ended.wait()
+        except BaseException:
+            self.end()
+            raise
+        assert self._task is not None
+        return self._task.result()
+
+    def end(self) -> None:
+        """Cancel it, and wait until it has ended; what it raised is not told."""
+        self.loop.call_soon_threadsafe(self._cancel)
+        self._ended.wait()
+
+    def _cancel(self) -> None:
+        assert self._task is not None  # it was begun in an earlier turn
+        if not self._task.cancel() and not self._task.cancelled():
+            self._task.exception()  # seen
+
+
+def begin(work: Coroutine[Any, Any, T]) -> Work[T]:
+    """Let `work` run on the loop of this process's clients."""
+    return Work(work)
 
 
 def on_loop(work: Coroutine[Any, Any, T]) -> T:
     """What `work` returns; it runs on the loop of this process's clients.
 
-    Called from any other thread. Where this thread is interrupted, `work` is cancelled, and has
-    ended when that is raised.
+    Called from any other thread. Where this thread is interrupted, `work` has ended when that is
+    raised.
     """
-    future = asyncio.run_coroutine_threadsafe(work, _here().loop)
-    try:
-        return future.result()
-    except BaseException:
-        if not future.done():
-            ended = threading.Event()
-            future.add_done_callback(lambda _: ended.set())
-            future.cancel()
-            ended.wait()
-        raise
+    return begin(work).result()
 
 
 @asynccontextmanager
-async def shared_client(options: ClientOptions) -> AsyncIterator[Client]:
-    """A client of these options, shared with all others on the loop that ask for the same."""
+async def shared_client(options: ClientOptions, *, patiently: bool) -> AsyncIterator[Client]:
+    """A client of these options, shared with all others on the loop that ask for the same.
+
+    One that is new meets its cluster first, `patiently` or at once.
+
+    Raises:
+        KprotoError: no broker could be reached.
+    """
     home = _here()
     kept = home.clients.get(options)
     if kept is None:
@@ -125,25 +187,26 @@ async def shared_client(options: ClientOptions) -> AsyncIterator[Client]:
         kept.closing = None
     kept.users += 1
     try:
+        await kept.open(patiently=patiently)
         yield kept.client
     finally:
         kept.users -= 1
         if not kept.users and home.clients.get(options) is kept:
-            home.forget_later(options)
+            if kept.is_open:
+                home.forget_later(options)
+            else:
+                home.forget(options)
 
 
 def with_client(options: ClientOptions, work: Callable[[Client], Awaitable[T]]) -> T:
     """What `work` returns for a client of these options; called as `on_loop` is.
 
     Raises:
-        KprotoError: no broker could be reached within the client's `delivery_timeout_ms`; and what
-            `work` raises.
+        KprotoError: no broker could be reached; and what `work` raises.
     """
 
     async def working() -> T:
-        async with shared_client(options) as client:
-            # Not `async with client`, which fails at once when no broker can be reached.
-            await client.retrying(lambda: client.refresh([]))
+        async with shared_client(options, patiently=False) as client:
             return await work(client)
 
     return on_loop(working())
@@ -152,7 +215,8 @@ def with_client(options: ClientOptions, work: Callable[[Client], Awaitable[T]]) 
 def close_clients() -> None:
     """Close all clients of this process and end their thread; the next use begins anew."""
     global _home
-    home, _home = _home, None
-    if home is not None and home.process == os.getpid():
+    with _making:
+        home, _home = _home, None
+    if home is not None:
         asyncio.run_coroutine_threadsafe(home.close(), home.loop).result()
         home.end()

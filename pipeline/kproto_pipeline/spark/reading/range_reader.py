@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from kproto.stored.aborted import AbortedTransactions
+
 from ...columns import arrow_batches, events_as_arrow, records_as_arrow
 from ..clients import with_client
 from ..planning.asking import ranges_to_read
@@ -73,4 +75,10 @@ def rows_of(
         as_arrow = partial(events_as_arrow, all_headers=options.include_headers)
     convert = partial(as_arrow, topic=wanted.topic, partition=wanted.partition, schema=schema)
     for fetched in read_ahead(options, wanted):
-        yield from arrow_batches(fetched.records, convert, start=fetched.offset, end=wanted.end)
+        yield from arrow_batches(
+            fetched.records,
+            convert,
+            start=fetched.offset,
+            end=wanted.end,
+            aborted=AbortedTransactions(fetched.aborted) if options.read_committed else None,
+        )

@@ -1,6 +1,6 @@
-"""Reading one offset range ahead of whoever consumes it, in a thread of its own.
+"""Reading one offset range ahead of whoever consumes it, on the loop of this process's clients.
 
-Owns the thread, its asyncio loop and the bound on how much may wait. A fetch is sent as soon as
+Owns the fetching and the bound on how much may wait. A fetch is sent as soon as
 the one before it has arrived, while those records are still being decoded and handed on. Errors
 that time mends, such as a leader that changes, go through the client's retries. Of what arrives it
 looks at the headers of batches alone, for the next offset. Knows nothing of Arrow or Spark.
@@ -11,9 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import queue
-import threading
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kproto.client import FetchedPartition
@@ -29,6 +27,7 @@ from kproto.wire.errors import (
 )
 from kproto.wire.uuid import ZERO_UUID
 
+from ..clients import begin, shared_client
 from ..planning.ranges import DataLossError
 
 if TYPE_CHECKING:
@@ -58,18 +57,20 @@ class _TopicLostError(KprotoError):
 class Fetched(NamedTuple):
     """The `records` bytes of a fetch response, and the `offset` that was asked for.
 
-    Records before it may stand in the bytes, and were in those of the response before.
+    Records before it may stand in the bytes, and were in those of the response before. `aborted`
+    are the transactions in them that were aborted, as `FetchedPartition` has them.
     """
 
     offset: int
     records: bytes
+    aborted: tuple[tuple[int, int], ...] = ()
 
 
 def read_ahead(options: ReadOptions, wanted: OffsetRange) -> Generator[Fetched]:
     """The fetch responses that cover `wanted`, in order.
 
     Up to `buffer_bytes` wait for the consumer before fetching pauses. Closing the iterator ends
-    the thread and its connections.
+    the fetching; the connections are kept for the next range.
 
     Raises:
         DataLossError: the log no longer holds the range and the options ask to fail then.
@@ -77,7 +78,6 @@ def read_ahead(options: ReadOptions, wanted: OffsetRange) -> Generator[Fetched]:
             client's `delivery_timeout_ms`.
     """
     ahead = _Ahead(options, wanted)
-    ahead.start()
     try:
         yield from ahead.responses()
     finally:
@@ -85,7 +85,7 @@ def read_ahead(options: ReadOptions, wanted: OffsetRange) -> Generator[Fetched]:
 
 
 class _Ahead:
-    """The fetching thread of one range. `responses` and `stop` belong to the consumer's thread."""
+    """The fetching of one range. `responses` and `stop` belong to the consumer's thread."""
 
     def __init__(self, options: ReadOptions, wanted: OffsetRange) -> None:
         self._options = options
@@ -94,65 +94,40 @@ class _Ahead:
         self._arrived: queue.SimpleQueue[Fetched | BaseException | None] = queue.SimpleQueue()
         self._waiting_bytes = 0
         self._idle_since: float | None = None  # when the first of some empty responses came
-        self._started = threading.Event()  # or failed to: then there is no loop
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._task: asyncio.Task[None]
-        self._room: asyncio.Event
-        self._thread = threading.Thread(
-            target=self._run, name=f"kproto-fetch {wanted}", daemon=True
-        )
-
-    def start(self) -> None:
-        self._thread.start()
-        self._started.wait()
+        self._room = asyncio.Event()
+        self._room.set()
+        self._work = begin(self._run())
 
     def stop(self) -> None:
-        """Cancel what is still under way and wait for the thread."""
-        if self._loop is not None:
-            with suppress(RuntimeError):  # the loop is closed: nothing is under way
-                self._loop.call_soon_threadsafe(self._task.cancel)
-        self._thread.join()
+        """Cancel what is still under way and wait until it has ended."""
+        self._work.end()
 
     def responses(self) -> Iterator[Fetched]:
         while (item := self._arrived.get()) is not None:
             if isinstance(item, BaseException):
                 raise item
             yield item
-            assert self._loop is not None  # it brought the item
-            with suppress(RuntimeError):  # the loop is closed: all has been fetched
-                self._loop.call_soon_threadsafe(self._release, len(item.records))
+            self._work.loop.call_soon_threadsafe(self._release, len(item.records))
 
-    def _run(self) -> None:
+    async def _run(self) -> None:
         try:
-            asyncio.run(self._fetch_all())
+            await self._fetch_all()
         except asyncio.CancelledError:
             self._arrived.put(None)
+            raise
         except BaseException as error:  # noqa: BLE001 - raised again in the consumer's thread
             self._arrived.put(error)
         else:
             self._arrived.put(None)
-        finally:
-            self._started.set()
 
     async def _fetch_all(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        task = asyncio.current_task()
-        assert task is not None
-        self._task = task
-        self._room = asyncio.Event()
-        self._room.set()
-        self._started.set()
-        client = self._options.client.client()
-        try:
-            # Not `async with`, which fails at once when no broker can be reached.
-            await client.retrying(lambda: client.refresh([]))
-            await self._fetch_range(client)
-        except _TopicLostError as lost:
-            if self._options.fail_on_data_loss:
-                raise self._lost(str(lost)) from lost.__cause__
-            logger.warning("%s: %s; the rest of the range is passed over", self._wanted, lost)
-        finally:
-            await client.close()
+        async with shared_client(self._options.client, patiently=True) as client:
+            try:
+                await self._fetch_range(client)
+            except _TopicLostError as lost:
+                if self._options.fail_on_data_loss:
+                    raise self._lost(str(lost)) from lost.__cause__
+                logger.warning("%s: %s; the rest of the range is passed over", self._wanted, lost)
 
     async def _fetch_range(self, client: Client) -> None:
         position = self._wanted.start
@@ -165,10 +140,10 @@ class _Ahead:
             try:
                 following = next_offset(fetched.records, position, self._wanted.end)
             except CorruptBatchError:
-                self._deliver(position, fetched.records)  # the good batches in front of it
+                self._deliver(position, fetched)  # the good batches in front of it
                 raise
             if following > position:
-                self._deliver(position, fetched.records)
+                self._deliver(position, fetched)
                 position = following
                 self._idle_since = None
             elif fetched.records:
@@ -202,6 +177,7 @@ class _Ahead:
                         position,
                         max_bytes=self._options.fetch_max_bytes,
                         max_wait_ms=self._options.fetch_wait_ms,
+                        read_committed=self._options.read_committed,
                     )
                 except BrokerResponseError as error:
                     if error.code != _OFFSET_OUT_OF_RANGE:
@@ -232,6 +208,10 @@ class _Ahead:
         wanted = self._wanted
         try:
             found = (await client.topic(wanted.topic)).topic_id
+            if found != wanted.topic_id:
+                # What the client has kept may be older than the plan.
+                client.cluster.forget([wanted.topic])
+                found = (await client.topic(wanted.topic)).topic_id
         except BrokerResponseError as error:
             if error.code != _NO_SUCH_TOPIC:
                 raise
@@ -283,11 +263,11 @@ class _Ahead:
             "and is lost"
         )
 
-    def _deliver(self, offset: int, records: bytes) -> None:
-        self._waiting_bytes += len(records)
+    def _deliver(self, offset: int, fetched: FetchedPartition) -> None:
+        self._waiting_bytes += len(fetched.records)
         if self._waiting_bytes >= self._options.buffer_bytes:
             self._room.clear()
-        self._arrived.put(Fetched(offset, records))
+        self._arrived.put(Fetched(offset, fetched.records, fetched.aborted))
 
     def _release(self, size: int) -> None:
         self._waiting_bytes -= size

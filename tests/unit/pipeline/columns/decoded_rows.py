@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 from kproto_pipeline.columns.arrow_records import RECORD_SCHEMA, records_as_arrow
 from kproto_pipeline.columns.chunks import column_chunks
@@ -12,7 +14,7 @@ from tests.unit.pipeline.columns.record_bytes import PlainRecord
 __all__ = ["rows_of", "rows_of_chunk"]
 
 
-def rows_of(data: bytes, **limits: int) -> list[tuple[PlainRecord, bool]]:
+def rows_of(data: bytes, **limits: Any) -> list[tuple[PlainRecord, bool]]:
     """What the columnar decoder finds, as the plain reader would say it."""
     return [row for chunk in column_chunks(data, **limits) for row in rows_of_chunk(chunk)]
 

@@ -11,7 +11,6 @@ from pyspark.sql.types import StructType
 from kproto import KprotoError
 
 ASKED: dict[str, Callable[[KprotoDataSource], object]] = {
-    "readStream": lambda source: source.streamReader(StructType()),
     "write": lambda source: source.writer(StructType(), overwrite=False),
     "writeStream": lambda source: source.streamWriter(StructType(), overwrite=True),
 }

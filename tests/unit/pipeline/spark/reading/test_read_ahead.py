@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import errno
 import struct
-from collections.abc import Coroutine
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pytest
 from hypothesis import given
@@ -29,11 +28,10 @@ def test_a_loop_that_cannot_be_made_is_an_error_of_the_reader(
 ) -> None:
     """As when the process has no file descriptor left; whoever reads must not wait for ever."""
 
-    def no_descriptor(coroutine: Coroutine[Any, Any, None]) -> NoReturn:
-        coroutine.close()
+    def no_descriptor() -> NoReturn:
         raise OSError(errno.EMFILE, "Too many open files")
 
-    monkeypatch.setattr(asyncio, "run", no_descriptor)
+    monkeypatch.setattr(asyncio, "new_event_loop", no_descriptor)
     options = parse_read_options({"kafka.bootstrap.servers": "localhost:1", "subscribe": "flights"})
     with pytest.raises(OSError, match="Too many open files"):
         next(read_ahead(options, OffsetRange("flights", 0, 0, 1)))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from kproto.client.consumer.visible import AbortedTransactions
+from kproto.client.consumer.visible import aborted_transactions
 from kproto.messages.fetch_response import AbortedTransaction, PartitionData
 from kproto.records import RecordBatch
+from kproto.stored.aborted import AbortedTransactions
 from tests.unit.client.scripted_log import ABORT, COMMIT, batch, marker
 
 
@@ -21,7 +22,7 @@ def of(base_offset: int, producer_id: int, transactional: bool = True) -> Record
 
 def aborted(*entries: tuple[int, int]) -> AbortedTransactions:
     listed = [AbortedTransaction(producer_id=who, first_offset=at) for who, at in entries]
-    return AbortedTransactions(PartitionData(aborted_transactions=listed))
+    return AbortedTransactions(aborted_transactions(PartitionData(aborted_transactions=listed)))
 
 
 def test_a_transaction_is_hidden_from_its_beginning_to_its_marker() -> None:
@@ -59,4 +60,5 @@ def test_a_marker_whose_records_are_gone() -> None:
 
 
 def test_no_list_hides_nothing() -> None:
-    assert not AbortedTransactions(PartitionData(aborted_transactions=None)).hides(of(0, 4))
+    nothing = aborted_transactions(PartitionData(aborted_transactions=None))
+    assert not AbortedTransactions(nothing).hides(of(0, 4))
