@@ -43,8 +43,8 @@ JAAS = (
     "org.apache.kafka.common.security.plain.PlainLoginModule required "
     f'username="alice" password="{SECRET}";'
 )
-STEPS = ["batch"]
-FOUND = {"batch": [3_000, 3 * 499_500, 3]}
+STEPS = ["batch", "stream"]
+FOUND = {"batch": [3_000, 3 * 499_500, 3], "stream": 3_000}
 
 
 @pytest.fixture(scope="module")
