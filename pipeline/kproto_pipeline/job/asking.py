@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
-
-from kproto.protocol.error_codes import code_of
-from kproto.wire.errors import BrokerResponseError
+from typing import TYPE_CHECKING
 
 from ..spark.clients import with_client
-from ..spark.options.offset_spec import concrete_offsets
+from ..spark.planning import asking
 from ..spark.planning.ranges import OffsetRange, plan_ranges
-from .positions import LogState, Plan
+from .positions import Plan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,10 +16,9 @@ if TYPE_CHECKING:
     from kproto.client import Client, TopicPartition
 
     from ..spark.options.read_options import ReadOptions
+    from ..spark.planning.log_state import LogState
 
 __all__ = ["ends_now", "log_state", "planned_once", "starting_offsets"]
-
-_UNKNOWN_TOPIC: Final = code_of("UNKNOWN_TOPIC_OR_PARTITION")
 
 
 def log_state(options: ReadOptions) -> LogState:
@@ -34,44 +29,21 @@ def log_state(options: ReadOptions) -> LogState:
     Raises:
         KprotoError: whatever the client raises.
     """
-
-    async def asked(client: Client) -> LogState:
-        selection = options.selection
-        if selection.pattern is not None:
-            # Java's Matcher.matches(): the whole name.
-            matching = re.compile(selection.pattern)
-            found = [info for info in await client.refresh() if matching.fullmatch(info.name)]
-        else:
-            names = selection.topics or tuple({topic: None for topic, _ in selection.partitions})
-            found = []
-            await client.refresh(names)  # what is kept may lack new partitions
-            for name in names:
-                try:
-                    found.append(await client.topic(name))
-                except BrokerResponseError as error:
-                    if error.code != _UNKNOWN_TOPIC or options.fail_on_data_loss:
-                        raise
-        ids = {
-            (info.name, partition): info.topic_id for info in found for partition in info.partitions
-        }
-        if selection.partitions:
-            ids = {part: ids[part] for part in selection.partitions if part in ids}
-        earliest = await client.list_offsets(dict.fromkeys(ids, "earliest"))
-        latest = await client.list_offsets(dict.fromkeys(ids, "latest"))
-        return LogState(ids, earliest, latest)
-
-    return with_client(options.client, asked)
+    return with_client(
+        options.client,
+        lambda client: asking.log_state(
+            client, options, skip_missing=not options.fail_on_data_loss
+        ),
+    )
 
 
 def starting_offsets(options: ReadOptions, now: LogState) -> dict[TopicPartition, int]:
     """Where a first run begins.
 
     Raises:
-        ConfigurationError: `startingOffsets` does not name exactly the partitions that are read.
+        ConfigurationError: the options do not name exactly the partitions that are read.
     """
-    return concrete_offsets(
-        "startingOffsets", options.starting, now.topic_ids, now.earliest, now.latest
-    )
+    return with_client(options.client, lambda client: asking.starting_offsets(client, options, now))
 
 
 def planned_once(options: ReadOptions) -> Plan:
@@ -83,9 +55,7 @@ def planned_once(options: ReadOptions) -> Plan:
     """
     now = log_state(options)
     starts = starting_offsets(options, now)
-    ends = concrete_offsets(
-        "endingOffsets", options.ending, now.topic_ids, now.earliest, now.latest
-    )
+    ends = with_client(options.client, lambda client: asking.ending_offsets(client, options, now))
     ranges = {
         (each.topic, each.partition): each
         for each in plan_ranges(

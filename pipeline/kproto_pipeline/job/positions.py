@@ -19,22 +19,12 @@ if TYPE_CHECKING:
     from kproto.client import TopicPartition
     from kproto.wire.uuid import Uuid
 
-__all__ = ["LogState", "Plan", "Positions", "capped", "next_plan", "rest"]
+    from ..spark.planning.log_state import LogState
+
+__all__ = ["Plan", "Positions", "capped", "next_plan", "rest"]
 
 #: Where the next increment begins, by partition, and of which topic of that name.
 Positions: TypeAlias = "Mapping[TopicPartition, tuple[int, Uuid]]"
-
-
-@dataclass(frozen=True, slots=True)
-class LogState:
-    """What the brokers have now: the id of each partition's topic, its first and its next offset.
-
-    An id is all zeros where the brokers are too old to tell it.
-    """
-
-    topic_ids: Mapping[TopicPartition, Uuid]
-    earliest: Mapping[TopicPartition, int]
-    latest: Mapping[TopicPartition, int]
 
 
 @dataclass(frozen=True, slots=True)

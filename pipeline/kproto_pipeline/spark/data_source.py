@@ -28,11 +28,13 @@ from kproto.wire.errors import KprotoError
 
 from ..columns import EVENT_SCHEMA, RECORD_SCHEMA
 from .options.errors import OptionError
-from .options.read_options import ReadOptions, parse_read_options
+from .options.read_options import parse_columns, parse_read_options
 from .reading.range_reader import KprotoReader
 from .releases import as_arrow_schema
+from .streaming.stream_reader import KprotoStreamReader
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import NoReturn
 
     from pyspark.sql import SparkSession
@@ -76,19 +78,17 @@ class KprotoDataSource(DataSource):
         return "kproto"
 
     def schema(self) -> StructType:
-        return from_arrow_schema(_offered(parse_read_options(self.options)))
+        return from_arrow_schema(_offered(self.options))
 
     def reader(self, schema: StructType) -> KprotoReader:
         options = parse_read_options(self.options)
-        return KprotoReader(options, _checked_schema(schema, _offered(options)))
+        return KprotoReader(options, _checked_schema(schema, _offered(self.options)))
 
     # Not PySparkNotImplementedError: of that, Spark tries the next method and then names that one.
 
-    def streamReader(self, schema: StructType) -> NoReturn:  # noqa: N802 - Spark's name
-        raise NotThereError(
-            'readStream from format("kproto") is not there yet; read ranges of offsets with '
-            'spark.read and startingOffsets, or the stream with Spark\'s own format("kafka")'
-        )
+    def streamReader(self, schema: StructType) -> KprotoStreamReader:  # noqa: N802 - Spark's name
+        options = parse_read_options(self.options, streaming=True)
+        return KprotoStreamReader(options, _checked_schema(schema, _offered(self.options)))
 
     def writer(self, schema: StructType, overwrite: bool) -> NoReturn:
         raise NotThereError(
@@ -107,11 +107,12 @@ class KprotoDataSource(DataSource):
         return "KprotoDataSource()"
 
 
-def _offered(options: ReadOptions) -> pa.Schema:
-    """The columns that a read with these options has."""
-    if options.cloud_events:
+def _offered(options: Mapping[str, str]) -> pa.Schema:
+    """The columns that a read with these options has, a batch or a stream."""
+    include_headers, cloud_events = parse_columns(options)
+    if cloud_events:
         return EVENT_SCHEMA
-    if options.include_headers:
+    if include_headers:
         return RECORD_SCHEMA
     return RECORD_SCHEMA.remove(RECORD_SCHEMA.get_field_index("headers"))
 

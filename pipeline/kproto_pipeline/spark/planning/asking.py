@@ -1,19 +1,23 @@
-"""What a batch read consists of: its partitions and offsets, as the brokers have them now.
+"""What a read consists of: its partitions and offsets, as the brokers have them now.
 
 Owns the questions to the cluster. What the answers mean for offsets is `offset_spec`'s and
-`offset_ranges`' to decide. Knows nothing of Spark.
+`ranges`' to decide. Knows nothing of Spark.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from kproto.client import Client
+from kproto.protocol.error_codes import code_of
+from kproto.wire.errors import BrokerResponseError
 
 from ..options.errors import OptionError
-from ..options.offset_spec import concrete_offsets
+from ..options.offset_spec import check_partitions, concrete_offsets
+from ..options.time_spec import TimeSpec
+from .log_state import LogState
 from .ranges import plan_ranges, split_ranges
 
 if TYPE_CHECKING:
@@ -23,11 +27,93 @@ if TYPE_CHECKING:
     from ..options.read_options import ReadOptions
     from .ranges import OffsetRange
 
-__all__ = ["ranges_to_read"]
+__all__ = ["ending_offsets", "log_state", "ranges_to_read", "starting_offsets"]
+
+_UNKNOWN_TOPIC: Final = code_of("UNKNOWN_TOPIC_OR_PARTITION")
+
+#: ListOffsets by time says this where no record is that late.
+_NONE_SO_LATE: Final = -1
+
+
+async def log_state(
+    client: Client, options: ReadOptions, *, skip_missing: bool = False
+) -> LogState:
+    """The partitions that the options select, with both ends of their logs, asked for anew.
+
+    With `skip_missing`, topics and partitions that are named and not there are left out. With
+    `read_committed` a log ends at its last stable offset.
+
+    Raises:
+        OptionError: a partition that its topic does not have.
+        BrokerResponseError: a topic that the cluster does not have.
+        KprotoError: whatever the client raises.
+    """
+    # Before the offsets: if a topic is made anew in between, its tasks do not find the id.
+    parts = await _selected_partitions(client, options, skip_missing)
+    committed = options.read_committed
+    earliest = await client.list_offsets(dict.fromkeys(parts, "earliest"))
+    latest = await client.list_offsets(dict.fromkeys(parts, "latest"), read_committed=committed)
+    return LogState(parts, earliest, latest)
+
+
+async def starting_offsets(
+    client: Client, options: ReadOptions, now: LogState
+) -> dict[TopicPartition, int]:
+    """Where the options say to begin, for each partition.
+
+    Raises:
+        ConfigurationError: they do not name exactly the partitions that are read; or a time that
+            no record has reached, unless the options say to begin at the end then.
+    """
+    wanted = options.starting
+    if not isinstance(wanted, TimeSpec):
+        parts = now.topic_ids
+        return concrete_offsets("startingOffsets", wanted, parts, now.earliest, now.latest)
+    found = await _by_time(client, options, wanted, now)
+    late = sorted(part for part, offset in found.items() if offset == _NONE_SO_LATE)
+    if late and not options.starts_at_latest:
+        names = ", ".join(f"{topic}-{partition}" for topic, partition in late[:10])
+        raise OptionError(
+            f"option {wanted.option}: no record is that late in {names}"
+            f"{' …' if len(late) > 10 else ''}; set startingOffsetsByTimestampStrategy to latest "
+            "to begin at the end there"
+        )
+    return found | {part: now.latest[part] for part in late}
+
+
+async def ending_offsets(
+    client: Client, options: ReadOptions, now: LogState
+) -> dict[TopicPartition, int]:
+    """Where the options say to end, for each partition; at the end where no record is that late.
+
+    Raises:
+        ConfigurationError: they do not name exactly the partitions that are read.
+    """
+    wanted = options.ending
+    if not isinstance(wanted, TimeSpec):
+        parts = now.topic_ids
+        return concrete_offsets("endingOffsets", wanted, parts, now.earliest, now.latest)
+    found = await _by_time(client, options, wanted, now)
+    return {
+        part: now.latest[part] if offset == _NONE_SO_LATE else offset
+        for part, offset in found.items()
+    }
+
+
+async def _by_time(
+    client: Client, options: ReadOptions, wanted: TimeSpec, now: LogState
+) -> dict[TopicPartition, int]:
+    """The first offset of each partition since its time; -1 where no record is that late."""
+    if isinstance(wanted.times, Mapping):
+        check_partitions(f"option {wanted.option}", wanted.times, now.topic_ids)
+        times = dict(wanted.times)
+    else:
+        times = dict.fromkeys(now.topic_ids, wanted.times)
+    return await client.list_offsets(times, read_committed=options.read_committed)
 
 
 async def ranges_to_read(client: Client, options: ReadOptions) -> list[OffsetRange]:
-    """What the options ask for, made concrete by what the brokers have.
+    """What the options of a batch ask for, made concrete by what the brokers have.
 
     Raises:
         OptionError: a partition that its topic does not have.
@@ -36,28 +122,25 @@ async def ranges_to_read(client: Client, options: ReadOptions) -> list[OffsetRan
         DataLossError: offsets that the log does not have, and the options ask to fail then.
         KprotoError: whatever the client raises.
     """
-    # Before the offsets: if a topic is made anew in between, its tasks do not find the id.
-    parts = await _selected_partitions(client, options)
-    earliest = await client.list_offsets(dict.fromkeys(parts, "earliest"))
-    latest = await client.list_offsets(dict.fromkeys(parts, "latest"))
-    starts = concrete_offsets("startingOffsets", options.starting, parts, earliest, latest)
-    ends = concrete_offsets("endingOffsets", options.ending, parts, earliest, latest)
+    now = await log_state(client, options)
+    starts = await starting_offsets(client, options, now)
+    ends = await ending_offsets(client, options, now)
     ranges = plan_ranges(
-        starts, ends, earliest, latest, fail_on_data_loss=options.fail_on_data_loss
+        starts, ends, now.earliest, now.latest, fail_on_data_loss=options.fail_on_data_loss
     )
     return split_ranges(
-        [replace(each, topic_id=parts[each.topic, each.partition]) for each in ranges],
+        [replace(each, topic_id=now.topic_ids[each.topic, each.partition]) for each in ranges],
         min_partitions=options.min_partitions,
         max_records=options.max_records_per_partition,
     )
 
 
-async def _selected_partitions(client: Client, options: ReadOptions) -> dict[TopicPartition, Uuid]:
+async def _selected_partitions(
+    client: Client, options: ReadOptions, skip_missing: bool
+) -> dict[TopicPartition, Uuid]:
     """The partitions that `subscribe`, `assign` or `subscribePattern` mean, and their topics' ids.
 
-    Raises:
-        OptionError: a partition that its topic does not have.
-        BrokerResponseError: a topic that the cluster does not have.
+    What the client knows of topics may be old, as it is kept: they are asked for anew.
     """
     selection = options.selection
     if selection.pattern is not None:
@@ -65,16 +148,23 @@ async def _selected_partitions(client: Client, options: ReadOptions) -> dict[Top
         matching = re.compile(selection.pattern)
         found = [info for info in await client.refresh() if matching.fullmatch(info.name)]
     else:
-        named = selection.topics or tuple({topic: None for topic, _ in selection.partitions})
-        # The client is an old one: what it knows may be of a topic that was deleted since.
-        await client.refresh(named)
-        found = [await client.topic(topic) for topic in named]
+        names = selection.topics or tuple({topic: None for topic, _ in selection.partitions})
+        await client.refresh(names)
+        found = []
+        for name in names:
+            try:
+                found.append(await client.topic(name))
+            except BrokerResponseError as error:
+                if error.code != _UNKNOWN_TOPIC or not skip_missing:
+                    raise
     existing = {
         (info.name, partition): info.topic_id
         for info in found
         for partition in sorted(info.partitions)
     }
+    if not selection.partitions:
+        return existing
     for topic, partition in selection.partitions:
-        if (topic, partition) not in existing:
+        if (topic, partition) not in existing and not skip_missing:
             raise OptionError(f"option assign: topic {topic} has no partition {partition}")
-    return {part: existing[part] for part in selection.partitions} or existing
+    return {part: existing[part] for part in selection.partitions if part in existing}

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..options.read_options import ReadOptions
     from ..planning.ranges import OffsetRange
 
-__all__ = ["KprotoReader", "RangePartition"]
+__all__ = ["KprotoReader", "RangePartition", "rows_of"]
 
 
 class RangePartition(InputPartition):
@@ -54,14 +54,23 @@ class KprotoReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one range, as Arrow record batches: one or more for a fetch response."""
-        wanted: OffsetRange | None = partition.value
-        if wanted is None:
-            return
-        as_arrow: Callable[..., pa.RecordBatch] = records_as_arrow
-        if self._options.cloud_events:
-            as_arrow = partial(events_as_arrow, all_headers=self._options.include_headers)
-        convert = partial(
-            as_arrow, topic=wanted.topic, partition=wanted.partition, schema=self._schema
-        )
-        for fetched in read_ahead(self._options, wanted):
-            yield from arrow_batches(fetched.records, convert, start=fetched.offset, end=wanted.end)
+        return rows_of(self._options, self._schema, partition.value)
+
+
+def rows_of(
+    options: ReadOptions, schema: pa.Schema, wanted: OffsetRange | None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of one range with the columns of `schema`; none where there is no range.
+
+    Raises:
+        DataLossError: the log no longer holds the range and the options ask to fail then.
+        KprotoError: whatever the client raises.
+    """
+    if wanted is None:
+        return
+    as_arrow: Callable[..., pa.RecordBatch] = records_as_arrow
+    if options.cloud_events:
+        as_arrow = partial(events_as_arrow, all_headers=options.include_headers)
+    convert = partial(as_arrow, topic=wanted.topic, partition=wanted.partition, schema=schema)
+    for fetched in read_ahead(options, wanted):
+        yield from arrow_batches(fetched.records, convert, start=fetched.offset, end=wanted.end)

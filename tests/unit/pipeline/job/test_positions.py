@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kproto_pipeline.job.manifests import JobCounts, Manifest
-from kproto_pipeline.job.positions import LogState, Plan, capped, next_plan, rest
+from kproto_pipeline.job.positions import Plan, capped, next_plan, rest
+from kproto_pipeline.spark.planning.log_state import LogState
 from kproto_pipeline.spark.planning.ranges import OffsetRange
 
 from kproto.wire.uuid import ZERO_UUID, Uuid

@@ -6,6 +6,7 @@ import pytest
 from kproto_pipeline.spark.options.errors import OptionError
 from kproto_pipeline.spark.options.offset_spec import EARLIEST, LATEST
 from kproto_pipeline.spark.options.read_options import Selection, parse_read_options
+from kproto_pipeline.spark.options.time_spec import TimeSpec
 
 GIVEN = {"kafka.bootstrap.servers": "localhost:9092", "subscribe": "flights"}
 
@@ -55,8 +56,15 @@ def test_names_are_taken_in_any_case() -> None:
             {"kafka.sasl.jaas.config": "hunter2", "kafka.security.protocol": "SASL_SSL"},
             "an option that begins with kafka.: sasl",
         ),
-        ({"startingTimestamp": "1"}, "option startingTimestamp is not supported"),
-        ({"maxoffsetspertrigger": "1"}, "option maxOffsetsPerTrigger is not supported"),
+        ({"startingOfsets": "earliest"}, "the nearest: startingOffsets"),
+        ({"startingTimestamp": "-1"}, "option startingTimestamp is '-1'"),
+        ({"startingOffsetsByTimestamp": "1"}, "option startingOffsetsByTimestamp is '1'; it must"),
+        ({"endingOffsetsByTimestamp": '{"t": {"0": -1}}'}, "t-0 has -1; a time is a whole"),
+        ({"startingOffsetsByTimestampStrategy": "x"}, "must be error or latest"),
+        ({"maxoffsetspertrigger": "1"}, "maxOffsetsPerTrigger has no meaning in a batch read"),
+        ({"commitOffsets": "true"}, "commitOffsets has no meaning in a batch read"),
+        ({"kafka.isolation.level": "x"}, "must be read_committed or read_uncommitted"),
+        ({"kafka.auto.offset.reset": "latest"}, "kafka.auto.offset.reset is not taken: say where"),
         ({"kafka.bootstrap.servers": " , "}, "option kafka.bootstrap.servers: no bootstrap server"),
         ({"kafka.bootstrap.servers": "h:99999"}, "kafka.bootstrap.servers: 'h:99999' is no addr"),
         ({"kafka.bootstrap.servers": "a:1,::1:9092"}, r"'::1:9092' is no .* \[address\]:port"),
@@ -74,6 +82,52 @@ def test_a_wrong_option_is_named(changed: dict[str, str], what: str) -> None:
     with pytest.raises(OptionError, match=what) as caught:
         parse_read_options(GIVEN | changed)
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changed", "what"),
+    [
+        ({"endingOffsets": "latest"}, "endingOffsets has no meaning in a stream read"),
+        ({"endingTimestamp": "1"}, "endingTimestamp has no meaning in a stream read"),
+        ({"maxTriggerDelay": "5 weeks"}, "maxTriggerDelay is '5 weeks'; it must be a duration"),
+        ({"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger is '0'"),
+        (
+            {"maxOffsetsPerTrigger": "2", "minOffsetsPerTrigger": "3"},
+            "minOffsetsPerTrigger is 3, and maxOffsetsPerTrigger 2",
+        ),
+        ({"commitOffsets": "true"}, "commitOffsets needs kafka.group.id"),
+    ],
+)
+def test_a_wrong_option_of_a_stream_is_named(changed: dict[str, str], what: str) -> None:
+    with pytest.raises(OptionError, match=what):
+        parse_read_options(GIVEN | changed, streaming=True)
+
+
+def test_a_stream_starts_at_the_end_of_the_log() -> None:
+    options = parse_read_options(GIVEN, streaming=True)
+    assert options.starting == LATEST
+    assert options.max_trigger_delay_ms == 900_000
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"), [("15m", 900_000), ("7", 7), ("2 s", 2_000), ("1h", 3_600_000), ("9ms", 9)]
+)
+def test_durations_are_those_of_spark(text: str, ms: int) -> None:
+    options = parse_read_options(GIVEN | {"maxTriggerDelay": text}, streaming=True)
+    assert options.max_trigger_delay_ms == ms
+
+
+def test_of_the_ways_to_start_the_first_of_the_connector_counts() -> None:
+    given = GIVEN | {
+        "startingOffsets": "earliest",
+        "startingOffsetsByTimestamp": '{"flights": {"0": 5}}',
+        "endingOffsetsByTimestamp": '{"flights": {"0": 9}}',
+    }
+    options = parse_read_options(given)
+    assert options.starting == TimeSpec("startingOffsetsByTimestamp", {("flights", 0): 5})
+    assert options.ending == TimeSpec("endingOffsetsByTimestamp", {("flights", 0): 9})
+    options = parse_read_options(given | {"startingTimestamp": "7"})
+    assert options.starting == TimeSpec("startingTimestamp", 7)
 
 
 @pytest.mark.parametrize("option", ["startingOffsets", "endingOffsets", "assign"])

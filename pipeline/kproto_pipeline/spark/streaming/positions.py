@@ -1,0 +1,169 @@
+"""Offsets of a stream: as text in the checkpoint, limited for a batch, and as ranges to read.
+
+Owns the arithmetic of a micro-batch, which is that of the JVM connector. Decisions on plain data:
+asks nobody, and knows neither Spark nor time.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from kproto.wire.errors import ConfigurationError
+from kproto.wire.uuid import ZERO_UUID
+
+from ..planning.ranges import OffsetRange
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from kproto.client import TopicPartition
+    from kproto.wire.uuid import Uuid
+
+    from ..planning.log_state import LogState
+
+__all__ = [
+    "BatchRanges",
+    "Offsets",
+    "are_too_few",
+    "batch_ranges",
+    "begins",
+    "doubtful",
+    "from_json",
+    "limited",
+    "made_anew",
+    "to_json",
+]
+
+Offsets: TypeAlias = "Mapping[TopicPartition, int]"
+
+
+def to_json(offsets: Offsets) -> dict[str, dict[str, int]]:
+    """Offsets as they stand in a checkpoint, in order: Spark compares them as text."""
+    found: dict[str, dict[str, int]] = {}
+    for topic, partition in sorted(offsets):
+        found.setdefault(topic, {})[str(partition)] = offsets[topic, partition]
+    return found
+
+
+def from_json(stored: Any) -> dict[TopicPartition, int]:
+    """Offsets out of a checkpoint, ours or the JVM connector's.
+
+    Raises:
+        ConfigurationError: it is of another source.
+    """
+    found: dict[TopicPartition, int] = {}
+    topics = stored.items() if isinstance(stored, dict) else ()
+    try:
+        for topic, partitions in topics:
+            for partition, offset in partitions.items():
+                found[topic, int(partition)] = int(offset)
+    except (AttributeError, TypeError, ValueError):
+        found.clear()
+    if not found and stored != {}:
+        raise ConfigurationError(
+            f"the checkpoint holds {str(stored)[:200]!r}, which is no offset of topics: it belongs "
+            "to another source; take another checkpointLocation"
+        )
+    return found
+
+
+def limited(starts: Offsets, ends: Offsets, most: int) -> dict[TopicPartition, int]:
+    """Ends of a batch of about `most` offsets, each partition's share in proportion to its rest.
+
+    A partition with something to read gets one offset at least, so that none starves; the batch
+    may pass `most` by that.
+    """
+    sizes = {part: end - starts[part] for part, end in ends.items() if end > starts[part]}
+    total = sum(sizes.values())
+    found = dict(ends)
+    for part, size in sizes.items():
+        share = most * (size / total)
+        wanted = math.ceil(share) if share < 1 else math.floor(share)
+        found[part] = min(ends[part], starts[part] + wanted)
+    return found
+
+
+def are_too_few(starts: Offsets, ends: Offsets, least: int) -> bool:
+    """Whether fewer than `least` offsets lie between them."""
+    return sum(max(0, end - starts[part]) for part, end in ends.items()) < least
+
+
+def begins(
+    starts: Offsets, ends: Offsets, earliest: Offsets, begun_anew: Collection[TopicPartition]
+) -> dict[TopicPartition, int]:
+    """Where each partition of a batch begins: where the stream stands, or its first offset.
+
+    That is for a new one, and for one of `begun_anew`, whose topic was made anew.
+    """
+    return {
+        part: earliest.get(part, 0) if part in begun_anew or part not in starts else starts[part]
+        for part in ends
+    }
+
+
+def doubtful(stands: Offsets, latest: Offsets) -> list[TopicPartition]:
+    """The partitions that are gone, or whose log ends before where the stream stands."""
+    return sorted(part for part, offset in stands.items() if latest.get(part, -1) < offset)
+
+
+def made_anew(
+    known: Mapping[TopicPartition, Uuid], now: Mapping[TopicPartition, Uuid]
+) -> list[TopicPartition]:
+    """The partitions whose topic is another one of the same name than was known."""
+    return sorted(
+        part
+        for part, topic_id in now.items()
+        if topic_id != ZERO_UUID and known.get(part, ZERO_UUID) not in (ZERO_UUID, topic_id)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRanges:
+    """What a micro-batch reads, and what it cannot read any more, in words."""
+
+    ranges: list[OffsetRange]
+    losses: list[str]
+
+
+def batch_ranges(
+    starts: Offsets, ends: Offsets, now: LogState, *, begun_anew: Collection[TopicPartition] = ()
+) -> BatchRanges:
+    """One range for each partition that has something to read, in order.
+
+    A partition without a start is new, and read from its first offset. One of `begun_anew` is of a
+    topic that was made anew: its start counts offsets of the old one. What the log has no longer,
+    or does not have, is told and cut away.
+    """
+    ranges: list[OffsetRange] = []
+    losses: list[str] = []
+    gone = sorted(part for part in starts if part not in ends)
+    if gone:
+        losses.append(f"{_names(gone)}: the topic or partition is gone")
+    for part in sorted(ends):
+        place = f"{part[0]}-{part[1]}"
+        if part not in now.topic_ids:
+            losses.append(f"{place}: the topic or partition is gone")
+            continue
+        first, last, end = now.earliest[part], now.latest[part], ends[part]
+        start = first if part in begun_anew else starts.get(part)
+        if start is None:
+            start = first
+            if first > 0:
+                losses.append(f"{place} is new, and its log begins at {first}, not at 0")
+        if end < start:
+            losses.append(f"{place}: the log went back from {start} to {end}")
+            continue
+        if start < first:
+            losses.append(f"{place}: the log begins at {first} now, and {start} was to be read")
+        if end > last:
+            losses.append(f"{place}: the log ends at {last} now, and {end} was to be read")
+        start, end = max(start, first), min(end, last)
+        if start < end:
+            ranges.append(OffsetRange(*part, start, end, now.topic_ids[part]))
+    return BatchRanges(ranges, losses)
+
+
+def _names(parts: Collection[TopicPartition]) -> str:
+    return ", ".join(f"{topic}-{partition}" for topic, partition in parts)

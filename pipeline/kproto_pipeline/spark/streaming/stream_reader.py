@@ -1,0 +1,241 @@
+"""The reader of a stream: on the driver its micro-batches, in each task the rows of one range.
+
+Owns what Spark asks between batches, and what this query has seen of its topics. Which offsets a
+batch has is `positions`' to decide. One of these lives on the driver as long as the query; it is
+pickled for the tasks, which read alone.
+
+Spark's order: `initialOffset` (before the first batch only, and again when that is replayed),
+`latestOffset`, `partitions`, tasks, the next `latestOffset`, `commit`. PySpark 4.0 and 4.1 give
+`latestOffset` neither a start nor a limit.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+
+from kproto.wire.errors import KprotoError
+
+from ..clients import with_client
+from ..options.offset_spec import LATEST
+from ..options.time_spec import TimeSpec
+from ..planning.asking import log_state, starting_offsets
+from ..planning.ranges import DataLossError, split_ranges
+from ..reading.range_reader import RangePartition, rows_of
+from .following import commit_offsets
+from .limits import SupportsTriggerAvailableNow, default_limit, is_all
+from .positions import (
+    are_too_few,
+    batch_ranges,
+    begins,
+    doubtful,
+    from_json,
+    limited,
+    made_anew,
+    to_json,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+    from kproto.client import Client, TopicPartition
+    from kproto.wire.uuid import Uuid
+
+    from ..options.read_options import ReadOptions
+    from ..planning.log_state import LogState
+    from .positions import Offsets
+
+__all__ = ["KprotoStreamReader"]
+
+logger = logging.getLogger("kproto.pipeline")
+
+#: How often, and how long in seconds, a log that is gone, or that ends before where the stream
+#: stands, is asked for again: a new leader may not know yet how far its followers are (KIP-207),
+#: and a new controller's brokers may not know a topic yet.
+_LOOKS: Final = 25
+_BETWEEN_LOOKS_S: Final = 0.2
+
+
+class KprotoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Plans micro-batches on the driver, and reads one range in each task."""
+
+    def __init__(self, options: ReadOptions, schema: pa.Schema) -> None:
+        self._options = options
+        self._schema = schema
+        self._initial: dict[TopicPartition, int] | None = None
+        self._from_end: set[TopicPartition] = set()  # began at the end of the log
+        self._is_begun = False
+        self._until: dict[TopicPartition, int] | None = None  # what is available "now"
+        self._now: LogState | None = None
+        self._ids: dict[TopicPartition, Uuid] = {}
+        self._anew: set[TopicPartition] = set()  # of topics that were made anew since
+        self._followed: dict[TopicPartition, int] = {}
+        self._last_trigger_s = float("-inf")
+
+    def __repr__(self) -> str:
+        return "KprotoStreamReader()"
+
+    # What Spark asks between batches
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        """Where the stream begins; the same, however often it is asked."""
+        if self._initial is None:
+            now = self._ask()
+            wanted = self._options.starting
+
+            async def starts(client: Client) -> dict[TopicPartition, int]:
+                return await starting_offsets(client, self._options, now)
+
+            self._initial = with_client(self._options.client, starts)
+            self._from_end = {
+                part
+                for part, offset in self._initial.items()
+                if offset == now.latest[part]
+                and (isinstance(wanted, TimeSpec) or _starts_at_end(wanted, part))
+            }
+        return to_json(self._initial)
+
+    def latestOffset(  # noqa: N802 - Spark's name
+        self, start: dict[str, Any] | None = None, limit: Any = None
+    ) -> dict[str, Any]:
+        """Where the next batch ends.
+
+        Raises:
+            DataLossError: what lies before it is lost in part, and the options ask to fail then.
+        """
+        starts = self._initial if start is None else from_json(start)
+        now = self._ask(starts or {})
+        if starts is not None and starts != self._initial:
+            self._follow(starts)
+        ends = dict(now.latest if self._until is None else self._until)
+        if starts is None:
+            return to_json(ends)  # a query that goes on, on a PySpark that tells no start
+        if starts == self._initial and self._from_end and not self._is_begun:
+            # Batch 0 writes down where the stream began: asked again, the end may be elsewhere.
+            self._is_begun = True
+            ends |= {part: starts[part] for part in self._from_end if part in ends}
+            return to_json(ends)
+        known = begins(starts, ends, now.earliest, self._anew)
+        if not is_all(limit):
+            if self._waits(known, ends):
+                return to_json(starts)
+            if self._options.max_offsets_per_trigger is not None:
+                ends = limited(known, ends, self._options.max_offsets_per_trigger)
+        self._last_trigger_s = time.monotonic()
+        return to_json(ends)
+
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802 - Spark's name
+        """How much a batch may have; both limits of the options count in `latestOffset`."""
+        options = self._options
+        return default_limit(options.min_offsets_per_trigger, options.max_offsets_per_trigger)
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
+        """The ends of the logs, as last heard of: with `endOffset` the query's lag."""
+        return None if self._now is None else to_json(self._now.latest)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        """Bound the run by what is there now."""
+        self._until = dict(self._ask().latest)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        """One input partition for each range of a batch, with the offsets that Spark has noted.
+
+        Raises:
+            DataLossError: the log does not have them any more, and the options ask to fail then.
+        """
+        starts, ends = from_json(start), from_json(end)
+        if starts == self._initial:
+            # A replay of batch 0: the end was the start, and the log has grown since.
+            starts |= {part: min(starts[part], ends[part]) for part in self._from_end & ends.keys()}
+        now = self._ask(ends)
+        found = batch_ranges(starts, ends, now, begun_anew=self._anew)
+        self._anew -= ends.keys()
+        self._lost(found.losses)
+        ranges = split_ranges(
+            found.ranges,
+            min_partitions=self._options.min_partitions,
+            max_records=self._options.max_records_per_partition,
+        )
+        return [RangePartition(wanted) for wanted in ranges] or [RangePartition(None)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one range, as Arrow record batches."""
+        return rows_of(self._options, self._schema, partition.value)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Let the group follow: the batch that ends there is finished."""
+        self._follow(from_json(end))
+
+    def stop(self) -> None:
+        """Spark need not call this; nothing waits for it."""
+
+    # What is asked of the cluster, and what that means
+
+    def _ask(self, stands: Offsets | None = None) -> LogState:
+        """The logs as they are now; one that cannot be is looked at again for a while.
+
+        Raises:
+            DataLossError: a topic is another one of its name, and the options ask to fail then.
+        """
+
+        async def asked(client: Client) -> LogState:
+            return await client.retrying(
+                lambda: log_state(client, self._options, skip_missing=True)
+            )
+
+        for look in range(_LOOKS):
+            now = with_client(self._options.client, asked)
+            anew = made_anew(self._ids, now.topic_ids)
+            if anew or not doubtful(stands or {}, now.latest) or look + 1 == _LOOKS:
+                break
+            time.sleep(_BETWEEN_LOOKS_S)
+        self._lost([f"{topic}-{number}: the topic was made anew" for topic, number in anew])
+        self._anew.update(anew)
+        self._ids |= now.topic_ids
+        self._now = now
+        return now
+
+    def _waits(self, starts: Offsets, ends: Offsets) -> bool:
+        """Whether the next batch waits for more records, for no longer than the options say."""
+        least = self._options.min_offsets_per_trigger
+        if least is None or self._until is not None:
+            return False
+        waited_ms = (time.monotonic() - self._last_trigger_s) * 1000
+        return waited_ms < self._options.max_trigger_delay_ms and are_too_few(starts, ends, least)
+
+    def _lost(self, losses: list[str]) -> None:
+        """Tell what is lost: as an error, or as a warning."""
+        if not losses:
+            return
+        told = "; ".join(losses)
+        if self._options.fail_on_data_loss:
+            raise DataLossError(
+                f"{told}. Set failOnDataLoss to false to go on without what is lost"
+            )
+        logger.warning("%s; the stream goes on without what is lost", told)
+
+    def _follow(self, offsets: dict[TopicPartition, int]) -> None:
+        """Commit the offsets for the group, if that is wanted; no failure of it ends a query."""
+        group = self._options.group_id
+        if not self._options.commit_offsets or group is None or offsets == self._followed:
+            return
+        ids = dict(self._ids)
+
+        async def commit(client: Client) -> None:
+            await commit_offsets(client, group, offsets, ids)
+
+        try:
+            with_client(self._options.client, commit)
+        except KprotoError as error:
+            logger.warning("the offsets of group %r do not follow the query: %s", group, error)
+        else:
+            self._followed = offsets
+
+
+def _starts_at_end(wanted: Any, part: TopicPartition) -> bool:
+    return bool((wanted if isinstance(wanted, int) else wanted.get(part)) == LATEST)

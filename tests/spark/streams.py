@@ -1,0 +1,39 @@
+"""Streams of the tests: run until all is read, and what they wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+__all__ = ["read_all", "rows_of", "start"]
+
+
+def start(spark: Any, options: dict[str, str], folder: Path, **trigger: Any) -> Any:
+    """A query from a topic to Parquet below `folder`, with its checkpoint there."""
+    return (
+        spark.readStream.format("kproto")
+        .options(**options)
+        .load()
+        .writeStream.format("parquet")
+        .option("path", str(folder / "rows"))
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(**trigger)
+        .start()
+    )
+
+
+def read_all(spark: Any, options: dict[str, str], folder: Path) -> list[dict[str, Any]]:
+    """Run a query with what is available now; its progress, batch by batch."""
+    import json
+
+    query = start(spark, options, folder, availableNow=True)
+    query.awaitTermination(120)
+    assert not query.isActive
+    return [json.loads(each.json) for each in query.recentProgress]
+
+
+def rows_of(spark: Any, folder: Path) -> list[Any]:
+    """What was written so far, in the order of partition and offset."""
+    frame = spark.read.parquet(str(folder / "rows"))
+    found: list[Any] = frame.orderBy("topic", "partition", "offset").collect()
+    return found
