@@ -29,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test exhaustive test-all quick deep conformance lint types imports regen explorer bench peers kill-test soak kafka-start \
+.PHONY: help setup demo test exhaustive test-all quick deep conformance lint types imports regen explorer bench peers kill-test spark-ends soak kafka-start \
 	kafka-stop lock clean distclean
 
 help: ## list the targets
@@ -103,6 +103,9 @@ peers: $(STAMP) ## build the peers' own environment, .cache/peers
 
 kill-test: $(STAMP) ## 1,000,000 records while leaders of a real cluster are killed, 20 times
 	$(BIN)/python -m tools.kill_test --write $(ARGS)
+
+spark-ends: $(STAMP) ## the oldest PySpark on the oldest Python, the newest on the newest
+	$(BIN)/python -m pytest tests/spark/test_ends.py $(ARGS)
 
 soak: $(STAMP) ## clients under random faults for 10 minutes: memory and open files stay flat
 	$(BIN)/python -m tools.soak --write $(ARGS)

@@ -15,10 +15,13 @@ from typing import Any
 import pytest
 from kproto_pipeline.package import write_package
 
+from kproto.broker import BrokerSettings, Listener
 from kproto.client import ProducerRecord
 from tests.spark.conftest import Topics
 from tests.spark.programs.on_a_cluster import MARK
+from tests.support.embedded import threaded_broker
 from tests.support.environment import ROOT
+from tests.support.secured_broker import authority_pem, server_tls
 from tools.spark.cluster import SparkCluster, as_options
 from tools.spark.environments import NEWEST_PYSPARK, python_with_pyspark
 
@@ -35,6 +38,11 @@ SHARE = {
     "spark.sql.shuffle.partitions": "2",
     "spark.ui.enabled": "false",
 }
+SECRET = "kestrel-hovers-over-meadow"
+JAAS = (
+    "org.apache.kafka.common.security.plain.PlainLoginModule required "
+    f'username="alice" password="{SECRET}";'
+)
 STEPS = ["batch"]
 FOUND = {"batch": [3_000, 3 * 499_500, 3]}
 
@@ -113,6 +121,31 @@ def test_shipped_as_one_zip_and_found_by_itself(
     assert found_by(run(command, env=here, cwd=tmp_path))["batch"] == FOUND["batch"]
 
 
+def test_files_that_are_shipped_are_found_by_their_names(
+    cluster: SparkCluster, package: Path, tmp_path: Path
+) -> None:
+    """Each worker has another working directory, and none has the file of the driver."""
+    (tmp_path / "shipped").mkdir()
+    certificate = tmp_path / "shipped" / "ca.pem"
+    certificate.write_text(authority_pem())
+    settings = BrokerSettings(listeners=(Listener("SSL", tls=server_tls()),))
+    with threaded_broker(settings) as broker:
+        broker.call(lambda it: it.create_topic("kept", partitions=3))
+        options = {
+            "kafka.bootstrap.servers": broker.bootstrap,
+            "kafka.security.protocol": "SSL",
+            "kafka.ssl.truststore.type": "PEM",
+            "kafka.ssl.truststore.location": "ca.pem",
+        }
+        own = {"topic": "kept", "options": options, "steps": ["batch"], "register": True}
+        shipped = ["--py-files", str(package), "--files", str(certificate)]
+        command = cluster.submit_command(
+            PROGRAM, json.dumps(own), options=[*as_options(SHARE), *shipped]
+        )
+        found = found_by(run(command, env=cluster.environment(), cwd=tmp_path))
+    assert found["batch"] == [0, None, 0]
+
+
 def test_installed_on_every_node(
     cluster: SparkCluster, installed: Path, task: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -128,11 +161,23 @@ def test_installed_on_every_node(
 def test_connect_with_the_zip_as_an_artifact(
     cluster: SparkCluster, package: Path, task: dict[str, Any], tmp_path: Path
 ) -> None:
-    with cluster.connect_server(*as_options(SHARE)) as remote:
+    """The server writes down each request; `register` has seen to it that secrets are not in it."""
+    events = {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": f"file://{tmp_path}",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.rolling.enabled": "false",
+    }
+    with cluster.connect_server(*as_options(SHARE | events)) as remote:
         own = {"folder": str(tmp_path), "register": True, "artifacts": [str(package)]}
+        own |= {"options": task["options"] | {"kafka.sasl.jaas.config": JAAS}}
         command = [str(cluster.python), str(PROGRAM), json.dumps(task | own | {"remote": remote})]
         here = cluster.environment({"PYTHONPATH": str(package)})
         assert found_by(run(command, env=here, cwd=tmp_path)) == FOUND
+    written = [path.read_text() for path in tmp_path.glob("app-*")]
+    assert [("kafka.bootstrap.servers" in text, SECRET in text) for text in written] == [
+        (True, False)
+    ]
 
 
 def test_connect_with_the_package_on_the_server(

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from tests.spark.programs.__main__ import MARK
 from tools.spark.environments import environment
@@ -55,8 +55,13 @@ class SparkPrograms:
 
 
 @contextmanager
-def spark_programs(python: Path, config: Mapping[str, str]) -> Iterator[SparkPrograms]:
-    """A Spark of that interpreter, with `config` besides `QUIET`; it ends with the block."""
+def spark_programs(
+    python: Path, config: Mapping[str, str], *, errors: IO[bytes] | None = None
+) -> Iterator[SparkPrograms]:
+    """A Spark of that interpreter, with `config` besides `QUIET`; it ends with the block.
+
+    What it writes to its standard error goes to `errors`, else to that of this process.
+    """
     command = [str(python), "-m", "tests.spark.programs", json.dumps({**QUIET, **config})]
     with subprocess.Popen(
         command,
@@ -64,6 +69,7 @@ def spark_programs(python: Path, config: Mapping[str, str]) -> Iterator[SparkPro
         env=environment(python),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        stderr=errors,
         text=True,
     ) as process:
         try:

@@ -30,6 +30,7 @@ from ..columns import EVENT_SCHEMA, RECORD_SCHEMA
 from .options.errors import OptionError
 from .options.read_options import parse_columns, parse_read_options
 from .reading.range_reader import KprotoReader
+from .redaction import hide_secrets
 from .releases import as_arrow_schema
 from .streaming.stream_reader import KprotoStreamReader
 
@@ -51,12 +52,14 @@ def register(spark: SparkSession) -> None:
     """Make `spark.read.format("kproto")` known to a session.
 
     On a local master without PYSPARK_PYTHON, workers get this process's interpreter. Spark would
-    take the first `python3` on the PATH, which need not have this package.
+    take the first `python3` on the PATH, which need not have this package. The session is told
+    what it must hide of our options, besides what it hides already (`redaction`).
     """
     if "PYSPARK_PYTHON" not in os.environ:
         context = getattr(spark, "_sc", None)  # a Spark Connect session has none
         if context is not None and context.master.startswith("local"):
             context.pythonExec = sys.executable
+    hide_secrets(spark)
     try:
         spark.dataSource.register(KprotoDataSource)
     except AnalysisException as error:

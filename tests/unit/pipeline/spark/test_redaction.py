@@ -1,0 +1,71 @@
+"""What Spark is told to hide: our secrets, and what it hid before."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from kproto_pipeline.spark.redaction import PATTERNS, with_pattern
+
+OPTIONS = re.compile(PATTERNS["spark.sql.redaction.options.regex"])
+TEXT = re.compile(PATTERNS["spark.sql.redaction.string.regex"])
+
+REQUEST = r"""
+options {
+  key: "kafka.bootstrap.servers"
+  value: "host:9092"
+}
+options {
+  key: "kafka.sasl.jaas.config"
+  value: "required password=\"one\";"
+}
+options {
+  key: "KAFKA.SSL.keystore.key"
+  value: "-----BEGIN EC PRIVATE KEY-----\ntwo\n-----END EC PRIVATE KEY-----"
+}
+options {
+  key: "subscribe"
+  value: "topic"
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        ("kafka.sasl.jaas.config", True),
+        ("Kafka.Ssl.Keystore.Key", True),
+        ("-----BEGIN EC PRIVATE KEY-----\n", True),
+        ("kafka.bootstrap.servers", False),
+        ("subscribe", False),
+        ("about-kafka.ssl.", False),
+    ],
+)
+def test_options_are_hidden_by_name_or_value(text: str, hidden: bool) -> None:
+    assert bool(OPTIONS.search(text)) is hidden
+
+
+def test_a_request_as_text_keeps_what_is_no_secret() -> None:
+    hidden = TEXT.sub("*", REQUEST)
+    assert "one" not in hidden
+    assert "two" not in hidden
+    assert hidden.count("*") == 2
+    assert 'value: "host:9092"' in hidden
+    assert 'value: "topic"' in hidden
+
+
+def test_a_request_that_was_cut_inside_a_secret_is_hidden_to_its_end() -> None:
+    cut = REQUEST[: REQUEST.index("one") + 2]
+    assert TEXT.sub("*", cut).endswith("options {\n  *")
+
+
+def test_a_key_outside_of_options_is_hidden() -> None:
+    assert TEXT.sub("*", "x -----BEGIN PRIVATE KEY-----\nabc\n-----END") == "x *-----END"
+
+
+def test_what_was_hidden_before_is_hidden_still() -> None:
+    both = with_pattern("url", "secret")
+    assert re.search(both, "a url")
+    assert re.search(both, "a secret")
+    assert with_pattern(both, "secret") == both
+    assert with_pattern("", "secret") == "secret"
