@@ -73,7 +73,8 @@ def ends_now(options: ReadOptions, parts: Mapping[TopicPartition, object]) -> di
     """The next offset of each topic's logs, summed: for the lag while it runs."""
 
     async def asked(client: Client) -> dict[TopicPartition, int]:
-        return await client.list_offsets(dict.fromkeys(parts, "latest"))
+        committed = options.read_committed
+        return await client.list_offsets(dict.fromkeys(parts, "latest"), read_committed=committed)
 
     ends: dict[str, int] = {}
     for (topic, _), offset in with_client(options.client, asked).items():

@@ -78,4 +78,4 @@ def _chart(spark: SparkSession, settings: JobSettings, result: RunResult) -> lis
         .count()
         .collect()
     )
-    return ["", *bars("valid events by type", [(str(row[0]), row[1]) for row in rows])]
+    return ["", *bars("events by type", [(str(row[0]), row[1]) for row in rows])]

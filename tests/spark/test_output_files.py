@@ -1,0 +1,52 @@
+"""Folders and files through Hadoop's API, as where they are not on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kproto_pipeline.job import OutputBusyError, output_files
+from kproto_pipeline.job.output_files import OutputFiles
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.mark.parametrize("atomic", [True, False])
+def test_elsewhere(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, atomic: bool
+) -> None:
+    monkeypatch.setattr(OutputFiles, "local", None)
+    if not atomic:
+        monkeypatch.setattr(output_files, "ATOMIC", frozenset())
+    files = OutputFiles(spark, str(tmp_path / "out"))
+    assert files.root == f"file:{tmp_path}/out"
+    assert files.atomic is atomic
+    files.make(files.below("a"))
+    files.write(files.below("a", "text"), "größer\n")
+    assert files.read(files.below("a", "text")) == "größer\n"
+    files.move(files.below("a"), files.below("b"))
+    assert [name for name in files.names(files.root) if not name.startswith(".")] == ["b"]
+    assert (tmp_path / "out" / "b" / "text").read_text() == "größer\n"
+    files.make(files.below("a"))
+    with pytest.raises(OutputBusyError, match="another run writes to the same output"):
+        files.move(files.below("a"), files.below("b"))
+    # Between the look and the move another run has come.
+    monkeypatch.setattr(files, "exists", lambda path: False)
+    if atomic:
+        with pytest.raises(OutputBusyError, match="another run writes to the same output"):
+            files.move(files.below("a"), files.below("b"))
+        assert (tmp_path / "out" / "a").is_dir()
+    files.delete(files.below("nothing"))
+
+
+def test_what_a_killed_replacement_left_is_put_back(spark: Any, tmp_path: Path) -> None:
+    files = OutputFiles(spark, str(tmp_path / "out"))
+    files.restore()
+    assert list(tmp_path.iterdir()) == []
+    left = Path(files.beside("replaced").removeprefix("file:"))
+    left.mkdir()
+    (left / "kept").write_text("")
+    files.restore()
+    assert (tmp_path / "out" / "kept").exists()
+    assert not left.exists()
