@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -49,6 +49,15 @@ class _Kept:
         self.is_open = True
 
 
+class _Thread(threading.local):
+    """Whose thread this is."""
+
+    home: _Home
+
+
+_at = _Thread()
+
+
 class _Home:
     """The event loop of this process, its thread, and the clients on it."""
 
@@ -56,12 +65,13 @@ class _Home:
         self.process = os.getpid()
         self.loop = asyncio.new_event_loop()
         self.clients: dict[ClientOptions, _Kept] = {}
-        self.ends: set[asyncio.Task[None]] = set()
+        self.under_way: set[asyncio.Task[Any]] = set()
         self._thread = threading.Thread(target=self._run, name="kproto-clients", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
+        _at.home = self
         try:
             self.loop.run_forever()
         finally:
@@ -73,20 +83,28 @@ class _Home:
 
     def forget(self, options: ClientOptions) -> None:
         kept = self.clients.pop(options)
-        end = self.loop.create_task(kept.client.close())
-        self.ends.add(end)
-        end.add_done_callback(self.ends.discard)
+        self.run(kept.client.close())
+
+    def run(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """A task that `close` ends; on the loop."""
+        task = self.loop.create_task(work)
+        self.under_way.add(task)
+        task.add_done_callback(self.under_way.discard)
+        return task
 
     async def close(self) -> None:
-        """Close every client, also of those that use one still."""
+        """End what is under way, and close every client."""
+        for task in self.under_way:
+            task.cancel()
+        await asyncio.gather(*self.under_way, return_exceptions=True)
         kept, self.clients = list(self.clients.values()), {}
         for each in kept:
             if each.closing is not None:
                 each.closing.cancel()
-            await each.client.close()
-        await asyncio.gather(*self.ends)
+        await asyncio.gather(*(each.client.close() for each in kept), return_exceptions=True)
 
     def end(self) -> None:
+        """Stop the loop, once all that was posted before is done, and wait for the thread."""
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
 
@@ -105,11 +123,11 @@ os.register_at_fork(after_in_child=_forked)
 
 
 def _here() -> _Home:
+    """The home of this process; where there may be none yet, `_making` is held."""
     global _home
-    with _making:
-        if _home is None:
-            _home = _Home()
-        return _home
+    if _home is None:
+        _home = _Home()
+    return _home
 
 
 class Work(Generic[T]):
@@ -120,15 +138,21 @@ class Work(Generic[T]):
         self._task: asyncio.Task[T] | None = None
         self._ended = threading.Event()
         try:
-            self.loop = _here().loop
-            self.loop.call_soon_threadsafe(self._begin)
+            with _making:  # not while the clients are being closed
+                self._home = _here()
+                self._home.loop.call_soon_threadsafe(self._begin)
         except BaseException:
             work.close()
             raise
 
     def _begin(self) -> None:
-        self._task = self.loop.create_task(self._work)
+        self._task = self._home.run(self._work)
         self._task.add_done_callback(lambda _: self._ended.set())
+
+    def tell(self, what: Callable[..., object], *arguments: object) -> None:
+        """Call something on the loop; nothing where that is closed, and the work has ended."""
+        with suppress(RuntimeError):
+            self._home.loop.call_soon_threadsafe(what, *arguments)
 
     def result(self) -> T:
         """What came out. Where this thread is interrupted, the work has ended when that is raised.
@@ -146,7 +170,7 @@ class Work(Generic[T]):
 
     def end(self) -> None:
         """Cancel it, and wait until it has ended; what it raised is not told."""
-        self.loop.call_soon_threadsafe(self._cancel)
+        self.tell(self._cancel)
         self._ended.wait()
 
     def _cancel(self) -> None:
@@ -173,12 +197,14 @@ def on_loop(work: Coroutine[Any, Any, T]) -> T:
 async def shared_client(options: ClientOptions, *, patiently: bool) -> AsyncIterator[Client]:
     """A client of these options, shared with all others on the loop that ask for the same.
 
+    To be used in work on that loop.
+
     One that is new meets its cluster first, `patiently` or at once.
 
     Raises:
         KprotoError: no broker could be reached.
     """
-    home = _here()
+    home = _at.home
     kept = home.clients.get(options)
     if kept is None:
         kept = home.clients[options] = _Kept(options.client())
@@ -217,6 +243,6 @@ def close_clients() -> None:
     global _home
     with _making:
         home, _home = _home, None
-    if home is not None:
-        asyncio.run_coroutine_threadsafe(home.close(), home.loop).result()
-        home.end()
+        if home is not None:
+            asyncio.run_coroutine_threadsafe(home.close(), home.loop).result()
+            home.end()

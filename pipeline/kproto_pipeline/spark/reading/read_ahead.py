@@ -19,6 +19,7 @@ from kproto.messages import FetchRequest
 from kproto.protocol.error_codes import code_of
 from kproto.records import checked_next_offset, read_batches
 from kproto.wire.errors import (
+    BrokerConnectionError,
     BrokerResponseError,
     CorruptBatchError,
     KprotoError,
@@ -107,13 +108,14 @@ class _Ahead:
             if isinstance(item, BaseException):
                 raise item
             yield item
-            self._work.loop.call_soon_threadsafe(self._release, len(item.records))
+            self._work.tell(self._release, len(item.records))
 
     async def _run(self) -> None:
         try:
             await self._fetch_all()
         except asyncio.CancelledError:
-            self._arrived.put(None)
+            # By `stop`, when nobody takes it any more; or the clients were closed meanwhile.
+            self._arrived.put(BrokerConnectionError(f"{self._wanted}: the client was closed"))
             raise
         except BaseException as error:  # noqa: BLE001 - raised again in the consumer's thread
             self._arrived.put(error)
