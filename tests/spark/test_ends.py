@@ -25,8 +25,8 @@ HEADERS = [
     ("ce_type", b"made"),
 ]
 MILLISECONDS = 1_700_000_000_000
-STEPS = ["batch"]
-FOUND = {"batch": [300, 3 * 4_950, 3]}
+STEPS = ["batch", "stream"]
+FOUND = {"batch": [300, 3 * 4_950, 3], "stream": 300}
 
 
 @pytest.mark.parametrize("end", ["oldest", "newest"])
