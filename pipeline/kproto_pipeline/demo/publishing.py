@@ -38,6 +38,8 @@ __all__ = [
 TOPIC_PARTITIONS: Final = 4
 # Records per call of send_many: enough to fill batches, few enough for a lively progress bar.
 _SLICE: Final = 10_000
+# How often it is looked whether publishing may go on.
+_LOOK_S: Final = 0.05
 
 _NO_SUCH_TOPIC: Final = code_of("UNKNOWN_TOPIC_OR_PARTITION")
 
@@ -71,17 +73,29 @@ async def create(bootstrap: str, topic: str) -> None:
         await client.create_topics(NewTopic(topic, partitions=TOPIC_PARTITIONS))
 
 
-async def publish(bootstrap: str, topic: str, records: Iterable[KafkaRecord], stage: Stage) -> int:
-    """Send all records to a topic, as they come; how many the broker acknowledged."""
+async def publish(
+    bootstrap: str,
+    topic: str,
+    records: Iterable[KafkaRecord],
+    stage: Stage,
+    held: tuple[int, Event] | None = None,
+) -> int:
+    """Send all records to a topic, as they come; how many the broker acknowledged.
+
+    `held` is after how many it waits, and for what.
+    """
     acknowledged = 0
+    first, waited = held or (0, None)
     coming = iter(records)
     async with Client(bootstrap) as client, client.producer() as producer:
         while batch := [
             ProducerRecord(record.value, record.key, record.headers)
-            for record in islice(coming, _SLICE)
+            for record in islice(coming, min(_SLICE, max(first - acknowledged, 0) or _SLICE))
         ]:
             acknowledged += len(await producer.send_many(topic, batch))
             stage.advance_to(acknowledged)
+            while waited is not None and acknowledged == first and not waited.is_set():  # noqa: ASYNC110 - set by another thread
+                await asyncio.sleep(_LOOK_S)
     return acknowledged
 
 
@@ -93,12 +107,17 @@ class Publisher:
     """
 
     def __init__(
-        self, bootstrap: str, topic: str, records: Iterable[KafkaRecord], stage: Stage
+        self,
+        bootstrap: str,
+        topic: str,
+        records: Iterable[KafkaRecord],
+        stage: Stage,
+        held: tuple[int, Event],
     ) -> None:
         self.over = Event()
         self.published = 0
         self._stage = stage
-        self._work = publish(bootstrap, topic, records, stage)
+        self._work = publish(bootstrap, topic, records, stage, held)
         self._loop = asyncio.new_event_loop()
         self._task = self._loop.create_task(self._work)
         self._fault: BaseException | None = None

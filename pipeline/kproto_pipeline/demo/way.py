@@ -123,19 +123,27 @@ def _stream(
     parquet: str,
 ) -> tuple[SparkSession, int, JobCounts, list[Pace]]:
     """The job reads the topic while it is published, and ends when it has read everything."""
+    stage = Stage("publish", expected.records, out=io.StringIO())
+    # The last third is published when the first increment is there, so that there is a warm one.
+    warm = threading.Event()
+    publisher = closing.enter_context(
+        Publisher(
+            source["kafka.bootstrap.servers"],
+            source["subscribe"],
+            flight_records(flights),
+            stage,
+            (expected.records * 2 // 3, warm),
+        )
+    )
     began = time.monotonic()
     spark = closing.enter_context(spark_session("kproto-demo", _SPARK))
     started = time.monotonic()
-    stage = Stage("publish", expected.records, out=io.StringIO())
-    publisher = closing.enter_context(
-        Publisher(
-            source["kafka.bootstrap.servers"], source["subscribe"], flight_records(flights), stage
-        )
-    )
     stopped = threading.Event()
 
     def enough(result: RunResult) -> bool:
         publisher.check()
+        if result.increments:
+            warm.set()
         return publisher.over.is_set() and result.counts.read >= publisher.published
 
     def streamed() -> RunResult:
