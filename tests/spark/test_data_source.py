@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-import threading
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from kproto_pipeline.columns import EVENT_SCHEMA, RECORD_SCHEMA
-from kproto_pipeline.spark.clients import with_client
+from kproto_pipeline.spark.clients import on_loop, with_client
 from kproto_pipeline.spark.data_source import KprotoDataSource
 from kproto_pipeline.spark.options.read_options import parse_read_options
 from kproto_pipeline.spark.planning.asking import ranges_to_read
@@ -213,8 +212,10 @@ def test_lost_records_fail_or_are_passed_over(spark: Any, topics: Topics, topic_
     assert sorted(row["offset"] for row in rows.collect()) == list(range(20, 50))
 
 
-def fetching_threads() -> list[str]:
-    return [each.name for each in threading.enumerate() if each.name.startswith("kproto-fetch")]
+async def fetching() -> int:
+    """How many ranges are being fetched by this process."""
+    running = [repr(task.get_coro()) for task in asyncio.all_tasks()]
+    return sum("_Ahead._run" in each for each in running)
 
 
 @pytest.mark.parametrize("fail", [True, False])
@@ -235,10 +236,10 @@ def test_records_lost_after_planning(topics: Topics, topic_name: str, fail: bool
             list(arriving)
     else:
         assert b"value 20" in b"".join(fetched.records for fetched in arriving)
-    assert fetching_threads() == []
+    assert on_loop(fetching()) == 0
 
 
-def test_closing_a_read_ends_its_thread(topics: Topics, topic_name: str) -> None:
+def test_closing_a_read_ends_its_fetching(topics: Topics, topic_name: str) -> None:
     """The buffer is full and fetching pauses; the consumer leaves."""
     topics.fill(topic_name, numbered(5_000), batch_bytes=1_000)
     options = parse_read_options(
@@ -251,9 +252,9 @@ def test_closing_a_read_ends_its_thread(topics: Topics, topic_name: str) -> None
     )
     arriving = read_ahead(options, OffsetRange(topic_name, 0, 0, 5_000))
     assert next(arriving)
-    assert len(fetching_threads()) == 1
+    assert on_loop(fetching()) == 1
     arriving.close()
-    assert fetching_threads() == []
+    assert on_loop(fetching()) == 0
 
 
 @pytest.mark.parametrize("fail", [True, False])

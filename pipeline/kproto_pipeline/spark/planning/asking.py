@@ -6,6 +6,7 @@ Owns the questions to the cluster. What the answers mean for offsets is `offset_
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -51,8 +52,10 @@ async def log_state(
     # Before the offsets: if a topic is made anew in between, its tasks do not find the id.
     parts = await _selected_partitions(client, options, skip_missing)
     committed = options.read_committed
-    earliest = await client.list_offsets(dict.fromkeys(parts, "earliest"))
-    latest = await client.list_offsets(dict.fromkeys(parts, "latest"), read_committed=committed)
+    earliest, latest = await asyncio.gather(
+        client.list_offsets(dict.fromkeys(parts, "earliest")),
+        client.list_offsets(dict.fromkeys(parts, "latest"), read_committed=committed),
+    )
     return LogState(parts, earliest, latest)
 
 

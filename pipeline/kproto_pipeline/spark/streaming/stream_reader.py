@@ -11,6 +11,7 @@ Spark's order: `initialOffset` (before the first batch only, and again when that
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from typing import TYPE_CHECKING, Any, Final
@@ -26,7 +27,7 @@ from ..planning.asking import log_state, starting_offsets
 from ..planning.ranges import DataLossError, split_ranges
 from ..reading.range_reader import RangePartition, rows_of
 from .following import commit_offsets
-from .limits import SupportsTriggerAvailableNow, default_limit, is_all
+from .limits import HAS_LIMITS, SupportsTriggerAvailableNow, default_limit, is_all
 from .positions import (
     are_too_few,
     batch_ranges,
@@ -60,6 +61,9 @@ logger = logging.getLogger("kproto.pipeline")
 _LOOKS: Final = 25
 _BETWEEN_LOOKS_S: Final = 0.2
 
+#: How long a batch waits for its group to follow, in seconds; the next one tries again.
+_COMMIT_PATIENCE_S: Final = 5.0
+
 
 class KprotoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans micro-batches on the driver, and reads one range in each task."""
@@ -68,14 +72,21 @@ class KprotoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._schema = schema
         self._initial: dict[TopicPartition, int] | None = None
-        self._from_end: set[TopicPartition] = set()  # began at the end of the log
+        self._movable: set[TopicPartition] = set()  # begin elsewhere when they are asked for again
+        self._from_end: set[TopicPartition] = set()  # of these: with nothing to read at first
         self._is_begun = False
+        self._planned: dict[TopicPartition, int] | None = None  # the end of the last batch
         self._until: dict[TopicPartition, int] | None = None  # what is available "now"
         self._now: LogState | None = None
         self._ids: dict[TopicPartition, Uuid] = {}
         self._anew: set[TopicPartition] = set()  # of topics that were made anew since
         self._followed: dict[TopicPartition, int] = {}
         self._last_trigger_s = float("-inf")
+        if not HAS_LIMITS and (options.max_offsets_per_trigger or options.min_offsets_per_trigger):
+            logger.warning(
+                "maxOffsetsPerTrigger and minOffsetsPerTrigger count from PySpark 4.2 on: here "
+                "each batch has all that there is"
+            )
 
     def __repr__(self) -> str:
         return "KprotoStreamReader()"
@@ -92,11 +103,11 @@ class KprotoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 return await starting_offsets(client, self._options, now)
 
             self._initial = with_client(self._options.client, starts)
+            self._movable = {part for part in self._initial if _may_move(wanted, part)}
             self._from_end = {
                 part
-                for part, offset in self._initial.items()
-                if offset == now.latest[part]
-                and (isinstance(wanted, TimeSpec) or _starts_at_end(wanted, part))
+                for part in self._movable
+                if not isinstance(wanted, TimeSpec) or self._initial[part] == now.latest[part]
             }
         return to_json(self._initial)
 
@@ -112,21 +123,25 @@ class KprotoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         now = self._ask(starts or {})
         if starts is not None and starts != self._initial:
             self._follow(starts)
-        ends = dict(now.latest if self._until is None else self._until)
         if starts is None:
-            return to_json(ends)  # a query that goes on, on a PySpark that tells no start
-        if starts == self._initial and self._from_end and not self._is_begun:
-            # Batch 0 writes down where the stream began: asked again, the end may be elsewhere.
-            self._is_begun = True
-            ends |= {part: starts[part] for part in self._from_end if part in ends}
-            return to_json(ends)
+            return to_json(now.latest)  # a query that goes on, on a PySpark that tells no start
+        ends = dict(now.latest)
+        if self._until is not None:
+            # A partition that was deleted is told once; one that began behind has nothing to read.
+            self._until = {part: end for part, end in self._until.items() if part in ends}
+            ends = {part: max(end, starts.get(part, 0)) for part, end in self._until.items()}
         known = begins(starts, ends, now.earliest, self._anew)
         if not is_all(limit):
             if self._waits(known, ends):
                 return to_json(starts)
             if self._options.max_offsets_per_trigger is not None:
                 ends = limited(known, ends, self._options.max_offsets_per_trigger)
+        if starts == self._initial and self._from_end and not self._is_begun:
+            # Batch 0 writes down where the stream began: asked again, the end may be elsewhere.
+            ends |= {part: starts[part] for part in self._from_end if part in ends}
+        self._is_begun = True
         self._last_trigger_s = time.monotonic()
+        self._planned = ends
         return to_json(ends)
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802 - Spark's name
@@ -149,10 +164,16 @@ class KprotoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             DataLossError: the log does not have them any more, and the options ask to fail then.
         """
         starts, ends = from_json(start), from_json(end)
+        now = self._now
+        if now is None or ends != self._planned:  # a batch that was planned before a restart
+            now = self._ask(ends)
         if starts == self._initial:
-            # A replay of batch 0: the end was the start, and the log has grown since.
-            starts |= {part: min(starts[part], ends[part]) for part in self._from_end & ends.keys()}
-        now = self._ask(ends)
+            # Batch 0 again: since then the end of the log has moved, and partitions were added.
+            starts = {
+                part: min(begin, ends[part]) if part in self._movable else begin
+                for part, begin in starts.items()
+                if part in ends
+            }
         found = batch_ranges(starts, ends, now, begun_anew=self._anew)
         self._anew -= ends.keys()
         self._lost(found.losses)
@@ -227,15 +248,19 @@ class KprotoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ids = dict(self._ids)
 
         async def commit(client: Client) -> None:
-            await commit_offsets(client, group, offsets, ids)
+            async with asyncio.timeout(_COMMIT_PATIENCE_S):
+                await commit_offsets(client, group, offsets, ids)
 
         try:
             with_client(self._options.client, commit)
-        except KprotoError as error:
+        except (KprotoError, TimeoutError) as error:
             logger.warning("the offsets of group %r do not follow the query: %s", group, error)
         else:
             self._followed = offsets
 
 
-def _starts_at_end(wanted: Any, part: TopicPartition) -> bool:
+def _may_move(wanted: Any, part: TopicPartition) -> bool:
+    """Whether a start that is asked for again may be another: by time, and at the end."""
+    if isinstance(wanted, TimeSpec):
+        return True
     return bool((wanted if isinstance(wanted, int) else wanted.get(part)) == LATEST)
