@@ -10,10 +10,10 @@ from .consumer.truncation import LogTruncatedError
 from .consumer.waiting import FetchedBatch, FetchedRecords, FetchedValues
 from .observing.hooks import AckEvent, ConnectionEvent, Hooks, RequestEvent, RetryEvent
 from .producer.acks import Acks
-from .producer.batch import Ack, Delivery
+from .producer.batch import Ack, BatchDelivery, Delivery
 from .producer.errors import DeliveryError
 from .producer.producer import Producer
-from .producer.producer_record import CompressionName, ProducerRecord
+from .producer.producer_record import CompressionName, EncodedRecords, ProducerRecord
 from .settings import Address, ClientSettings, parse_bootstrap
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "AckEvent",
     "Acks",
     "Address",
+    "BatchDelivery",
     "BrokerAnswer",
     "Client",
     "ClientSettings",
@@ -29,6 +30,7 @@ __all__ = [
     "Consumer",
     "Delivery",
     "DeliveryError",
+    "EncodedRecords",
     "FetchedBatch",
     "FetchedPartition",
     "FetchedRecords",

@@ -285,6 +285,15 @@ class Accumulator:
         batch = self._open(topic, partition, content)
         return batch, 0
 
+    def add_encoded(self, topic: str, partition: int, content: GrowingBatch) -> Batch:
+        """Let a batch that is full already stand behind what the partition has."""
+        before = self.open_batch(topic, partition)
+        if before is not None:
+            before.due = _LONG_AGO
+        batch = self._open(topic, partition, content)
+        batch.due = _LONG_AGO
+        return batch
+
     def _open(self, topic: str, partition: int, content: GrowingBatch) -> Batch:
         queue = self.queues.get((topic, partition))
         if queue is None:

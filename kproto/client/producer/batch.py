@@ -20,6 +20,7 @@ __all__ = [
     "NO_IDENTITY",
     "Ack",
     "Batch",
+    "BatchDelivery",
     "Delivery",
     "Identity",
     "identity_behind",
@@ -294,3 +295,31 @@ class Delivery:
     def __repr__(self) -> str:
         state = "done" if self.done else "under way"
         return f"<delivery to {self._batch.topic}[{self._batch.partition}], {state}>"
+
+
+class BatchDelivery(Delivery):
+    """The outcome of a batch that was given to `Producer.send_batch`.
+
+    `await delivery` gives the `Ack` of its first record; the others stand behind it, in their
+    order. Raises DeliveryError, which holds the records that were not acknowledged.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, batch: Batch) -> None:
+        super().__init__(batch, 0)
+
+    def failed(self) -> list[int]:
+        """Which records of the batch were not acknowledged, by their place; once it is done."""
+        return [each for each in range(self._batch.count) if self._batch.failure(each) is not None]
+
+    def failure(self) -> DeliveryError | None:
+        """The error of a batch that is done and has failed, in part or as a whole."""
+        batch, failed = self._batch, self.failed()
+        if not failed:
+            return None
+        cause = batch.failure(failed[0])
+        assert cause is not None  # it failed
+        return DeliveryError(
+            batch.topic, batch.partition, [batch.given(each) for each in failed], cause
+        )

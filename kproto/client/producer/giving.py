@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from itertools import islice
 from typing import Any, Final, TypeVar
 
+from ...records import GrowingBatch
 from ...wire.errors import ConfigurationError, EncodeError, KprotoError, RequestTimeoutError
 from ..cluster.view import ClusterView
 from ..release import MAGIC_OF_BATCHES
@@ -108,6 +109,34 @@ class Giving:
         except BaseException as error:
             self._calls.not_taken(topic, changed, error)
             raise
+
+    async def give_encoded(self, topic: str, partition: int, content: GrowingBatch) -> Batch:
+        """Give a batch whose records are encoded already; waits as `give` does.
+
+        Raises ConfigurationError where a hook wants to see each record, or the brokers take message
+        sets alone; EncodeError for a partition that the topic does not have; RequestTimeoutError.
+        """
+        if self._calls.intercepts:
+            raise ConfigurationError(
+                "a hook of this client sees each record that is sent, and a batch that is encoded "
+                "already has none to show: send its records, or leave out Hooks.on_send"
+            )
+        way_in = self._at_hand(topic)
+        if way_in is None or partition not in way_in.info.partitions:
+            place = self.lines.enter(topic)
+            try:
+                way_in = await self._admitted(place, partition)
+            finally:
+                place.leave()
+        if partition not in way_in.info.partitions:
+            raise EncodeError(f"topic {topic!r} has no partition {partition!r}")
+        if not self._accumulator.takes_headers:
+            raise ConfigurationError(
+                "brokers before Kafka 0.11 take message sets alone: send the records one by one"
+            )
+        batch = self._accumulator.add_encoded(topic, partition, content)
+        self._sender.wake()
+        return batch
 
     async def give_many(
         self, topic: str, values: Iterable[bytes | ProducerRecord | None], acks: Acks

@@ -11,21 +11,23 @@ from collections.abc import Awaitable, Collection, Iterable
 from types import TracebackType
 from typing import Any, Final, Literal, Self
 
-from ...records import codec_for_name
+from ...records import GrowingBatch, codec_for_name
 from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError, EncodeError, RequestTimeoutError
 from ..cluster.view import ClusterView
 from .accumulator import Accumulator
 from .acks import Acks
-from .batch import Ack, Delivery
+from .batch import Ack, BatchDelivery, Delivery
 from .errors import DeliveryError
 from .giving import Giving
 from .old_brokers import check_old_brokers
 from .producer_record import (
     CompressionName,
+    EncodedRecords,
     Headers,
     ProducerRecord,
     SupportsKafkaRecord,
+    checked_timestamp,
     record_of_event,
 )
 from .sender import Sender
@@ -73,6 +75,7 @@ class Producer:
         codec = codec_for_name(compression)
         codec.compress(b"", codec.default_level)  # a missing package is told now, not by a send
         self._view = view
+        self._now_ms = view.clock.now_ms
         self._accumulator = Accumulator(
             view.settings,
             batch_bytes=batch_bytes,
@@ -326,6 +329,28 @@ class Producer:
         if failure is not None:
             raise failure from failure.cause
         return acks
+
+    async def send_batch(
+        self, topic: str, partition: int, records: EncodedRecords
+    ) -> BatchDelivery:
+        """Give a batch of records that are encoded already, for who encodes many at once.
+
+        Waits for no more than room for it; `await delivery` gives the `Ack` of its first record.
+        The batch is compressed, numbered and sent as any other, behind what was given to its
+        partition before. A delivery that nobody awaits is told by the next `flush` or `close`, if
+        it fails.
+
+        Raises what `enqueue` raises; EncodeError also for a partition that the topic does not have,
+        and ConfigurationError where a hook wants to see each record, or for brokers before 0.11.
+        """
+        if records.count < 1 or not records.data:
+            raise EncodeError("a batch wants one record at least")
+        timestamp = self._now_ms() if records.timestamp is None else records.timestamp
+        content = GrowingBatch.of_encoded(records.data, records.count, checked_timestamp(timestamp))
+        batch = await self._giving.give_encoded(topic, partition, content)
+        delivery = BatchDelivery(batch)
+        batch.deliveries.append(delivery)
+        return delivery
 
     async def _outcome(
         self, topic: str, acks: Acks, left: list[ProducerRecord]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from ...records import LAST_TIMESTAMP
 from ...wire.buffers import octets_of_record
@@ -12,6 +12,7 @@ from ..outgoing import Headers, ProducerRecord
 
 __all__ = [
     "CompressionName",
+    "EncodedRecords",
     "Headers",
     "ProducerRecord",
     "SupportsKafkaRecord",
@@ -28,6 +29,19 @@ CompressionName: TypeAlias = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 def as_record(value: bytes | ProducerRecord | None) -> ProducerRecord:
     """An element of `send_many` as a record."""
     return value if isinstance(value, ProducerRecord) else ProducerRecord(value)
+
+
+class EncodedRecords(NamedTuple):
+    """The records of one batch, encoded already: `count` of them stand in `data`, uncompressed.
+
+    They are as records of magic 2 stand in a batch (KIP-98): offset deltas 0, 1, 2 …, timestamp
+    deltas 0. `timestamp` is that of all of them, in ms; now by default. The bytes are not looked
+    at: what is broken in them the broker may refuse, or whoever reads it.
+    """
+
+    data: bytes
+    count: int  # type: ignore[assignment]  # a tuple has a method of that name
+    timestamp: int | None = None
 
 
 class SupportsKafkaRecord(Protocol):

@@ -55,6 +55,20 @@ class GrowingBatch:
         self._stamped_from: list[int] = []
         self._stamps: list[int] = []
 
+    @classmethod
+    def of_encoded(cls, data: bytes, count: int, timestamp: int) -> GrowingBatch:
+        """A batch of `count` records that stand in `data` already, all with one `timestamp` in ms.
+
+        They are as records of magic 2 stand in a batch, uncompressed: offset deltas 0, 1, 2 …,
+        timestamp deltas 0. That is not looked at here.
+        """
+        batch = cls()
+        batch.stamp(timestamp)
+        batch.parts.append(data)
+        batch.count = count
+        batch.size_in_bytes += len(data)
+        return batch
+
     def stamp(self, timestamp: int) -> None:
         """Let records have `timestamp` from here on, in ms. Raises ValueError."""
         stamps, stamped_from = self._stamps, self._stamped_from

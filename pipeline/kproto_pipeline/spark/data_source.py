@@ -1,8 +1,6 @@
-"""The Spark data source `kproto`: a topic as a DataFrame, column by column.
+"""The Spark data source `kproto`: topics as DataFrames, column by column, and back.
 
-Owns what Spark asks first: the name, the columns, a reader. Offsets are resolved once, when the
-read is planned, so that a batch is the same however often one of its tasks runs; one input
-partition is one range of one topic partition. Both are `range_reader`'s.
+Owns what Spark asks first: the name, the columns, a reader or a writer, of batches and of streams.
 
     register(spark)
     flights = (
@@ -24,28 +22,26 @@ from pyspark.errors import AnalysisException
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from kproto.wire.errors import KprotoError
-
 from ..columns import EVENT_SCHEMA, RECORD_SCHEMA
 from .options.errors import OptionError
 from .options.read_options import parse_columns, parse_read_options
+from .options.write_options import parse_write_options
 from .reading.range_reader import KprotoReader
 from .redaction import hide_secrets
 from .releases import as_arrow_schema
 from .streaming.stream_reader import KprotoStreamReader
+from .writing.rows import check_columns
+from .writing.writers import KprotoStreamWriter, KprotoWriter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import NoReturn
 
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["KprotoDataSource", "NotThereError", "register"]
+    from .options.write_options import WriteOptions
 
-
-class NotThereError(KprotoError):
-    """Something that a Spark data source can do, and this one cannot yet."""
+__all__ = ["KprotoDataSource", "register"]
 
 
 def register(spark: SparkSession) -> None:
@@ -87,23 +83,28 @@ class KprotoDataSource(DataSource):
         options = parse_read_options(self.options)
         return KprotoReader(options, _checked_schema(schema, _offered(self.options)))
 
-    # Not PySparkNotImplementedError: of that, Spark tries the next method and then names that one.
-
     def streamReader(self, schema: StructType) -> KprotoStreamReader:  # noqa: N802 - Spark's name
         options = parse_read_options(self.options, streaming=True)
         return KprotoStreamReader(options, _checked_schema(schema, _offered(self.options)))
 
-    def writer(self, schema: StructType, overwrite: bool) -> NoReturn:
-        raise NotThereError(
-            'write to format("kproto") is not there yet; send the rows with '
-            'kproto.Client(…).producer(), or with Spark\'s own format("kafka")'
-        )
+    def writer(self, schema: StructType, overwrite: bool) -> KprotoWriter:
+        return KprotoWriter(*self._writing(schema, overwrite))
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: N802 - Spark's
-        raise NotThereError(
-            'writeStream to format("kproto") is not there yet; send each batch in foreachBatch '
-            'with kproto.Client(…).producer(), or use Spark\'s own format("kafka")'
-        )
+    def streamWriter(  # noqa: N802 - Spark's name
+        self, schema: StructType, overwrite: bool
+    ) -> KprotoStreamWriter:
+        return KprotoStreamWriter(*self._writing(schema, overwrite))
+
+    def _writing(self, schema: StructType, overwrite: bool) -> tuple[WriteOptions, pa.Schema]:
+        options = parse_write_options(self.options)
+        if overwrite:
+            raise OptionError(
+                "records in a topic are never overwritten: write in the mode append, a stream in "
+                "the output mode append"
+            )
+        columns = as_arrow_schema(schema)
+        check_columns(columns, options)
+        return options, columns
 
     def __repr__(self) -> str:
         # Options may hold secrets, and Spark prints data sources in plans and errors.

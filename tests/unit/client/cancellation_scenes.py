@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import kproto
+from kproto.client import EncodedRecords
 from kproto.client.connections.broker_connection import BrokerConnection
 from kproto.messages import (
     InitProducerIdRequest,
@@ -287,6 +288,14 @@ def sending_an_event(scene: Scene) -> Awaitable[object]:
 @row("Producer.send_events")
 def sending_events(scene: Scene) -> Awaitable[object]:
     return scene.produce().send_events(WRITTEN, [Event()] * 3)
+
+
+@row("Producer.send_batch")
+async def sending_a_batch_without_room(scene: Scene) -> Awaitable[object]:
+    producer = scene.produce(buffer_bytes=100)
+    await producer.enqueue(WRITTEN, bytes(90))
+    data = b"".join((b"\x0e\x00\x00\x00\x01\x02x\x00",))
+    return producer.send_batch(WRITTEN, 0, EncodedRecords(data, 1))
 
 
 @row("Producer.send_many")

@@ -1,0 +1,17 @@
+"""Arrow columns as the bytes of records: the way back. Knows no Spark, no client and no socket.
+
+`record_sections` is the way in: rows of one partition, cut into batches, column by column.
+`partition_hashes` says where a key belongs, as Kafka's own clients do.
+"""
+
+from .hashing import partition_hashes
+from .headers import HeaderColumn, headers_of_lists
+from .sections import Section, record_sections
+
+__all__ = [
+    "HeaderColumn",
+    "Section",
+    "headers_of_lists",
+    "partition_hashes",
+    "record_sections",
+]

@@ -1,0 +1,66 @@
+"""Signed varints of a whole column at once, as an Arrow binary array.
+
+Records have zigzag varints (KIP-98): 7 bits a byte, the lowest first, the top bit says that more
+come. Here all of a column are of 32 bits and take five bytes at most.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ..record_columns import Int64s
+
+__all__ = ["NULL_LENGTH", "binary_of", "varint_sizes", "varints"]
+
+#: The length of a byte string that is null.
+NULL_LENGTH: Final = -1
+
+# The first value, after zigzag, that takes one byte more.
+_STEPS: Final = (1 << 7, 1 << 14, 1 << 21, 1 << 28)
+
+
+def varint_sizes(numbers: Int64s) -> Int64s:
+    """How many bytes the varint of each number takes; the numbers are of 32 bits."""
+    folded = _folded(numbers)
+    sizes = np.ones(len(folded), dtype=np.int64)
+    for step in _STEPS:
+        sizes += folded >= step
+    return sizes
+
+
+def varints(numbers: Int64s) -> pa.Array:
+    """The varint of each number."""
+    rest = _folded(numbers)
+    sizes = varint_sizes(numbers)
+    most = int(sizes.max(initial=1))
+    digits = np.empty((len(rest), most), dtype=np.uint8)
+    for place in range(most):
+        digits[:, place] = rest & 0x7F
+        digits[:, place] |= (sizes > place + 1).astype(np.uint8) << 7
+        rest = rest >> 7
+    if most == 1:
+        data = digits.reshape(-1)
+    else:
+        data = digits[np.arange(most) < sizes[:, None]]
+    return binary_of(data, sizes)
+
+
+def binary_of(data: npt.NDArray[np.uint8], sizes: Int64s) -> pa.Array:
+    """An Arrow binary array over bytes that lie one behind the other."""
+    offsets = np.zeros(len(sizes) + 1, dtype=np.int32)
+    np.cumsum(sizes, out=offsets[1:])
+    return pa.Array.from_buffers(
+        pa.binary(), len(sizes), [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    )
+
+
+def _folded(numbers: Int64s) -> Int64s:
+    """Zigzag: 0, -1, 1, -2 … become 0, 1, 2, 3 …"""
+    folded: Int64s = (numbers << 1) ^ (numbers >> 63)
+    return folded

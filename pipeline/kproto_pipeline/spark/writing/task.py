@@ -1,0 +1,175 @@
+"""The rows of one task to their topics: each to its partition, encoded with its neighbours.
+
+Owns which rows go together. Rows with a partition go there, those with a key to the partition of
+its hash, as Kafka's own clients choose it, and those with neither to one partition after the other,
+a batch each. Rows of one partition keep their order.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from kproto.client import EncodedRecords
+from kproto.wire.errors import KprotoError
+
+from ...columns.encoding import partition_hashes, record_sections
+from ..clients import on_loop, shared_client
+from .errors import RowError
+from .rows import Rows, rows_of
+from .sending import EncodedBatch, Sending
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import numpy.typing as npt
+
+    from ..options.write_options import WriteOptions
+
+__all__ = ["write_rows"]
+
+#: How many bytes of rows are encoded together: enough to fill the batches of some partitions.
+_TOGETHER_BYTES: Final = 8 << 20
+
+
+def write_rows(options: WriteOptions, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
+    """Write all rows; how many they were. When it returns, all are acknowledged.
+
+    Raises:
+        RowError: a row cannot be written, or was not acknowledged.
+    """
+    topics = _Topics(options)
+    first = 0
+    sending = Sending(options)
+    try:
+        for together in _together(batches, schema):
+            rows = rows_of(together, options, first)
+            for encoded in _encoded(rows, topics, options.batch_bytes):
+                sending.give(encoded)
+            first += together.num_rows
+        sending.finish()
+    finally:
+        sending.close()
+    return first
+
+
+def _together(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Small batches as one, up to `_TOGETHER_BYTES`."""
+    waiting: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        waiting.append(batch)
+        size += batch.nbytes
+        if size >= _TOGETHER_BYTES:
+            yield from _joined(waiting)
+            waiting, size = [], 0
+    yield from _joined(waiting)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    rows = sum(batch.num_rows for batch in batches)
+    if rows:
+        table = pa.Table.from_batches(batches).combine_chunks()
+        yield from table.to_batches(max_chunksize=rows)
+
+
+class _Topics:
+    """The partitions of the topics that the rows name, each asked for once a task."""
+
+    def __init__(self, options: WriteOptions) -> None:
+        self._client = options.client
+        self._known: dict[str, tuple[list[int], list[int]]] = {}
+        self._turn = 0
+
+    def partitions(self, topic: str) -> list[int]:
+        """All partitions of a topic. Raises KprotoError."""
+        return self._ask(topic)[0]
+
+    def next_led(self, topic: str) -> int:
+        """A partition for rows that name none: one after the other, of those that have a leader."""
+        led = self._ask(topic)[1]
+        self._turn += 1
+        return led[self._turn % len(led)]
+
+    def _ask(self, topic: str) -> tuple[list[int], list[int]]:
+        if topic not in self._known:
+
+            async def asked() -> tuple[list[int], list[int]]:
+                async with shared_client(self._client, patiently=True) as client:
+                    info = await client.topic(topic)
+                found = sorted(info.partitions)
+                led = [each for each in found if info.partitions[each].leader >= 0]
+                return found, led or found
+
+            self._known[topic] = on_loop(asked())
+        return self._known[topic]
+
+
+def _encoded(rows: Rows, topics: _Topics, batch_bytes: int) -> Iterator[EncodedBatch]:
+    chosen = _chosen(rows, topics)
+    largest = int(chosen.max(initial=0)) + 1
+    groups = rows.topics * largest + chosen
+    order = np.argsort(groups, kind="stable")
+    ends = np.flatnonzero(np.diff(groups[order], append=-1)) + 1
+    begin = 0
+    for end in ends.tolist():
+        members = order[begin:end]
+        begin = end
+        topic = rows.names[int(rows.topics[members[0]])]
+        partition = int(chosen[members[0]])
+        taken = pa.array(members)
+        for section in record_sections(
+            rows.keys.take(taken),
+            rows.values.take(taken),
+            rows.headers.take(members),
+            batch_bytes=batch_bytes,
+        ):
+            yield EncodedBatch(
+                topic,
+                partition,
+                EncodedRecords(section.data, section.count),
+                partial(_place, rows, members[section.first : section.first + section.count]),
+            )
+
+
+def _place(rows: Rows, members: npt.NDArray[np.int64], record: int) -> str:
+    return rows.place(int(members[record]))
+
+
+def _chosen(rows: Rows, topics: _Topics) -> npt.NDArray[np.int64]:
+    """The partition of each row.
+
+    Raises:
+        RowError: its topic cannot be asked for, or has no such partition.
+    """
+    chosen = rows.partitions.copy()
+    keyed = rows.keys.is_valid().to_numpy(zero_copy_only=False)
+    hashes: npt.NDArray[np.int64] | None = None
+    for number, topic in enumerate(rows.names):
+        its = rows.topics == number
+        row = int(np.flatnonzero(its)[0])
+        try:
+            partitions = topics.partitions(topic)
+            open_rows = its & (chosen < 0)
+            by_key = open_rows & keyed
+            if by_key.any():
+                if hashes is None:
+                    hashes = partition_hashes(rows.keys)
+                numbers = np.array(partitions, dtype=np.int64)
+                chosen[by_key] = numbers[hashes[by_key] % len(partitions)]
+            keyless = open_rows & ~keyed
+            if keyless.any():
+                chosen[keyless] = topics.next_led(topic)
+        except KprotoError as error:
+            raise RowError(f"{rows.place(row)}, for topic {topic!r}: {error}") from error
+        unknown = np.flatnonzero(its & ~np.isin(chosen, partitions))
+        if len(unknown):
+            row = int(unknown[0])
+            raise RowError(
+                f"{rows.place(row)}: topic {topic!r} has no partition {int(chosen[row])}; it has "
+                f"{len(partitions)}"
+            )
+    return chosen

@@ -1,0 +1,168 @@
+"""Rows to topics, batch and stream: what is read again is what was written; faults name the row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kproto.client import ProducerRecord
+from tests.spark.conftest import Topics
+
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:::pyspark")]
+
+SCHEMA = (
+    "key binary, value binary, headers array<struct<key:string,value:binary>>, topic string, "
+    "partition int"
+)
+
+
+def target(topics: Topics) -> dict[str, str]:
+    return {"kafka.bootstrap.servers": topics.bootstrap}
+
+
+def read(spark: Any, topics: Topics, topic: str) -> list[Any]:
+    frame = (
+        spark.read.format("kproto")
+        .options(**target(topics), subscribe=topic, includeHeaders="true")
+        .load()
+    )
+    found: list[Any] = frame.orderBy("partition", "offset").collect()
+    return found
+
+
+def test_rows_come_back_as_they_were(spark: Any, embedded_topics: Topics, topic_name: str) -> None:
+    embedded_topics.fill(topic_name, [], partitions=3)
+    rows = [
+        (b"k", b"v", [("a", b"1"), ("a", None)], topic_name, 0),
+        (None, None, None, topic_name, 0),
+        (b"", b"", [], topic_name, 2),
+        (None, b"last", [("ä", b"")], topic_name, 0),
+    ]
+    frame = spark.createDataFrame(rows, SCHEMA).coalesce(1)
+    frame.write.format("kproto").mode("append").options(**target(embedded_topics)).save()
+    found = [
+        (
+            row["key"],
+            row["value"],
+            [(each["key"], each["value"]) for each in row["headers"] or ()],
+            row["partition"],
+        )
+        for row in read(spark, embedded_topics, topic_name)
+    ]
+    assert found == [
+        (b"k", b"v", [("a", b"1"), ("a", None)], 0),
+        (None, None, [], 0),
+        (None, b"last", [("ä", b"")], 0),
+        (b"", b"", [], 2),
+    ]
+
+
+def test_a_key_decides_as_it_does_for_the_client(
+    spark: Any, embedded_topics: Topics, topic_name: str
+) -> None:
+    keys = [b"key-%d" % n for n in range(200)]
+    embedded_topics.fill(f"{topic_name}-a", [ProducerRecord(b"", k) for k in keys], partitions=5)
+    embedded_topics.fill(f"{topic_name}-b", [], partitions=5)
+    frame = spark.createDataFrame([(key.decode(), "") for key in keys], "key string, value string")
+    writing = frame.write.format("kproto").mode("append").options(**target(embedded_topics))
+    writing.option("topic", f"{topic_name}-b").save()
+    ours, theirs = (
+        {row["key"]: row["partition"] for row in read(spark, embedded_topics, f"{topic_name}-{n}")}
+        for n in "ba"
+    )
+    assert len(theirs) == 200
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_every_codec(
+    spark: Any, embedded_topics: Topics, topic_name: str, compression: str
+) -> None:
+    embedded_topics.fill(topic_name, [], partitions=2)
+    frame = spark.range(5_000).selectExpr("cast(id as string) as value")
+    options = {**target(embedded_topics), "kafka.compression.type": compression}
+    frame.write.format("kproto").mode("append").options(**options, topic=topic_name).save()
+    rows = read(spark, embedded_topics, topic_name)
+    assert sorted(int(row["value"]) for row in rows) == list(range(5_000))
+
+
+def test_a_stream_is_written_as_it_was_read(
+    spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path
+) -> None:
+    records = [ProducerRecord(b"%d" % n, b"%d" % (n % 7), [("n", b"x")]) for n in range(50)]
+    embedded_topics.fill(f"{topic_name}-a", records, partitions=2)
+    embedded_topics.fill(f"{topic_name}-b", [], partitions=2)
+    source = {
+        **target(embedded_topics),
+        "subscribe": f"{topic_name}-a",
+        "startingOffsets": "earliest",
+        "includeHeaders": "true",
+        "maxOffsetsPerTrigger": "20",
+    }
+    frame = spark.readStream.format("kproto").options(**source).load()
+    query = (
+        frame.writeStream.format("kproto")
+        .options(**target(embedded_topics), topic=f"{topic_name}-b")
+        .option("checkpointLocation", str(tmp_path))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(120)
+    before, behind = (
+        [(row["partition"], row["key"], row["value"], row["headers"]) for row in rows]
+        for rows in (read(spark, embedded_topics, f"{topic_name}-{n}") for n in "ab")
+    )
+    assert len(before) == 50
+    assert behind == before
+
+
+@pytest.mark.parametrize(
+    ("row", "what"),
+    [
+        ((b"k", b"v", None, None, None), r"row 1 of this task \(key b'k'\): its topic is null"),
+        ((None, b"v", None, "{topic}", 9), r"row 1 .*\(no key\): topic .* has no partition 9"),
+        ((None, b"v", None, "{topic}", -1), "row 1 .*: there is no partition -1"),
+        ((None, bytes(2_000_000), None, "{topic}", None), "row 1 .*not acknowledged.*TOO_LARGE"),
+        ((None, b"v", None, "not-there", None), "row 1 .*for topic 'not-there'"),
+    ],
+)
+def test_a_row_that_cannot_be_written_is_named(
+    spark: Any, embedded_topics: Topics, topic_name: str, row: tuple[Any, ...], what: str
+) -> None:
+    embedded_topics.fill(topic_name, [])
+    wrong = tuple(topic_name if each == "{topic}" else each for each in row)
+    frame = spark.createDataFrame([(None, b"good", None, topic_name, 0), wrong], SCHEMA)
+    with pytest.raises(Exception, match=what):
+        frame.coalesce(1).write.format("kproto").mode("append").options(
+            **target(embedded_topics)
+        ).save()
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "what"),
+    [
+        ("value int", {"topic": "t"}, "column 'value' is int32; it must be binary or string"),
+        ("key string", {"topic": "t"}, "no column 'value'"),
+        ("value string", {}, "no topic is named"),
+        ("value string, heders string", {"topic": "t"}, "column 'heders' is none that can be"),
+        ("value string", {"topics": "t"}, "option topics is not known .*nearest: topic"),
+        ("value string", {"topic": "t", "kafka.key.serializer": "x"}, "not taken: keys go out"),
+        ("value string", {"topic": "t", "cloudEvents": "x"}, "cloudEvents is 'x'"),
+    ],
+)
+def test_what_cannot_work_is_told_before_any_task(
+    spark: Any, columns: str, options: dict[str, str], what: str
+) -> None:
+    frame = spark.createDataFrame([], columns)
+    writing = frame.write.format("kproto").mode("append")
+    with pytest.raises(Exception, match=what):
+        writing.option("kafka.bootstrap.servers", "localhost:1").options(**options).save()
+
+
+def test_nothing_is_overwritten(spark: Any) -> None:
+    frame = spark.createDataFrame([("v",)], "value string")
+    writing = frame.write.format("kproto").mode("overwrite").option("topic", "t")
+    with pytest.raises(Exception, match="never overwritten"):
+        writing.option("kafka.bootstrap.servers", "localhost:1").save()
