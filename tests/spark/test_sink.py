@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kproto_cloudevents import CloudEvent, to_kafka
 
 from kproto.client import ProducerRecord
 from tests.spark.conftest import Topics
@@ -116,6 +117,83 @@ def test_a_stream_is_written_as_it_was_read(
     )
     assert len(before) == 50
     assert behind == before
+
+
+@pytest.mark.parametrize("mode", ["binary", "structured"])
+def test_events_come_back_as_they_were(
+    spark: Any, embedded_topics: Topics, topic_name: str, mode: Any
+) -> None:
+    def record(number: int, subject: str) -> ProducerRecord:
+        event = CloudEvent(
+            id=str(number),
+            source="/test",
+            type="org.example",
+            subject=subject,
+            time="2013-01-01T10:15:00.5Z",
+            datacontenttype="application/json",
+            traceparent="00-x",
+            data={"n": number},
+        )
+        written = to_kafka(event, mode=mode, key=b"%d" % number)
+        return ProducerRecord(written.value, written.key, written.headers)
+
+    records = [record(n, "ä" if n % 3 else "plain") for n in range(30)]
+    records.append(ProducerRecord(b"\xff", b"k", [("ce_id", None)]))
+    embedded_topics.fill(f"{topic_name}-a", records, partitions=2)
+    embedded_topics.fill(f"{topic_name}-b", [], partitions=2)
+
+    def events(which: str) -> list[Any]:
+        frame = (
+            spark.read.format("kproto")
+            .options(**target(embedded_topics), cloudEvents="true")
+            .option("subscribe", f"{topic_name}-{which}")
+            .load()
+            .drop("topic", "timestamp")
+        )
+        found: list[Any] = frame.orderBy("partition", "offset").collect()
+        return found
+
+    source = spark.read.format("kproto").options(**target(embedded_topics), cloudEvents="true")
+    writing = source.option("subscribe", f"{topic_name}-a").load().write.format("kproto")
+    writing.mode("append").options(**target(embedded_topics), cloudEvents=mode).option(
+        "topic", f"{topic_name}-b"
+    ).save()
+    before = events("a")
+    assert [row["error"] is None for row in before].count(False) == 1
+    assert events("b") == before
+    if mode == "binary":
+        first, second = (
+            [
+                (row["key"], row["value"], sorted(row["headers"] or ()))
+                for row in read(spark, embedded_topics, f"{topic_name}-{n}")
+            ]
+            for n in "ab"
+        )
+        assert first == second
+
+
+def test_events_with_all_their_headers_are_the_same_records(
+    spark: Any, embedded_topics: Topics, topic_name: str
+) -> None:
+    headers = [
+        ("ce_time", b"2013-01-01T11:15:00+01:00"),
+        ("x", None),
+        ("content-type", b"text/plain"),
+        ("ce_id", b"1"),
+        ("ce_source", b"/s"),
+        ("ce_type", b"t"),
+        ("ce_specversion", b"1.0"),
+    ]
+    embedded_topics.fill(f"{topic_name}-a", [ProducerRecord(b"d", b"k", headers)])
+    embedded_topics.fill(f"{topic_name}-b", [])
+    options = {**target(embedded_topics), "cloudEvents": "true"}
+    source = spark.read.format("kproto").options(**options, includeHeaders="true")
+    events = source.option("subscribe", f"{topic_name}-a").load()
+    writing = events.write.format("kproto").mode("append").options(**options)
+    writing.option("topic", f"{topic_name}-b").save()
+    (row,) = read(spark, embedded_topics, f"{topic_name}-b")
+    assert (row["key"], row["value"]) == (b"k", b"d")
+    assert [(each["key"], each["value"]) for each in row["headers"]] == headers
 
 
 @pytest.mark.parametrize(

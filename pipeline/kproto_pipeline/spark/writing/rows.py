@@ -13,8 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...columns import EVENT_SCHEMA, RECORD_SCHEMA
-from ...columns.encoding import HeaderColumn, headers_of_lists
+from ...columns import RECORD_SCHEMA
+from ...columns.encoding import (
+    HeaderColumn,
+    UnwritableEventError,
+    headers_of_lists,
+    records_of_events,
+)
 from ..options.errors import OptionError
 from .errors import RowError
 
@@ -57,51 +62,66 @@ _COLUMNS: Final[Mapping[str, tuple[str, Callable[[pa.DataType], bool]]]] = {
     "partition": ("int", pa.types.is_int32),
 }
 
+
+def _is_instant(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(kind) and kind.tz is not None)
+
+
+def _is_extensions(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_map(kind)) and _is_text(kind.key_type) and _is_text(kind.item_type)
+
+
+_TEXTS: Final = ("specversion", "id", "source", "type", "subject", "dataschema", "datacontenttype")
+
+# Those of events, as the source gives them.
+_EVENT_COLUMNS: Final[Mapping[str, tuple[str, Callable[[pa.DataType], bool]]]] = {
+    **dict.fromkeys(
+        (
+            "specversion",
+            "id",
+            "source",
+            "type",
+            "subject",
+            "dataschema",
+            "datacontenttype",
+            "error",
+        ),
+        ("string", _is_text),
+    ),
+    "time": ("timestamp", _is_instant),
+    "extensions": ("map<string,string>", _is_extensions),
+    "data": ("binary or string", _is_bytes),
+    **_COLUMNS,
+}
+
 # What the source gives besides, so that what was read can be written as it is.
 _PASSED_OVER: Final = frozenset({"offset", "timestamp", "timestampType"})
 
 
 def check_columns(schema: pa.Schema, options: WriteOptions) -> None:
     """Raise OptionError unless rows of `schema` can be written."""
-    for name in schema.names:
-        if schema.names.count(name) > 1:
-            raise OptionError(f"the rows have column {name!r} twice; name each once")
-    names = set(schema.names)
-    events = options.cloud_events is not None
-    known = {**_COLUMNS} if not events else {name: _COLUMNS[name] for name in ("key", "headers")}
+    is_events = options.cloud_events is not None
+    known = _EVENT_COLUMNS if is_events else _COLUMNS
     for field in schema:
+        if schema.names.count(field.name) > 1:
+            raise OptionError(f"the rows have column {field.name!r} twice; name each once")
         if field.name in _PASSED_OVER:
             continue
-        if events and field.name in EVENT_SCHEMA.names and field.name not in ("key", "headers"):
-            wanted = EVENT_SCHEMA.field(field.name).type
-            if field.name not in ("topic", "partition") and not _fits(field.type, wanted):
-                raise OptionError(f"column {field.name!r} is {field.type}; it must be {wanted}")
-            if field.name not in ("topic", "partition"):
-                continue
-        kind = known.get(field.name) or (_COLUMNS.get(field.name) if events else None)
-        if kind is None:
+        if field.name not in known:
             raise OptionError(
                 f"column {field.name!r} is none that can be written; drop it, or select "
-                f"{', '.join(_COLUMNS if not events else EVENT_SCHEMA.names)}"
+                f"{', '.join(known)}"
             )
-        if not kind[1](field.type):
-            raise OptionError(f"column {field.name!r} is {field.type}; it must be {kind[0]}")
-    needed = ("id", "source", "type") if events else ("value",)
-    for name in needed:
-        if name not in names:
+        kind, is_right = known[field.name]
+        if not is_right(field.type):
+            raise OptionError(f"column {field.name!r} is {field.type}; it must be {kind}")
+    for name in ("id", "source", "type") if is_events else ("value",):
+        if name not in schema.names:
             raise OptionError(f"the rows have no column {name!r}; it is what is written")
-    if options.topic is None and "topic" not in names:
+    if options.topic is None and "topic" not in schema.names:
         raise OptionError(
             "no topic is named: set the option topic, or give the rows a column topic"
         )
-
-
-def _fits(kind: pa.DataType, wanted: pa.DataType) -> bool:
-    if pa.types.is_timestamp(wanted):
-        return bool(pa.types.is_timestamp(kind) and kind.tz is not None)
-    if pa.types.is_map(wanted):
-        return bool(pa.types.is_map(kind)) and _is_text(kind.key_type) and _is_text(kind.item_type)
-    return _is_bytes(kind) if pa.types.is_binary(wanted) else _is_text(kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,22 +151,32 @@ def rows_of(batch: pa.RecordBatch, options: WriteOptions, first: int) -> Rows:
     """The columns of one Arrow batch.
 
     Raises:
-        RowError: a topic, or the key of a header, is null; a partition below 0.
+        RowError: a topic, or the key of a header, is null; a partition below 0; no right event.
     """
-    count = batch.num_rows
     keys = _bytes(batch, "key")
-    headers = HeaderColumn.none(count)
-    bare = Rows(first, [], _NOTHING, _NOTHING, keys, keys, headers)
+    bare = Rows(first, [], _NOTHING, _NOTHING, keys, keys, HeaderColumn.none(0))
+    values, headers = _values_and_headers(batch, options, bare)
+    names, topics = _topics(batch, options, bare)
+    return Rows(first, names, topics, _partitions(batch, bare), keys, values, headers)
+
+
+def _values_and_headers(
+    batch: pa.RecordBatch, options: WriteOptions, bare: Rows
+) -> tuple[pa.Array, HeaderColumn]:
+    if options.cloud_events is not None:
+        try:
+            records = records_of_events(batch, options.cloud_events)
+        except UnwritableEventError as error:
+            raise RowError(f"{bare.place(error.row)} is no event: {error}") from error
+        return records.values, records.headers
+    headers = HeaderColumn.none(batch.num_rows)
     if "headers" in batch.schema.names:
         lists = batch.column("headers").cast(RECORD_SCHEMA.field("headers").type)
         try:
             headers = headers_of_lists(lists)
         except ValueError as error:
             raise RowError(f"{bare.place(error.args[1])}: {error.args[0]}") from None
-    names, topics = _topics(batch, options, bare)
-    return Rows(
-        first, names, topics, _partitions(batch, bare), keys, _bytes(batch, "value"), headers
-    )
+    return _bytes(batch, "value"), headers
 
 
 _NOTHING: Final = np.empty(0, dtype=np.int64)

@@ -1,0 +1,384 @@
+"""Columns of CloudEvents as the columns of records: the way back of `arrow_events`.
+
+Owns the fast way in binary mode, where each attribute's column becomes one piece of all headers.
+Whatever that way does not prove right, and structured mode, goes row by row through
+`kproto_cloudevents`, whose verdict counts. A row with an `error` is no event: it goes out as the
+record that it was. Where the headers of a row say what its columns say, in binary mode, they go out
+as they are; else those are kept that are no attributes, behind the attributes, as `to_kafka` does.
+"""
+
+from __future__ import annotations
+
+import warnings
+from datetime import UTC
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from kproto_cloudevents import CloudEvent, CloudEventError, to_kafka
+
+from kproto.records import GrowingBatch
+
+from ..arrow_events import EVENT_SCHEMA, events_as_arrow
+from ..arrow_records import RECORD_SCHEMA
+from ..event_checks import CHECKS, check_plain_text
+from ..to_arrow import arrow_batches
+from .headers import HeaderColumn, headers_of_lists, joined, lengths_of, regrouped
+from .sections import record_sections
+from .varints import varints
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from ..record_columns import Bools, Int64s
+
+__all__ = ["EventRecords", "UnwritableEventError", "records_of_events"]
+
+#: Attribute -> its header in binary mode (Kafka binding 3.2.3), in the order they are written.
+_HEADERS: Final = {
+    "specversion": "ce_specversion",
+    "id": "ce_id",
+    "source": "ce_source",
+    "type": "ce_type",
+    "subject": "ce_subject",
+    "time": "ce_time",
+    "dataschema": "ce_dataschema",
+    "datacontenttype": "content-type",
+}
+_REQUIRED: Final = ("id", "source", "type")
+_PREFIX: Final = "ce_"
+
+#: The name of an extension that the fast way takes (CloudEvents 1.0, naming).
+_USUAL_NAME: Final = r"^[a-z0-9]{1,20}$"
+_HEADER_OF_EVENT: Final = r"(?i)^(ce_.*|content-type)$"
+
+# What makes an event the same; of a record that is none `error` is not null.
+_COMPARED: Final = pa.schema(
+    [EVENT_SCHEMA.field(name) for name in (*_HEADERS, "extensions", "data", "error")]
+)
+
+# Years that `strftime` writes with four digits.
+_FIRST_S: Final = -30_610_224_000  # 1000-01-01
+_LAST_S: Final = 253_402_300_800  # 10000-01-01
+
+
+class UnwritableEventError(ValueError):
+    """A row that is no event; `row` is its number, counted from 0."""
+
+    def __init__(self, row: int, reason: str) -> None:
+        super().__init__(reason)
+        self.row = row
+
+
+class EventRecords(NamedTuple):
+    """The records of some events, column by column."""
+
+    keys: pa.Array
+    values: pa.Array
+    headers: HeaderColumn
+
+
+def records_of_events(rows: pa.RecordBatch, mode: Literal["binary", "structured"]) -> EventRecords:
+    """The records of rows with columns of `EVENT_SCHEMA`, of which some may be missing.
+
+    Raises:
+        UnwritableEventError: a row that is no right event.
+    """
+    events = _Events(rows)
+    as_it_was = events.errors()
+    same = fast = np.zeros(len(events), dtype=bool)
+    if mode == "binary":
+        same = ~as_it_was & _said_by_headers(events)
+        fast = ~as_it_was & ~same & events.plain()
+    slow = ~(as_it_was | same | fast)
+    parts = [
+        (where, make(events.only(where)))
+        for where, make in (
+            (np.flatnonzero(as_it_was), _unread),
+            (np.flatnonzero(same), _with_headers),
+            (np.flatnonzero(fast), _binary),
+        )
+        if len(where)
+    ]
+    if slow.any():
+        where = np.flatnonzero(slow)
+        parts.append((where, _one_by_one(events.only(where), where, mode)))
+    if not parts:
+        nothing = pa.nulls(0, pa.binary())
+        return EventRecords(nothing, nothing, HeaderColumn.none(0))
+    order = np.argsort(np.concatenate([where for where, _ in parts]), kind="stable")
+    found = [part for _, part in parts]
+    taken = pa.array(order)
+    return EventRecords(
+        pa.concat_arrays([part.keys for part in found]).take(taken),
+        pa.concat_arrays([part.values for part in found]).take(taken),
+        HeaderColumn(
+            np.concatenate([part.headers.counts for part in found]),
+            pa.concat_arrays([part.headers.data for part in found]),
+        ).take(order),
+    )
+
+
+class _Events:
+    """Rows of events; a column that is missing is null."""
+
+    def __init__(self, rows: pa.RecordBatch) -> None:
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return int(self._rows.num_rows)
+
+    def only(self, where: Int64s) -> _Events:
+        """These rows alone."""
+        if len(where) == len(self):
+            return self
+        return _Events(self._rows.take(pa.array(where)))
+
+    def column(self, name: str) -> pa.Array:
+        """One column, with its type in `EVENT_SCHEMA`."""
+        kind = EVENT_SCHEMA.field(name).type
+        if name not in self._rows.schema.names:
+            return pa.nulls(len(self), kind)
+        return self._rows.column(name).cast(kind)
+
+    def text(self, attribute: str) -> pa.Array:
+        """An attribute as it stands in a header."""
+        column = self.column(attribute)
+        if attribute == "time":
+            return _written_times(column)
+        if attribute == "specversion":
+            return pc.fill_null(column, "1.0")
+        return column
+
+    def errors(self) -> Bools:
+        """Which rows are no events."""
+        found: Bools = self.column("error").is_valid().to_numpy(zero_copy_only=False)
+        return found
+
+    def plain(self) -> Bools:
+        """Which rows are right events without doubt, as the fast way writes them."""
+        plain = np.ones(len(self), dtype=np.bool_)
+        for attribute in _HEADERS:
+            if attribute == "time":
+                plain &= _usual_times(self.column(attribute))
+                continue
+            column = self.text(attribute).cast(pa.binary())
+            plain &= CHECKS.get(attribute, check_plain_text)(column)
+            if attribute in _REQUIRED:
+                plain &= column.is_valid().to_numpy(zero_copy_only=False)
+        extensions = self.column("extensions")
+        counts, names, values = _entries(extensions)
+        if len(names):
+            usual = pc.match_substring_regex(names, _USUAL_NAME).to_numpy(zero_copy_only=False)
+            usual &= ~pc.is_in(names, pa.array([*_HEADERS, "data"])).to_numpy(zero_copy_only=False)
+            usual &= check_plain_text(values.cast(pa.binary()))
+            usual &= values.is_valid().to_numpy(zero_copy_only=False)
+            plain[np.repeat(np.arange(len(self)), counts)[~usual]] = False
+        return plain
+
+
+def _usual_times(times: pa.Array) -> Bools:
+    seconds = pc.fill_null(times.cast(pa.int64()), 0).to_numpy(zero_copy_only=False) // 1_000_000
+    usual: Bools = (seconds >= _FIRST_S) & (seconds < _LAST_S)
+    return usual
+
+
+def _written_times(times: pa.Array) -> pa.Array:
+    """RFC 3339 in UTC, without the zeros behind a fraction."""
+    text = pc.strftime(times, format="%Y-%m-%dT%H:%M:%SZ")
+    text = pc.replace_substring_regex(text, r"\.0+Z$", "Z")
+    return pc.replace_substring_regex(text, r"(\.[0-9]*[1-9])0+Z$", r"\1Z")
+
+
+def _written_time(time: datetime) -> str:
+    """The same of one time, of any year."""
+    text = time.astimezone(UTC).replace(tzinfo=None).isoformat()
+    return f"{text.rstrip('0') if '.' in text else text}Z"
+
+
+def _entries(maps: pa.Array) -> tuple[Int64s, pa.Array, pa.Array]:
+    """How many entries each map has, and the keys and values of all."""
+    if not len(maps):
+        return np.empty(0, dtype=np.int64), maps.keys[:0], maps.items[:0]
+    valid = maps.is_valid()
+    offsets = np.frombuffer(maps.buffers()[1], dtype=np.int32)[maps.offset :][: len(maps) + 1]
+    counts = np.diff(offsets).astype(np.int64)
+    counts[~valid.to_numpy(zero_copy_only=False)] = 0
+    first, last = int(offsets[0]), int(offsets[-1])
+    return counts, maps.keys[first:last], maps.items[first:last]
+
+
+# --- three ways to records ---------------------------------------------------------------------
+
+
+def _unread(events: _Events) -> EventRecords:
+    """Records that are no events, as they were."""
+    return EventRecords(
+        events.column("key"), events.column("value"), headers_of_lists(events.column("headers"))
+    )
+
+
+def _with_headers(events: _Events) -> EventRecords:
+    """Events whose headers say what they are."""
+    return EventRecords(
+        events.column("key"), events.column("data"), headers_of_lists(events.column("headers"))
+    )
+
+
+def _said_by_headers(events: _Events) -> Bools:
+    """The rows that the source would read as the same event, of the data and the headers."""
+    given = events.column("headers")
+    same: Bools = given.is_valid().to_numpy(zero_copy_only=False).copy()
+    if not same.any():
+        return same
+    where = np.flatnonzero(same)
+    own = events.only(where)
+    try:
+        records = _with_headers(own)
+    except ValueError:
+        same[:] = False  # the key of a header is null: what is wrong is said row by row
+        return same
+    (section,) = record_sections(*records, batch_bytes=1 << 62)
+    fetched = GrowingBatch.of_encoded(section.data, section.count, 0).build()
+    read = _Events(
+        pa.Table.from_batches(
+            arrow_batches(
+                fetched,
+                partial(events_as_arrow, topic="", partition=0, schema=_COMPARED),
+                chunk_bytes=1 << 30,
+            )
+        )
+        .combine_chunks()
+        .to_batches()[0]
+    )
+    equal = np.ones(len(where), dtype=np.bool_)
+    for name in _COMPARED.names:
+        given_column = own.text(name) if name == "specversion" else own.column(name)
+        equal &= _equal(given_column, read.column(name))
+    same[where] = equal
+    return same
+
+
+def _equal(first: pa.Array, second: pa.Array) -> Bools:
+    """Where two columns are the same; null is the same as null."""
+    if not pa.types.is_map(first.type):
+        alike = pc.fill_null(pc.equal(first, second), False)
+        both = pc.and_(first.is_null(), second.is_null())
+        found: Bools = pc.or_(alike, both).to_numpy(zero_copy_only=False)
+        return found
+    counts, names, values = _entries(first)
+    others, other_names, other_values = _entries(second)
+    same: Bools = counts == others
+    if same.all():
+        wrong = ~(_equal(names, other_names) & _equal(values, other_values))
+        same[np.repeat(np.arange(len(counts)), counts)[wrong]] = False
+        return same
+    pairs = zip(first.to_pylist(), second.to_pylist(), strict=True)
+    return np.array([one == another for one, another in pairs], dtype=np.bool_)
+
+
+def _binary(events: _Events) -> EventRecords:
+    """Right events in binary mode, all at once."""
+    pieces: list[pa.Array] = []
+    counts = np.zeros(len(events), dtype=np.int64)
+    for attribute, header in _HEADERS.items():
+        column = events.text(attribute).cast(pa.binary())
+        if column.null_count == len(column):
+            continue
+        counts += column.is_valid().to_numpy(zero_copy_only=False)
+        name = _named(header)
+        entry = pc.binary_join_element_wise(
+            name, varints(lengths_of(column)), column, pa.scalar(b"", pa.binary())
+        )
+        pieces.append(entry)
+    more, names, values = _entries(events.column("extensions"))
+    if len(names):
+        names, values = pc.binary_join_element_wise(_PREFIX, names, ""), values.cast(pa.binary())
+        entries = joined(
+            varints(lengths_of(names)), names.cast(pa.binary()), varints(lengths_of(values)), values
+        )
+        ends = np.zeros(len(events) + 1, dtype=np.int64)
+        np.cumsum(more, out=ends[1:])
+        pieces.append(regrouped(entries, ends))
+        counts += more
+    own = _own_headers(events)
+    counts += own.counts
+    headers = HeaderColumn(counts, joined(*pieces, own.data))
+    return EventRecords(events.column("key"), events.column("data"), headers)
+
+
+def _named(header: str) -> pa.Scalar:
+    name = header.encode()
+    length = varints(np.array([len(name)], dtype=np.int64))[0].as_py()
+    return pa.scalar(length + name, pa.binary())
+
+
+def _own_headers(events: _Events) -> HeaderColumn:
+    """The headers of the rows that are no attributes of events."""
+    lists = events.column("headers")
+    if lists.null_count == len(lists):
+        return HeaderColumn.none(len(lists))
+    keys = lists.flatten().field("key")
+    own = pc.invert(pc.match_substring_regex(keys, _HEADER_OF_EVENT))
+    counts = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
+    rows = np.repeat(np.arange(len(lists)), counts)
+    mask = own.to_numpy(zero_copy_only=False)
+    kept = np.bincount(rows[mask], minlength=len(lists))
+    ends = np.zeros(len(lists) + 1, dtype=np.int32)
+    np.cumsum(kept, out=ends[1:])
+    entries = lists.flatten().filter(own)
+    return headers_of_lists(
+        pa.ListArray.from_arrays(pa.array(ends), entries, type=RECORD_SCHEMA.field("headers").type)
+    )
+
+
+def _one_by_one(
+    events: _Events, where: Int64s, mode: Literal["binary", "structured"]
+) -> EventRecords:
+    """Events through the binding, which says what is wrong with one."""
+    names = [name for name in EVENT_SCHEMA.names if name in (*_HEADERS, "extensions", "data")]
+    columns = {name: events.column(name).to_pylist() for name in (*names, "key", "headers")}
+    columns["time"] = [None if each is None else _written_time(each) for each in columns["time"]]
+    written = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what the specification advises against is no fault
+        for at, row in enumerate(where.tolist()):
+            try:
+                written.append(_record({name: columns[name][at] for name in columns}, mode))
+            except CloudEventError as error:
+                raise UnwritableEventError(row, str(error)) from error
+    lists = [
+        [{"key": name, "value": value} for name, value in headers] for _, _, headers in written
+    ]
+    return EventRecords(
+        pa.array([key for key, _, _ in written], pa.binary()),
+        pa.array([value for _, value, _ in written], pa.binary()),
+        headers_of_lists(pa.array(lists, RECORD_SCHEMA.field("headers").type)),
+    )
+
+
+def _record(
+    event: dict[str, Any], mode: Literal["binary", "structured"]
+) -> tuple[bytes | None, bytes | None, Sequence[tuple[str, bytes | None]]]:
+    """One event as a record. Raises CloudEventError."""
+    given = {name: event[name] for name in _HEADERS if event[name] is not None}
+    for name, value in event["extensions"] or ():
+        if name in given or name in ("data", "specversion"):
+            raise CloudEventError(f"extension {name!r} has the name of an attribute")
+        given[name] = value
+    own = [
+        (each["key"], each["value"])
+        for each in event["headers"] or ()
+        if not (each["key"].lower().startswith(_PREFIX) or each["key"].lower() == "content-type")
+    ]
+    for name in _REQUIRED:
+        if name not in given:
+            raise CloudEventError(f"{name}: the required attribute is missing")
+    try:
+        made = CloudEvent(**given, data=event["data"])
+    except TypeError as error:
+        raise CloudEventError(str(error)) from None
+    return to_kafka(made, mode, key=event["key"], headers=own)
