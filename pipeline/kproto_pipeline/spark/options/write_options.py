@@ -64,6 +64,11 @@ _REFUSED: Final[Mapping[str, str]] = {
     "kafka.enable.idempotence": "the sink is idempotent in any case",
 }
 
+#: Requests under way at one broker, at most: brokers remember no more batches of a producer, and
+#: with more the client would give up idempotence (KIP-98).
+_MOST_IN_FLIGHT: Final = 5
+_IN_FLIGHT: Final = ("kafka.max.in.flight.requests.per.connection", "kafka.max.in.flight")
+
 
 def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
     """The options of a write; names are taken in any case, as Spark hands them over.
@@ -86,10 +91,20 @@ def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
         elif name.startswith(PREFIX):
             if name == _BATCH_SIZE:
                 batch_bytes = whole_number(_BATCH_SIZE, value, 1, 2**31 - 1)
+            elif name in _IN_FLIGHT:
+                _check_in_flight(name, value)
             properties[name.removeprefix(PREFIX)] = value
         elif name not in _OF_SPARK:
             raise _unknown(key)
     return WriteOptions(client_options(properties), topic, mode, batch_bytes)
+
+
+def _check_in_flight(name: str, text: str) -> None:
+    if whole_number(name, text, 1, 2**31 - 1) > _MOST_IN_FLIGHT:
+        raise OptionError(
+            f"option {name} is {text!r}; it must be 1 to {_MOST_IN_FLIGHT}, as the sink is "
+            "idempotent, and brokers remember no more batches of a producer"
+        )
 
 
 def _mode(text: str) -> Mode | None:

@@ -1,0 +1,96 @@
+"""Options of the sink: the connector's names; what would change a row or a promise is refused."""
+
+from __future__ import annotations
+
+import pytest
+from kproto_pipeline.spark.options.errors import OptionError
+from kproto_pipeline.spark.options.write_options import BATCH_BYTES, parse_write_options
+
+GIVEN = {"kafka.bootstrap.servers": "localhost:9092"}
+
+
+def test_defaults() -> None:
+    options = parse_write_options(GIVEN)
+    assert (options.topic, options.cloud_events, options.batch_bytes) == (None, None, BATCH_BYTES)
+
+
+def test_names_are_taken_in_any_case() -> None:
+    options = parse_write_options(
+        {"KAFKA.Bootstrap.Servers": "a:1", "TOPIC": "T", "cloudevents": "Structured"}
+    )
+    assert dict(options.client.properties)["bootstrap.servers"] == "a:1"
+    assert (options.topic, options.cloud_events) == ("T", "structured")
+
+
+@pytest.mark.parametrize(
+    ("text", "mode"),
+    [("true", "binary"), ("binary", "binary"), ("structured", "structured"), ("false", None)],
+)
+def test_the_mode_of_events(text: str, mode: str | None) -> None:
+    assert parse_write_options({**GIVEN, "cloudEvents": text}).cloud_events == mode
+
+
+def test_a_producer_begins_with_its_properties() -> None:
+    options = parse_write_options(
+        {
+            **GIVEN,
+            "kafka.batch.size": "5000",
+            "kafka.compression.type": "zstd",
+            "kafka.linger.ms": "7",
+            "kafka.buffer.memory": "100000",
+            "kafka.max.in.flight.requests.per.connection": "5",
+        }
+    )
+    assert options.batch_bytes == 5000
+    producer = options.client.client().producer
+    assert getattr(producer, "keywords", None) == {
+        "batch_bytes": 5000,
+        "compression": "zstd",
+        "linger_ms": 7,
+        "buffer_bytes": 100_000,
+        "max_in_flight": 5,
+    }
+
+
+def test_what_spark_hands_over_besides_is_passed_over() -> None:
+    spark = {"checkpointLocation": "/c", "path": "p", "queryName": "q"}
+    assert parse_write_options({**GIVEN, **spark}) == parse_write_options(GIVEN)
+
+
+@pytest.mark.parametrize(
+    ("changed", "what"),
+    [
+        ({"topic": " "}, "option topic is empty"),
+        ({"topics": "t"}, "option topics is not known .*the nearest: topic"),
+        ({"cloudEvents": "xml"}, "cloudEvents is 'xml'; it must be false, true, binary"),
+        ({"kafka.batch.size": "0"}, "kafka.batch.size is '0'; it must be a whole number from 1"),
+        ({"kafka.compression.type": "rar"}, "compression.type is 'rar'; it must be none, gzip"),
+        ({"kafka.value.serializer": "x"}, "kafka.value.serializer is not taken: values go out"),
+        ({"kafka.interceptor.classes": "x"}, "kafka.interceptor.classes is not taken"),
+        ({"kafka.transactional.id": "x"}, "not taken: .* at least once"),
+        ({"kafka.enable.idempotence": "false"}, "not taken: the sink is idempotent in any case"),
+        ({"kafka.max.in.flight.requests.per.connection": "6"}, "connection is '6'; .*1 to 5"),
+        ({"kafka.max.in.flight": "6"}, "kafka.max.in.flight is '6'; .*1 to 5"),
+    ],
+)
+def test_what_is_wrong_is_named(changed: dict[str, str], what: str) -> None:
+    with pytest.raises(OptionError, match=what):
+        parse_write_options({**GIVEN, **changed})
+
+
+def test_a_broker_is_needed() -> None:
+    with pytest.raises(OptionError, match=r"kafka\.bootstrap\.servers is missing"):
+        parse_write_options({"topic": "t"})
+
+
+def test_no_secret_is_shown() -> None:
+    secret = {"kafka.security.protocol": "SASL_SSL", "kafka.sasl.jaas.config": "hunter2"}
+    with pytest.raises(OptionError) as raised:
+        parse_write_options({**GIVEN, **secret})
+    assert "hunter2" not in str(raised.value)
+    with pytest.raises(OptionError) as raised:
+        parse_write_options({**GIVEN, "pasword": "hunter2"})
+    assert "hunter2" not in str(raised.value)
+    assert "hunter2" not in repr(
+        parse_write_options({**GIVEN, "kafka.ssl.key.password": "hunter2"})
+    )
