@@ -67,7 +67,7 @@ def values(spark: Any, folder: Path) -> list[int]:
 async def until_partitions(topics: Topics, topic: str, count: int) -> None:
     """Every broker is told by the controller, in its time."""
     async with Client(topics.bootstrap) as client:
-        while len((await client.refresh([topic]))[0].partitions) < count:
+        while len((await client.refresh([topic]))[0].partitions) < count:  # noqa: ASYNC110 - polled
             await asyncio.sleep(0.1)
 
 
