@@ -43,8 +43,13 @@ JAAS = (
     "org.apache.kafka.common.security.plain.PlainLoginModule required "
     f'username="alice" password="{SECRET}";'
 )
-STEPS = ["batch", "stream"]
-FOUND = {"batch": [3_000, 3 * 499_500, 3], "stream": 3_000}
+STEPS = ["batch", "stream", "sink", "stream_sink"]
+FOUND = {
+    "batch": [3_000, 3 * 499_500, 3],
+    "stream": 3_000,
+    "sink": 100,
+    "stream_sink": 3_000,
+}
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +88,8 @@ def task(newest_kafka: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[st
         [ProducerRecord(b"%d" % n, b"k", partition=n % 3) for n in range(3_000)],
         partitions=3,
     )
+    for written in ("sink", "stream-sink"):
+        Topics(newest_kafka.bootstrap).fill(f"{topic}-{written}", [], partitions=3)
     options = {"kafka.bootstrap.servers": newest_kafka.bootstrap}
     return {"topic": topic, "steps": STEPS, "options": options}
 

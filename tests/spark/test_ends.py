@@ -25,8 +25,8 @@ HEADERS = [
     ("ce_type", b"made"),
 ]
 MILLISECONDS = 1_700_000_000_000
-STEPS = ["batch", "stream"]
-FOUND = {"batch": [300, 3 * 4_950, 3], "stream": 300}
+STEPS = ["batch", "stream", "sink", "stream_sink"]
+FOUND = {"batch": [300, 3 * 4_950, 3], "stream": 300, "sink": 100, "stream_sink": 300}
 
 
 @pytest.mark.parametrize("end", ["oldest", "newest"])
@@ -41,6 +41,8 @@ def test_the_ends(
         python = python_with_pyspark(NEWEST_PYSPARK, base=newest, connect=True)
     numbered = [ProducerRecord(b"%d" % n, b"k", partition=n % 3) for n in range(300)]
     topics.fill(topic_name, numbered, partitions=3)
+    for written in ("sink", "stream-sink"):
+        topics.fill(f"{topic_name}-{written}", [], partitions=3)
     topics.fill(
         f"{topic_name}-events", [ProducerRecord(b"{}", b"k", HEADERS, timestamp=MILLISECONDS)]
     )

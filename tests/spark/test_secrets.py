@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.exhaustive]
 
 PASSWORD = "kestrel-hovers-over-meadow"
 WRONG = "kestrel-misses-the-meadow"
-STEPS = ["stream"]
+STEPS = ["stream", "sink", "stream_sink"]
 
 #: The log of everything, as a file: Spark's own settings of log4j write to the console.
 LOG4J = """
@@ -67,6 +67,7 @@ def broker() -> Iterator[tuple[str, dict[str, str], dict[str, str]]]:
     settings = BrokerSettings(listeners=(listener,), users={"alice": PASSWORD})
     with threaded_broker(settings) as running:
         running.call(lambda it: it.create_topic("kept", partitions=2))
+        running.call(lambda it: it.create_topic("kept-copy", partitions=2))
         options = {
             "kafka.bootstrap.servers": running.bootstrap,
             "kafka.security.protocol": "SASL_SSL",

@@ -67,7 +67,7 @@ def sink(spark: Any, task: dict[str, Any]) -> Any:
 
 
 def stream_sink(spark: Any, task: dict[str, Any]) -> Any:
-    """How many rows a stream has brought to another topic."""
+    """How many different rows a stream has brought to another topic."""
     name = f"{task['topic']}-stream-sink"
     query = (
         spark.readStream.format("kproto")
@@ -81,7 +81,8 @@ def stream_sink(spark: Any, task: dict[str, Any]) -> Any:
         .start()
     )
     query.awaitTermination()
-    return spark.read.format("kproto").options(subscribe=name, **task["options"]).load().count()
+    read = spark.read.format("kproto").options(subscribe=name, **task["options"]).load()
+    return read.select("value").distinct().count()
 
 
 STEPS = {"batch": batch, "stream": stream, "sink": sink, "stream_sink": stream_sink}

@@ -1,0 +1,26 @@
+"""The rows of a topic as the JVM connector reads them, as JSON can say them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def run(spark: Any, task: dict[str, Any]) -> list[Any]:
+    """Key, value, headers and partition of each row, in the order of partition and offset."""
+    frame = spark.read.format("kafka").options(**task["options"]).load()
+    rows = frame.selectExpr("*", "base64(key) as k", "base64(value) as v").orderBy(
+        "partition", "offset"
+    )
+    return [
+        [
+            row["k"],
+            row["v"],
+            [
+                [each["key"], None if each["value"] is None else each["value"].hex()]
+                for each in row["headers"] or ()
+            ],
+            row["partition"],
+            row["offset"],
+        ]
+        for row in rows.collect()
+    ]

@@ -1,0 +1,23 @@
+"""Rows to a topic, by `format("kafka")` or `format("kproto")`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def run(spark: Any, task: dict[str, Any]) -> int:
+    """Write the rows of topic `source`, as they are, to `target`; how many they were."""
+    from kproto_pipeline import register
+
+    register(spark)
+    bootstrap = {"kafka.bootstrap.servers": task["bootstrap"]}
+    rows = (
+        spark.read.format("kafka")
+        .options(**bootstrap, subscribe=task["source"], includeHeaders="true")
+        .load()
+        .select("key", "value", "headers", "partition")
+    )
+    rows.write.format(task["engine"]).mode("append").options(
+        **bootstrap, topic=task["target"]
+    ).save()
+    return int(rows.count())

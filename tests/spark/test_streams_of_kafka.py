@@ -1,0 +1,163 @@
+"""Streams on a real Kafka: topics grow, are cut and vanish, and a group follows the query."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kproto.client import Client, NewTopic, ProducerRecord
+from kproto.messages import CreatePartitionsRequest, DeleteRecordsRequest, OffsetFetchRequest
+from kproto.messages.create_partitions_request import CreatePartitionsTopic
+from kproto.messages.delete_records_request import DeleteRecordsPartition, DeleteRecordsTopic
+from kproto.messages.offset_fetch_request import OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from tests.spark.conftest import Topics
+from tests.spark.streams import read_all, rows_of, start
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.kafka,
+    pytest.mark.exhaustive,
+    pytest.mark.filterwarnings("ignore:::pyspark"),
+]
+
+
+def options(topics: Topics, topic: str, **others: str) -> dict[str, str]:
+    return {
+        "kafka.bootstrap.servers": topics.bootstrap,
+        "subscribe": topic,
+        "startingOffsets": "earliest",
+        **others,
+    }
+
+
+def send(topics: Topics, topic: str, values: Iterable[int], partition: int = 0) -> None:
+    async def run() -> None:
+        async with Client(topics.bootstrap) as client, client.producer() as producer:
+            await producer.send_many(
+                topic, [ProducerRecord(b"%d" % n, partition=partition) for n in values]
+            )
+
+    asyncio.run(run())
+
+
+async def _asked(topics: Topics, *requests: Any) -> list[Any]:
+    async with Client(topics.bootstrap) as client:
+        return [await client.request(each) for each in requests]
+
+
+def asked(topics: Topics, *requests: Any) -> list[Any]:
+    return asyncio.run(_asked(topics, *requests))
+
+
+def cut(topic: str, offset: int) -> DeleteRecordsRequest:
+    part = DeleteRecordsPartition(partition_index=0, offset=offset)
+    return DeleteRecordsRequest(
+        topics=[DeleteRecordsTopic(name=topic, partitions=[part])], timeout_ms=30_000
+    )
+
+
+def values(spark: Any, folder: Path) -> list[int]:
+    return [int(row["value"]) for row in rows_of(spark, folder)]
+
+
+async def until_partitions(topics: Topics, topic: str, count: int) -> None:
+    """Every broker is told by the controller, in its time."""
+    async with Client(topics.bootstrap) as client:
+        while len((await client.refresh([topic]))[0].partitions) < count:
+            await asyncio.sleep(0.1)
+
+
+def test_partitions_that_are_added_are_read_from_their_start(
+    spark: Any, topics: Topics, topic_name: str, tmp_path: Path
+) -> None:
+    topics.fill(topic_name, [ProducerRecord(b"0")])
+    query = start(spark, options(topics, topic_name), tmp_path, processingTime="0 seconds")
+    try:
+        query.processAllAvailable()
+        wanted = CreatePartitionsTopic(name=topic_name, count=3)
+        asked(topics, CreatePartitionsRequest(topics=[wanted], timeout_ms=30_000))
+        asyncio.run(until_partitions(topics, topic_name, 3))
+        for partition in (1, 2):
+            send(topics, topic_name, [partition], partition)
+        query.processAllAvailable()
+        send(topics, topic_name, [3], 2)
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    assert values(spark, tmp_path) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("fails", ["true", "false"])
+def test_a_log_that_was_cut(
+    spark: Any, topics: Topics, topic_name: str, tmp_path: Path, fails: str
+) -> None:
+    """Records that the query has not read are deleted between two runs."""
+    topics.fill(topic_name, [ProducerRecord(b"%d" % n) for n in range(10)])
+    wanted = options(topics, topic_name, failOnDataLoss=fails)
+    read_all(spark, wanted, tmp_path)
+    send(topics, topic_name, range(10, 30))
+    asked(topics, cut(topic_name, 20))
+    if fails == "true":
+        with pytest.raises(Exception, match="the log begins at 20 now, and 10 was to be read"):
+            read_all(spark, wanted, tmp_path)
+        wanted["failOnDataLoss"] = "false"
+    read_all(spark, wanted, tmp_path)
+    assert values(spark, tmp_path) == [*range(10), *range(20, 30)]
+
+
+@pytest.mark.parametrize("fails", ["true", "false"])
+def test_a_topic_that_is_deleted_or_made_anew(
+    spark: Any, topics: Topics, topic_name: str, tmp_path: Path, fails: str
+) -> None:
+    topics.fill(topic_name, [ProducerRecord(b"%d" % n) for n in range(3)])
+    wanted = options(topics, topic_name, failOnDataLoss=fails)
+    query = start(spark, wanted, tmp_path, processingTime="0 seconds")
+
+    async def anew() -> None:
+        async with Client(topics.bootstrap) as client:
+            await client.delete_topics(topic_name)
+            while True:
+                try:
+                    await client.create_topics(NewTopic(topic_name))
+                    return
+                except Exception:
+                    await asyncio.sleep(0.1)
+
+    try:
+        query.processAllAvailable()
+        asyncio.run(anew())
+        send(topics, topic_name, range(10, 16))
+        if fails == "true":
+            with pytest.raises(Exception, match=r"the topic was made anew|is gone"):
+                query.processAllAvailable()
+        else:
+            query.processAllAvailable()
+            assert sorted(values(spark, tmp_path)) == [0, 1, 2, *range(10, 16)]
+    finally:
+        query.stop()
+
+
+def committed(topics: Topics, group: str, topic: str) -> list[int]:
+    wanted = OffsetFetchRequestTopics(name=topic, partition_indexes=[0, 1])
+    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=[wanted])])
+    (answer,) = asked(topics, request)
+    (found,) = answer.groups[0].topics
+    return [each.committed_offset for each in found.partitions]
+
+
+def test_a_group_follows_the_query(
+    spark: Any, topics: Topics, topic_name: str, tmp_path: Path
+) -> None:
+    topics.fill(
+        topic_name, [ProducerRecord(b"%d" % n, partition=n % 2) for n in range(10)], partitions=2
+    )
+    group = {"commitOffsets": "true", "kafka.group.id": topic_name}
+    read_all(spark, options(topics, topic_name, **group), tmp_path)
+    assert committed(topics, topic_name, topic_name) == [5, 5]
+    send(topics, topic_name, range(10, 13), 1)
+    read_all(spark, options(topics, topic_name, **group), tmp_path)
+    assert committed(topics, topic_name, topic_name) == [5, 8]
