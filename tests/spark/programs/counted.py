@@ -1,0 +1,13 @@
+"""How many rows a read has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def run(spark: Any, task: dict[str, Any]) -> int:
+    """The rows of a batch with `options`, by `engine`."""
+    from kproto_pipeline import register
+
+    register(spark)
+    return int(spark.read.format(task["engine"]).options(**task["options"]).load().count())
