@@ -26,7 +26,7 @@ from ..columns import EVENT_SCHEMA, RECORD_SCHEMA
 from .options.errors import OptionError
 from .options.read_options import parse_columns, parse_read_options
 from .options.write_options import parse_write_options
-from .reading.range_reader import KprotoReader
+from .reading.filters import reader_for
 from .redaction import hide_secrets
 from .releases import as_arrow_schema
 from .streaming.stream_reader import KprotoStreamReader
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from .options.write_options import WriteOptions
+    from .reading.range_reader import KprotoReader
 
 __all__ = ["KprotoDataSource", "register"]
 
@@ -81,7 +82,7 @@ class KprotoDataSource(DataSource):
 
     def reader(self, schema: StructType) -> KprotoReader:
         options = parse_read_options(self.options)
-        return KprotoReader(options, _checked_schema(schema, _offered(self.options)))
+        return reader_for(options, _checked_schema(schema, _offered(self.options)))
 
     def streamReader(self, schema: StructType) -> KprotoStreamReader:  # noqa: N802 - Spark's name
         options = parse_read_options(self.options, streaming=True)

@@ -19,6 +19,7 @@ from ..options.errors import OptionError
 from ..options.offset_spec import check_partitions, concrete_offsets
 from ..options.time_spec import TimeSpec
 from .log_state import LogState
+from .narrowing import ALL
 from .ranges import plan_ranges, split_ranges
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from kproto.wire.uuid import Uuid
 
     from ..options.read_options import ReadOptions
+    from .narrowing import Narrowing
     from .ranges import OffsetRange
 
 __all__ = ["ending_offsets", "log_state", "ranges_to_read", "starting_offsets"]
@@ -115,8 +117,12 @@ async def _by_time(
     return await client.list_offsets(times, read_committed=options.read_committed)
 
 
-async def ranges_to_read(client: Client, options: ReadOptions) -> list[OffsetRange]:
+async def ranges_to_read(
+    client: Client, options: ReadOptions, narrowing: Narrowing = ALL
+) -> list[OffsetRange]:
     """What the options of a batch ask for, made concrete by what the brokers have.
+
+    Of that, what `narrowing` leaves: filters of the query need no more.
 
     Raises:
         OptionError: a partition that its topic does not have.
@@ -128,6 +134,9 @@ async def ranges_to_read(client: Client, options: ReadOptions) -> list[OffsetRan
     now = await log_state(client, options)
     starts = await starting_offsets(client, options, now)
     ends = await ending_offsets(client, options, now)
+    if narrowing is not ALL:
+        starts, ends = narrowing.cut(starts, ends)
+        starts = await _since(client, options, narrowing, starts, ends)
     ranges = plan_ranges(
         starts, ends, now.earliest, now.latest, fail_on_data_loss=options.fail_on_data_loss
     )
@@ -136,6 +145,27 @@ async def ranges_to_read(client: Client, options: ReadOptions) -> list[OffsetRan
         min_partitions=options.min_partitions,
         max_records=options.max_records_per_partition,
     )
+
+
+async def _since(
+    client: Client,
+    options: ReadOptions,
+    narrowing: Narrowing,
+    starts: Mapping[TopicPartition, int],
+    ends: Mapping[TopicPartition, int],
+) -> dict[TopicPartition, int]:
+    """Starts that pass over records before a time, where that is wanted."""
+    if narrowing.since_ms is None or not starts:
+        return dict(starts)
+    times = dict.fromkeys(starts, narrowing.since_ms)
+    found = await client.list_offsets(times, read_committed=options.read_committed)
+    return {
+        part: min(
+            max(start, ends[part] if found[part] == _NONE_SO_LATE else found[part]),
+            max(start, ends[part]),
+        )
+        for part, start in starts.items()
+    }
 
 
 async def _selected_partitions(

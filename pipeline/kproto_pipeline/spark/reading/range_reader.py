@@ -17,6 +17,7 @@ from kproto.stored.aborted import AbortedTransactions
 from ...columns import arrow_batches, events_as_arrow, records_as_arrow
 from ..clients import with_client
 from ..planning.asking import ranges_to_read
+from ..planning.narrowing import ALL
 from .read_ahead import read_ahead
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class KprotoReader(DataSourceReader):
     def __init__(self, options: ReadOptions, schema: pa.Schema) -> None:
         self._options = options
         self._schema = schema
+        self.narrowing = ALL
 
     def __repr__(self) -> str:
         return "KprotoReader()"
@@ -50,7 +52,8 @@ class KprotoReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """One input partition a range; offsets are those of now."""
         ranges = with_client(
-            self._options.client, lambda client: ranges_to_read(client, self._options)
+            self._options.client,
+            lambda client: ranges_to_read(client, self._options, self.narrowing),
         )
         return [RangePartition(wanted) for wanted in ranges] or [RangePartition(None)]
 
