@@ -107,6 +107,9 @@ kill-test: $(STAMP) ## 1,000,000 records while leaders of a real cluster are kil
 spark-ends: $(STAMP) ## the oldest PySpark on the oldest Python, the newest on the newest
 	$(BIN)/python -m pytest tests/spark/test_ends.py $(ARGS)
 
+spark-kill-test: $(STAMP) ## streams of Spark while it and the brokers are killed, 30 times
+	$(BIN)/python -m tools.spark_kill_test --write $(ARGS)
+
 soak: $(STAMP) ## clients under random faults for 10 minutes: memory and open files stay flat
 	$(BIN)/python -m tools.soak --write $(ARGS)
 

@@ -1,0 +1,54 @@
+"""What became of the records, by content: lost, doubled, out of order. Plain data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+__all__ = ["Count", "counted"]
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many records were found, and how many lack, stand there again, or came too early.
+
+    Out of order is a record whose first appearance stands behind that of a later one of its lane.
+    """
+
+    found: int
+    lost: int
+    doubled: int
+    disordered: int
+    foreign: int
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is lost, made up or out of order; some may be there twice."""
+        return not (self.lost or self.disordered or self.foreign)
+
+
+def counted(sent: Iterable[int], lanes: Iterable[Iterable[int]], *, lane_count: int) -> Count:
+    """Compare what was sent with what was found, lane by lane in the order found.
+
+    A number belongs to lane `number % lane_count`, and was sent there in ascending order.
+    """
+    wanted = set(sent)
+    seen: Counter[int] = Counter()
+    disordered = 0
+    latest: dict[int, int] = {}
+    for lane in lanes:
+        for number in lane:
+            seen[number] += 1
+            if seen[number] == 1:
+                place = number % lane_count
+                if number < latest.get(place, -1):
+                    disordered += 1
+                latest[place] = max(number, latest.get(place, -1))
+    return Count(
+        found=sum(seen.values()),
+        lost=len(wanted - seen.keys()),
+        doubled=sum(times - 1 for times in seen.values()),
+        disordered=disordered,
+        foreign=len(seen.keys() - wanted),
+    )

@@ -1,0 +1,38 @@
+"""What came of the runs, as a table of a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from .run import Result
+
+__all__ = ["PAGE", "PART", "table"]
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reliability.md"
+PART = "spark-kill-test"
+
+_NAMES = {"kproto": 'format("kproto")', "kafka": 'the JVM connector, format("kafka")'}
+
+
+def table(results: Sequence[Result]) -> str:
+    """A column for each run."""
+    rows: list[tuple[str, list[object]]] = [
+        ("killed with SIGKILL", [_killed(each) for each in results]),
+        ("records sent", [f"{each.sent:,}" for each in results]),
+        ("Parquet: lost", [each.parquet.lost for each in results]),
+        ("Parquet: doubled", [each.parquet.doubled for each in results]),
+        ("topic: lost", [each.topic.lost for each in results]),
+        ("topic: there again", [each.topic.doubled for each in results]),
+        ("topic: out of order", [each.topic.disordered for each in results]),
+        ("driver started again", [each.restarts for each in results]),
+        ("took, s", [round(each.took_s) for each in results]),
+    ]
+    head = "| | " + " | ".join(_NAMES[each.plan.engine] for each in results) + " |"
+    lines = [head, "|---" * (len(results) + 1) + "|"]
+    lines += [f"| {name} | {' | '.join(map(str, cells))} |" for name, cells in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _killed(result: Result) -> str:
+    return ", ".join(f"{count} {victim}s" for victim, count in sorted(result.killed.items()))

@@ -1,0 +1,328 @@
+"""One run: the writer, the driver, what is killed when, and what is found at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from kproto import Client, NewTopic, ProducerRecord
+from tools.kafka import KafkaCluster
+from tools.spark.environments import connector_jars, environment, python_with_connector
+
+from .counting import Count, counted
+
+__all__ = ["QUICK_SESSIONS", "Plan", "Result", "spark_kill_test"]
+
+#: Of the brokers: a dead one is noticed after three seconds instead of nine.
+QUICK_SESSIONS: Final = {
+    "broker.session.timeout.ms": "3000",
+    "broker.heartbeat.interval.ms": "500",
+}
+
+PARTITIONS: Final = 6
+#: Records of one call of the writer, and its pause behind it, in seconds.
+TOGETHER: Final = 200
+PAUSE_S: Final = 0.25
+#: How long between two kills, in seconds: from in the midst of starting to well under way.
+BETWEEN_S: Final = (1.0, 7.0)
+DRAIN_S: Final = 300.0
+
+VICTIMS: Final = ("driver", "executor", "worker", "broker")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is done; the same seed draws the same victims and pauses."""
+
+    engine: str = "kproto"
+    rounds: int = 30
+    seed: int = 1
+    with_connector: bool = False  # on the PySpark of the JVM connector
+
+
+@dataclass
+class Result:
+    """What came of it."""
+
+    plan: Plan
+    sent: int
+    parquet: Count
+    topic: Count
+    killed: Counter[str]
+    restarts: int
+    took_s: float
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def is_right(self) -> bool:
+        """Nothing lost; nothing doubled in Parquet."""
+        return self.parquet.is_complete and not self.parquet.doubled and self.topic.is_complete
+
+
+class Driver:
+    """The driver and all its processes: one group, which is killed as one."""
+
+    def __init__(self, plan: Plan, bootstrap: str, folder: Path) -> None:
+        self._plan = plan
+        self._task = {
+            "engine": plan.engine,
+            "bootstrap": bootstrap,
+            "source": "source",
+            "target": "target",
+            "folder": str(folder),
+        }
+        self._log = folder / "driver.log"
+        self._process: subprocess.Popen[bytes] | None = None
+        self.restarts = -1
+
+    def start(self) -> None:
+        conf = {
+            "spark.master": "local-cluster[2,1,900]",
+            "spark.executor.memory": "700m",
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+            "spark.log.level": "ERROR",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.task.maxFailures": "20",
+            "spark.deploy.maxExecutorRetries": "-1",
+            "spark.python.unix.domain.socket.enabled": "false",
+        }
+        python: Path | str = sys.executable
+        if self._plan.with_connector:
+            python = python_with_connector()
+            conf["spark.jars"] = connector_jars()
+        task = {**self._task, "conf": conf}
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [str(python), "-m", "tools.spark_kill_test.driver", json.dumps(task)],
+                env=environment(python),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self.restarts += 1
+
+    def ended(self) -> int | None:
+        """Its exit code, if it has ended by itself."""
+        assert self._process is not None
+        return self._process.poll()
+
+    def kill(self) -> None:
+        """SIGKILL to every process of the group, and to the executors, which have their own."""
+        assert self._process is not None
+        for pid in [*self.processes("CoarseGrainedExecutorBackend"), *self.processes("pyspark")]:
+            _kill(pid)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def processes(self, what: str) -> list[int]:
+        """Processes below the driver whose command line has a word."""
+        assert self._process is not None
+        return [pid for pid in _below(self._process.pid) if what in _command_of(pid)]
+
+
+def _below(root: int) -> list[int]:
+    parents: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            parents.setdefault(int(fields[1]), []).append(int(entry.name))
+    found, waiting = [], [root]
+    while waiting:
+        children = parents.get(waiting.pop(), [])
+        found += children
+        waiting += children
+    return found
+
+
+def _command_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+    except OSError:
+        return ""
+
+
+def _kill(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+class Writer:
+    """Sends numbered records until it is told to end; a number goes to its lane in order."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+        self.sent = 0
+        self.ending = asyncio.Event()
+
+    async def run(self) -> None:
+        async with Client(self._bootstrap) as client, client.producer() as producer:
+            while not self.ending.is_set():
+                numbers = range(self.sent, self.sent + TOGETHER)
+                await producer.send_many(
+                    "source",
+                    [
+                        ProducerRecord(
+                            b"%d" % n, b"%d" % (n % PARTITIONS), partition=n % PARTITIONS
+                        )
+                        for n in numbers
+                    ],
+                )
+                self.sent += TOGETHER
+                await asyncio.sleep(PAUSE_S)
+
+
+def _record(number: int) -> ProducerRecord:
+    lane = number % PARTITIONS
+    return ProducerRecord(b"%d" % number, b"%d" % lane, partition=lane)
+
+
+async def spark_kill_test(
+    plan: Plan, cluster: KafkaCluster, folder: Path, progress: Callable[[int, str], None]
+) -> Result:
+    """Run it."""
+    began = time.monotonic()
+    bootstrap = cluster.bootstrap
+    async with Client(bootstrap) as client:
+        for topic in ("source", "target"):
+            await client.create_topics(NewTopic(topic, PARTITIONS, 3, {"min.insync.replicas": "2"}))
+    dice = random.Random(plan.seed)
+    writer = Writer(bootstrap)
+    driver = Driver(plan, bootstrap, folder)
+    driver.start()
+    writing = asyncio.create_task(writer.run())
+    killed: Counter[str] = Counter()
+    notes: list[str] = []
+    try:
+        for number in range(plan.rounds):
+            victim = dice.choice(VICTIMS)
+            await _first_batches(driver, folder, notes)
+            await asyncio.sleep(dice.uniform(*BETWEEN_S))
+            killed[await _strike(victim, driver, cluster, dice)] += 1
+            progress(number + 1, victim)
+        await asyncio.to_thread(cluster.wait_for_all)
+        writer.ending.set()
+        await writing
+        (folder / "end").touch()
+        await _drained(driver, notes)
+    finally:
+        writing.cancel()
+        driver.kill()
+    parquet = await asyncio.to_thread(_in_parquet, folder, writer.sent)
+    written = await _in_topic(bootstrap, writer.sent)
+    took = time.monotonic() - began
+    return Result(plan, writer.sent, parquet, written, killed, driver.restarts, took, notes)
+
+
+async def _first_batches(driver: Driver, folder: Path, notes: list[str]) -> None:
+    """Wait until both queries have finished another batch; a driver that has ended begins again."""
+    before = _finished(folder)
+    deadline = time.monotonic() + DRAIN_S
+    while not all(now > then for now, then in zip(_finished(folder), before, strict=True)):
+        if driver.ended() is not None:
+            notes.append(f"the driver ended by itself, with {driver.ended()}")
+            driver.start()
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"no batch was finished for {DRAIN_S:.0f} s; see {folder}")
+        await asyncio.sleep(0.1)
+
+
+def _finished(folder: Path) -> list[int]:
+    """The number of the last finished batch of each query; -1 for none."""
+    return [
+        max(
+            (int(each.name) for each in (folder / name / "commits").glob("[0-9]*")),
+            default=-1,
+        )
+        for name in ("parquet-checkpoint", "topic-checkpoint")
+    ]
+
+
+async def _strike(victim: str, driver: Driver, cluster: KafkaCluster, dice: random.Random) -> str:
+    """Kill it, and start again what does not do so by itself; what it was in the end."""
+    if victim == "broker":
+        node = cluster.node(dice.randrange(1, 4))
+        await asyncio.to_thread(node.kill)
+        await asyncio.sleep(dice.uniform(0.5, 4.0))
+        await asyncio.to_thread(node.start)
+        await asyncio.to_thread(cluster.wait_for_all)
+        return victim
+    if victim != "driver":
+        word = "CoarseGrainedExecutorBackend" if victim == "executor" else "pyspark.daemon"
+        found = driver.processes(word)
+        if found:
+            _kill(dice.choice(found))
+            return victim
+    driver.kill()
+    driver.start()
+    return "driver"
+
+
+async def _drained(driver: Driver, notes: list[str]) -> None:
+    deadline = time.monotonic() + DRAIN_S
+    while (code := driver.ended()) != 0:
+        if code is not None:
+            notes.append(f"the driver ended by itself, with {code}")
+            driver.start()
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"the queries were not done within {DRAIN_S:.0f} s")
+        await asyncio.sleep(0.2)
+
+
+def _in_parquet(folder: Path, sent: int) -> Count:
+    """What a reader of the folder sees: the files that the log of the sink names."""
+    import pyarrow.parquet as pq
+
+    lanes: dict[int, list[tuple[int, int]]] = {}
+    for path in _files_of(folder / "rows"):
+        table = pq.read_table(path)
+        for value, partition, offset in zip(
+            *(table[name].to_pylist() for name in ("value", "source_partition", "source_offset")),
+            strict=True,
+        ):
+            lanes.setdefault(partition, []).append((offset, int(value)))
+    ordered = [[value for _, value in sorted(lane)] for lane in lanes.values()]
+    return counted(range(sent), ordered, lane_count=PARTITIONS)
+
+
+def _files_of(rows: Path) -> list[Path]:
+    """The data files that Spark's file sink has committed; the newest compaction counts first."""
+    log = rows / "_spark_metadata"
+    names = sorted(
+        (each for each in log.iterdir() if not each.name.startswith(".")),
+        key=lambda each: (int(each.name.partition(".")[0]), each.suffix),
+    )
+    compacted = [index for index, each in enumerate(names) if each.suffix == ".compact"]
+    found: dict[str, Any] = {}
+    for each in names[compacted[-1] if compacted else 0 :]:
+        for line in each.read_text().splitlines()[1:]:
+            entry = json.loads(line)
+            found[entry["path"]] = entry["action"]
+    return [Path(path.removeprefix("file://")) for path, action in found.items() if action == "add"]
+
+
+async def _in_topic(bootstrap: str, sent: int) -> Count:
+    lanes: dict[int, list[int]] = {}
+    async with Client(bootstrap) as client:
+        async for record in client.consumer("target", stop_at_end=True):
+            lanes.setdefault(record.partition, []).append(int(record.value or b"-1"))
+    return counted(range(sent), lanes.values(), lane_count=PARTITIONS)
