@@ -39,6 +39,12 @@ PAUSE_S: Final = 0.25
 BETWEEN_S: Final = (1.0, 7.0)
 DRAIN_S: Final = 300.0
 
+#: What stands in the command line of a process; planners of the driver are daemons of others.
+_WORDS: Final = {
+    "executor": "CoarseGrainedExecutorBackend",
+    "worker": "pyspark.daemon pyspark.worker",
+}
+
 VICTIMS: Final = ("driver", "executor", "worker", "broker")
 
 
@@ -267,7 +273,7 @@ async def _strike(victim: str, driver: Driver, cluster: KafkaCluster, dice: rand
         await asyncio.to_thread(cluster.wait_for_all)
         return victim
     if victim != "driver":
-        word = "CoarseGrainedExecutorBackend" if victim == "executor" else "pyspark.daemon"
+        word = _WORDS[victim]
         found = driver.processes(word)
         if found:
             _kill(dice.choice(found))

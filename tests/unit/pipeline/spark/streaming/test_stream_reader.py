@@ -1,0 +1,189 @@
+"""What a stream plans, called as Spark calls it, on logs that are plain data."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from kproto_pipeline.columns import RECORD_SCHEMA
+from kproto_pipeline.spark.options.read_options import parse_read_options
+from kproto_pipeline.spark.planning.asking import starting_offsets
+from kproto_pipeline.spark.planning.log_state import LogState
+from kproto_pipeline.spark.planning.ranges import DataLossError
+from kproto_pipeline.spark.streaming import stream_reader
+from kproto_pipeline.spark.streaming.stream_reader import KprotoStreamReader
+
+from kproto.wire.uuid import ZERO_UUID, Uuid
+
+A, B = ("t", 0), ("t", 1)
+
+
+class Logs:
+    """The logs as they are now, and how often they were asked for."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.now = LogState({}, {}, {})
+        self.by_time: dict[Any, int] | None = None
+
+    def are(self, latest: dict[Any, int], ids: Uuid = ZERO_UUID, **earliest: int) -> None:
+        first = {part: earliest.get(f"p{part[1]}", 0) for part in latest}
+        self.now = LogState(dict.fromkeys(latest, ids), first, latest)
+
+    async def retrying(self, operation: Callable[[], Awaitable[Any]]) -> Any:
+        return await operation()
+
+
+@pytest.fixture
+def logs(monkeypatch: pytest.MonkeyPatch) -> Logs:
+    found = Logs()
+
+    async def state(client: Any, options: Any, *, skip_missing: bool) -> LogState:
+        assert skip_missing
+        found.asked += 1
+        return found.now
+
+    async def starts(client: Any, options: Any, now: Any) -> Any:
+        return found.by_time or await starting_offsets(client, options, now)
+
+    monkeypatch.setattr(stream_reader, "log_state", state)
+    monkeypatch.setattr(stream_reader, "starting_offsets", starts)
+    monkeypatch.setattr(
+        stream_reader, "with_client", lambda options, work: asyncio.run(work(found))
+    )
+    monkeypatch.setattr(stream_reader, "_BETWEEN_LOOKS_S", 0)
+    return found
+
+
+def reader(**others: str) -> KprotoStreamReader:
+    given = {"kafka.bootstrap.servers": "localhost:1", "subscribe": "t", **others}
+    return KprotoStreamReader(parse_read_options(given, streaming=True), RECORD_SCHEMA)
+
+
+def json(offsets: dict[Any, int]) -> dict[str, Any]:
+    return {"t": {str(part[1]): offset for part, offset in sorted(offsets.items())}}
+
+
+def ranges(planned: list[Any]) -> list[tuple[int, int, int]]:
+    return [(p.value.partition, p.value.start, p.value.end) for p in planned if p.value]
+
+
+def test_the_first_batch_writes_down_where_the_end_was(logs: Logs) -> None:
+    logs.are({A: 100})
+    first = reader()
+    begun = first.initialOffset()
+    logs.are({A: 150})
+    end = first.latestOffset(begun, first.getDefaultReadLimit())
+    assert begun == end == json({A: 100})
+    after = first.latestOffset(end, first.getDefaultReadLimit())
+    assert ranges(first.partitions(end, after)) == [(0, 100, 150)]
+    # After a restart the batch is done again: the end of the log is elsewhere, and there is more.
+    logs.are({A: 170, B: 3})
+    again = reader()
+    assert again.initialOffset() == json({A: 170, B: 3})
+    assert ranges(again.partitions(again.initialOffset(), end)) == []
+    following = again.latestOffset(end, again.getDefaultReadLimit())
+    assert ranges(again.partitions(end, following)) == [(0, 100, 170), (1, 0, 3)]
+
+
+@pytest.mark.parametrize("start", ["earliest", "latest"])
+def test_a_first_batch_again_after_a_partition_was_added(logs: Logs, start: str) -> None:
+    logs.are({A: 100, B: 5})
+    again = reader(startingOffsets=start)
+    planned = again.partitions(again.initialOffset(), json({A: 100}))
+    assert ranges(planned) == ([(0, 0, 100)] if start == "earliest" else [])
+
+
+def test_a_first_batch_again_by_a_time_that_records_have_reached_since(logs: Logs) -> None:
+    logs.are({A: 110})
+    logs.by_time = {A: 105}
+    again = reader(startingTimestamp="5", startingOffsetsByTimestampStrategy="latest")
+    assert ranges(again.partitions(again.initialOffset(), json({A: 100}))) == []
+
+
+def test_the_first_batch_is_limited(logs: Logs) -> None:
+    logs.are({A: 1_000_000, B: 7})
+    begun = '{"t": {"0": -2, "1": -1}}'
+    first = reader(startingOffsets=begun, maxOffsetsPerTrigger="10")
+    end = first.latestOffset(first.initialOffset(), first.getDefaultReadLimit())
+    assert end == json({A: 10, B: 7})
+
+
+def test_available_now_takes_what_was_there(logs: Logs) -> None:
+    logs.are({A: 100})
+    first = reader()
+    first.prepareForTriggerAvailableNow()
+    logs.are({A: 103, B: 9})
+    begun = first.initialOffset()
+    end = first.latestOffset(begun, first.getDefaultReadLimit())
+    assert end["t"]["0"] == 103
+    assert ranges(first.partitions(begun, end)) == []
+
+
+def test_a_partition_that_is_gone_is_looked_for_once(logs: Logs) -> None:
+    logs.are({A: 100, B: 100})
+    running = reader(startingOffsets="earliest", failOnDataLoss="false", maxOffsetsPerTrigger="10")
+    running.prepareForTriggerAvailableNow()
+    at = running.initialOffset()
+    logs.are({A: 100})
+    looks = []
+    for _ in range(3):
+        logs.asked = 0
+        end = running.latestOffset(at, running.getDefaultReadLimit())
+        running.partitions(at, end)
+        looks.append(logs.asked)
+        at = end
+    assert looks == [25, 1, 1]
+
+
+def test_the_cluster_is_asked_once_a_trigger(logs: Logs) -> None:
+    logs.are({A: 100})
+    running = reader(startingOffsets="earliest")
+    begun = running.initialOffset()
+    logs.asked = 0
+    end = running.latestOffset(begun, running.getDefaultReadLimit())
+    assert ranges(running.partitions(begun, end)) == [(0, 0, 100)]
+    assert logs.asked == 1
+    assert running.reportLatestOffset() == json({A: 100})
+
+
+@pytest.mark.parametrize("fails", ["true", "false"])
+def test_a_topic_that_is_made_anew(logs: Logs, fails: str) -> None:
+    logs.are({A: 100}, Uuid.random())
+    running = reader(startingOffsets="earliest", failOnDataLoss=fails)
+    at = running.latestOffset(running.initialOffset(), running.getDefaultReadLimit())
+    running.partitions(running.initialOffset(), at)
+    logs.are({A: 120}, Uuid.random())
+    if fails == "true":
+        with pytest.raises(DataLossError, match="t-0: the topic was made anew"):
+            running.latestOffset(at, running.getDefaultReadLimit())
+        return
+    end = running.latestOffset(at, running.getDefaultReadLimit())
+    assert ranges(running.partitions(at, end)) == [(0, 0, 120)]
+    logs.are({A: 130}, logs.now.topic_ids[A])
+    after = running.latestOffset(end, running.getDefaultReadLimit())
+    assert ranges(running.partitions(end, after)) == [(0, 120, 130)]
+
+
+def test_a_batch_waits_for_enough_but_not_for_ever(
+    logs: Logs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1_000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    logs.are({A: 1})
+    running = reader(startingOffsets="earliest", minOffsetsPerTrigger="10", maxTriggerDelay="60s")
+    limit = running.getDefaultReadLimit()
+    at = running.latestOffset(running.initialOffset(), limit)
+    assert at == json({A: 1}), "the first one waits for nothing"
+    logs.are({A: 5})
+    assert running.latestOffset(at, limit) == at
+    logs.are({A: 11})
+    at = running.latestOffset(at, limit)
+    assert at == json({A: 11})
+    logs.are({A: 12})
+    assert running.latestOffset(at, limit) == at
+    now[0] += 61
+    assert running.latestOffset(at, limit) == json({A: 12})
