@@ -224,15 +224,22 @@ async def shared_client(options: ClientOptions, *, patiently: bool) -> AsyncIter
                 home.forget(options)
 
 
-def with_client(options: ClientOptions, work: Callable[[Client], Awaitable[T]]) -> T:
+def with_client(
+    options: ClientOptions,
+    work: Callable[[Client], Awaitable[T]],
+    *,
+    patiently: bool = False,
+) -> T:
     """What `work` returns for a client of these options; called as `on_loop` is.
+
+    A client that is new meets its cluster `patiently`, or at once.
 
     Raises:
         KprotoError: no broker could be reached; and what `work` raises.
     """
 
     async def working() -> T:
-        async with shared_client(options, patiently=False) as client:
+        async with shared_client(options, patiently=patiently) as client:
             return await work(client)
 
     return on_loop(working())

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from kproto.client import Client, TopicPartition
     from kproto.wire.uuid import Uuid
 
-    from ..options.read_options import ReadOptions
+    from ..options.read_options import ReadOptions, Selection
     from .narrowing import Narrowing
     from .ranges import OffsetRange
 
-__all__ = ["ending_offsets", "log_state", "ranges_to_read", "starting_offsets"]
+__all__ = ["check_all_there", "ending_offsets", "log_state", "ranges_to_read", "starting_offsets"]
 
 _UNKNOWN_TOPIC: Final = code_of("UNKNOWN_TOPIC_OR_PARTITION")
 
@@ -59,6 +59,16 @@ async def log_state(
         client.list_offsets(dict.fromkeys(parts, "latest"), read_committed=committed),
     )
     return LogState(parts, earliest, latest)
+
+
+def check_all_there(selection: Selection, now: LogState) -> None:
+    """Raise OptionError for a topic or partition that is named and not there."""
+    topics = {topic for topic, _ in now.topic_ids}
+    missing = [topic for topic in selection.topics if topic not in topics]
+    missing += [f"{t}-{p}" for t, p in selection.partitions if (t, p) not in now.topic_ids]
+    if missing:
+        option = "subscribe" if selection.topics else "assign"
+        raise OptionError(f"option {option}: the cluster has no {', '.join(missing)}")
 
 
 async def starting_offsets(

@@ -23,7 +23,7 @@ from kproto.wire.errors import KprotoError
 from ..clients import with_client
 from ..options.offset_spec import LATEST
 from ..options.time_spec import TimeSpec
-from ..planning.asking import log_state, starting_offsets
+from ..planning.asking import check_all_there, log_state, starting_offsets
 from ..planning.ranges import DataLossError, split_ranges
 from ..reading.range_reader import RangePartition, rows_of
 from .following import commit_offsets
@@ -88,15 +88,24 @@ class KprotoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 "each batch has all that there is"
             )
 
+    def __reduce__(self) -> tuple[type[KprotoStreamReader], tuple[ReadOptions, pa.Schema]]:
+        # What the query has seen of its topics is the driver's, and large where they are many.
+        return KprotoStreamReader, (self._options, self._schema)
+
     def __repr__(self) -> str:
         return "KprotoStreamReader()"
 
     # What Spark asks between batches
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Where the stream begins; the same, however often it is asked."""
+        """Where the stream begins; the same, however often it is asked.
+
+        Raises:
+            OptionError: a topic or partition that is named and not there.
+        """
         if self._initial is None:
             now = self._ask()
+            check_all_there(self._options.selection, now)
             wanted = self._options.starting
 
             async def starts(client: Client) -> dict[TopicPartition, int]:
@@ -210,7 +219,8 @@ class KprotoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
 
         for look in range(_LOOKS):
-            now = with_client(self._options.client, asked)
+            # A broker that is away when a query begins may not be one; later it will come back.
+            now = with_client(self._options.client, asked, patiently=self._now is not None)
             anew = made_anew(self._ids, now.topic_ids)
             if anew or not doubtful(stands or {}, now.latest) or look + 1 == _LOOKS:
                 break

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 from kproto_pipeline.columns import RECORD_SCHEMA
+from kproto_pipeline.spark.options.errors import OptionError
 from kproto_pipeline.spark.options.read_options import parse_read_options
 from kproto_pipeline.spark.planning.asking import starting_offsets
 from kproto_pipeline.spark.planning.log_state import LogState
@@ -52,7 +54,9 @@ def logs(monkeypatch: pytest.MonkeyPatch) -> Logs:
     monkeypatch.setattr(stream_reader, "log_state", state)
     monkeypatch.setattr(stream_reader, "starting_offsets", starts)
     monkeypatch.setattr(
-        stream_reader, "with_client", lambda options, work: asyncio.run(work(found))
+        stream_reader,
+        "with_client",
+        lambda options, work, *, patiently=False: asyncio.run(work(found)),
     )
     monkeypatch.setattr(stream_reader, "_BETWEEN_LOOKS_S", 0)
     return found
@@ -187,3 +191,25 @@ def test_a_batch_waits_for_enough_but_not_for_ever(
     assert running.latestOffset(at, limit) == at
     now[0] += 61
     assert running.latestOffset(at, limit) == json({A: 12})
+
+
+def test_a_topic_that_is_not_there_is_told_at_the_start(logs: Logs) -> None:
+    """Else a name that is misspelt would be a stream without rows."""
+    logs.are({})
+    with pytest.raises(OptionError, match="option subscribe: the cluster has no t"):
+        reader().initialOffset()
+    logs.are({A: 5})
+    wanted = '{"t": [0, 1]}'
+    given = {"kafka.bootstrap.servers": "localhost:1", "assign": wanted}
+    options = parse_read_options(given, streaming=True)
+    with pytest.raises(OptionError, match="option assign: the cluster has no t-1"):
+        KprotoStreamReader(options, RECORD_SCHEMA).initialOffset()
+
+
+def test_tasks_get_the_options_alone(logs: Logs) -> None:
+    logs.are({("t", number): 5 for number in range(1_000)})
+    running = reader(startingOffsets="earliest")
+    bare = len(pickle.dumps(running))
+    end = running.latestOffset(running.initialOffset(), running.getDefaultReadLimit())
+    running.partitions(running.initialOffset(), end)
+    assert len(pickle.dumps(running)) == bare
