@@ -20,7 +20,7 @@ from ..options.offset_spec import check_partitions, concrete_offsets
 from ..options.time_spec import TimeSpec
 from .log_state import LogState
 from .narrowing import ALL
-from .ranges import plan_ranges, split_ranges
+from .ranges import DataLossError, plan_ranges, split_ranges
 
 if TYPE_CHECKING:
     from kproto.client import Client, TopicPartition
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from .ranges import OffsetRange
 
 __all__ = ["check_all_there", "ending_offsets", "log_state", "ranges_to_read", "starting_offsets"]
+
+#: How often offsets are asked for, as topics were made anew or partitions added meanwhile.
+_MOST_LOOKS: Final = 5
 
 _UNKNOWN_TOPIC: Final = code_of("UNKNOWN_TOPIC_OR_PARTITION")
 
@@ -51,13 +54,23 @@ async def log_state(
         BrokerResponseError: a topic that the cluster does not have.
         KprotoError: whatever the client raises.
     """
-    # Before the offsets: if a topic is made anew in between, its tasks do not find the id.
     parts = await _selected_partitions(client, options, skip_missing)
-    committed = options.read_committed
-    earliest, latest = await asyncio.gather(
-        client.list_offsets(dict.fromkeys(parts, "earliest")),
-        client.list_offsets(dict.fromkeys(parts, "latest"), read_committed=committed),
-    )
+    for _ in range(_MOST_LOOKS):
+        earliest, latest = await asyncio.gather(
+            client.list_offsets(dict.fromkeys(parts, "earliest")),
+            client.list_offsets(
+                dict.fromkeys(parts, "latest"), read_committed=options.read_committed
+            ),
+        )
+        # Offsets are asked for by the topic's name: they are of that id if it is the same behind.
+        again = await _selected_partitions(client, options, skip_missing)
+        if again == parts:
+            break
+        parts = again
+    else:
+        raise DataLossError(
+            f"topics and partitions changed {_MOST_LOOKS} times while their offsets were asked for"
+        )
     return LogState(parts, earliest, latest)
 
 
