@@ -108,7 +108,7 @@ spark-ends: $(STAMP) ## the oldest PySpark on the oldest Python, the newest on t
 	$(BIN)/python -m pytest tests/spark/test_ends.py $(ARGS)
 
 spark-kill-test: $(STAMP) ## streams of Spark while it and the brokers are killed, 30 times
-	$(BIN)/python -m tools.spark_kill_test --write $(ARGS)
+	$(BIN)/python -m tools.spark_kill_test $(ARGS)
 
 soak: $(STAMP) ## clients under random faults for 10 minutes: memory and open files stay flat
 	$(BIN)/python -m tools.soak --write $(ARGS)
