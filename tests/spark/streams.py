@@ -2,10 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["read_all", "rows_of", "start"]
+from kproto.client import Client, ProducerRecord
+from tests.spark.conftest import Topics
+
+__all__ = ["options", "read_all", "rows_of", "send", "start"]
+
+
+def options(topics: Topics, topic: str, **others: str) -> dict[str, str]:
+    return {
+        "kafka.bootstrap.servers": topics.bootstrap,
+        "subscribe": topic,
+        "startingOffsets": "earliest",
+        **others,
+    }
+
+
+def send(topics: Topics, topic: str, values: Iterable[int], partition: int = 0) -> None:
+    async def run() -> None:
+        async with Client(topics.bootstrap) as client, client.producer() as producer:
+            await producer.send_many(
+                topic, [ProducerRecord(b"%d" % n, partition=partition) for n in values]
+            )
+
+    asyncio.run(run())
 
 
 def start(spark: Any, options: dict[str, str], folder: Path, **trigger: Any) -> Any:

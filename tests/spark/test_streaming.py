@@ -12,28 +12,9 @@ import pytest
 
 from kproto.client import Client, NewTopic, ProducerRecord
 from tests.spark.conftest import Topics
-from tests.spark.streams import read_all, rows_of, start
+from tests.spark.streams import options, read_all, rows_of, send, start
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:::pyspark")]
-
-
-def options(topics: Topics, topic: str, **others: str) -> dict[str, str]:
-    return {
-        "kafka.bootstrap.servers": topics.bootstrap,
-        "subscribe": topic,
-        "startingOffsets": "earliest",
-        **others,
-    }
-
-
-def send(topics: Topics, topic: str, values: Iterable[int], partition: int = 0) -> None:
-    async def run() -> None:
-        async with Client(topics.bootstrap) as client, client.producer() as producer:
-            await producer.send_many(
-                topic, [ProducerRecord(b"%d" % n, partition=partition) for n in values]
-            )
-
-    asyncio.run(run())
 
 
 def asked(topics: Topics, *names: str, make: bool) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from kproto.messages.create_partitions_request import CreatePartitionsTopic
 from kproto.messages.delete_records_request import DeleteRecordsPartition, DeleteRecordsTopic
 from kproto.messages.offset_fetch_request import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from tests.spark.conftest import Topics
-from tests.spark.streams import read_all, rows_of, start
+from tests.spark.streams import options, read_all, rows_of, send, start
 
 pytestmark = [
     pytest.mark.spark,
@@ -23,25 +22,6 @@ pytestmark = [
     pytest.mark.exhaustive,
     pytest.mark.filterwarnings("ignore:::pyspark"),
 ]
-
-
-def options(topics: Topics, topic: str, **others: str) -> dict[str, str]:
-    return {
-        "kafka.bootstrap.servers": topics.bootstrap,
-        "subscribe": topic,
-        "startingOffsets": "earliest",
-        **others,
-    }
-
-
-def send(topics: Topics, topic: str, values: Iterable[int], partition: int = 0) -> None:
-    async def run() -> None:
-        async with Client(topics.bootstrap) as client, client.producer() as producer:
-            await producer.send_many(
-                topic, [ProducerRecord(b"%d" % n, partition=partition) for n in values]
-            )
-
-    asyncio.run(run())
 
 
 async def _asked(topics: Topics, *requests: Any) -> list[Any]:
