@@ -24,8 +24,7 @@ TABLES: Final = {
     "cloudevents": "CloudEvents in Kafka records",
     "metrics": "What counting costs the client",
     "security": "TLS and SASL: what they cost the client",
-    "spark": "Spark reads a topic of CloudEvents from a real broker",
-    "spark_job": "A topic of CloudEvents to Parquet: the job, beside one on the JVM connector",
+    "spark": "Spark reads, streams, writes and runs the job, beside the JVM connector",
 }
 
 

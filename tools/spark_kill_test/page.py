@@ -24,6 +24,8 @@ def table(results: Sequence[Result]) -> str:
         ("Parquet: doubled", [each.parquet.doubled for each in results]),
         ("topic: lost", [each.topic.lost for each in results]),
         ("topic: there again", [each.topic.doubled for each in results]),
+        ("of batches under way", [each.again.of_batches_under_way for each in results]),
+        ("of other batches", [each.again.of_others for each in results]),
         ("topic: out of order", [each.topic.disordered for each in results]),
         ("driver started again", [each.restarts for each in results]),
         ("took, s", [round(each.took_s) for each in results]),

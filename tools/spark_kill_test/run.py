@@ -19,8 +19,10 @@ from typing import Any, Final
 
 from kproto import Client, NewTopic, ProducerRecord
 from tools.kafka import KafkaCluster
+from tools.processes import below, command_of
 from tools.spark.environments import connector_jars, environment, python_with_connector
 
+from .batches import KEPT_BATCHES, Again, Checkpoint, again_of
 from .counting import Count, counted
 
 __all__ = ["QUICK_SESSIONS", "Plan", "Result", "spark_kill_test"]
@@ -66,6 +68,7 @@ class Result:
     sent: int
     parquet: Count
     topic: Count
+    again: Again
     killed: Counter[str]
     restarts: int
     took_s: float
@@ -73,8 +76,13 @@ class Result:
 
     @property
     def is_right(self) -> bool:
-        """Nothing lost; nothing doubled in Parquet."""
-        return self.parquet.is_complete and not self.parquet.doubled and self.topic.is_complete
+        """Nothing lost; doubled only in the topic, and there of batches under way alone."""
+        return (
+            self.parquet.is_complete
+            and not self.parquet.doubled
+            and self.topic.is_complete
+            and not self.again.of_others
+        )
 
 
 class Driver:
@@ -103,6 +111,7 @@ class Driver:
             "spark.driver.host": "127.0.0.1",
             "spark.log.level": "ERROR",
             "spark.sql.shuffle.partitions": "2",
+            "spark.sql.streaming.minBatchesToRetain": KEPT_BATCHES,
             "spark.task.maxFailures": "20",
             "spark.deploy.maxExecutorRetries": "-1",
             "spark.python.unix.domain.socket.enabled": "false",
@@ -140,31 +149,7 @@ class Driver:
     def processes(self, what: str) -> list[int]:
         """Processes below the driver whose command line has a word."""
         assert self._process is not None
-        return [pid for pid in _below(self._process.pid) if what in _command_of(pid)]
-
-
-def _below(root: int) -> list[int]:
-    parents: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            parents.setdefault(int(fields[1]), []).append(int(entry.name))
-    found, waiting = [], [root]
-    while waiting:
-        children = parents.get(waiting.pop(), [])
-        found += children
-        waiting += children
-    return found
-
-
-def _command_of(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
-    except OSError:
-        return ""
+        return [pid for pid in below(self._process.pid) if what in command_of(pid)]
 
 
 def _kill(pid: int) -> None:
@@ -184,15 +169,7 @@ class Writer:
         async with Client(self._bootstrap) as client, client.producer() as producer:
             while not self.ending.is_set():
                 numbers = range(self.sent, self.sent + TOGETHER)
-                await producer.send_many(
-                    "source",
-                    [
-                        ProducerRecord(
-                            b"%d" % n, b"%d" % (n % PARTITIONS), partition=n % PARTITIONS
-                        )
-                        for n in numbers
-                    ],
-                )
+                await producer.send_many("source", [_record(number) for number in numbers])
                 self.sent += TOGETHER
                 await asyncio.sleep(PAUSE_S)
 
@@ -214,6 +191,7 @@ async def spark_kill_test(
     dice = random.Random(plan.seed)
     writer = Writer(bootstrap)
     driver = Driver(plan, bootstrap, folder)
+    queries = [Checkpoint(folder / name) for name in ("parquet-checkpoint", "topic-checkpoint")]
     driver.start()
     writing = asyncio.create_task(writer.run())
     killed: Counter[str] = Counter()
@@ -221,9 +199,12 @@ async def spark_kill_test(
     try:
         for number in range(plan.rounds):
             victim = dice.choice(VICTIMS)
-            await _first_batches(driver, folder, notes)
+            await _next_batches(driver, queries, notes)
             await asyncio.sleep(dice.uniform(*BETWEEN_S))
+            before = [each.finished() for each in queries]
             killed[await _strike(victim, driver, cluster, dice)] += 1
+            for query, finished in zip(queries, before, strict=True):
+                query.disturbed(finished)
             progress(number + 1, victim)
         await asyncio.to_thread(cluster.wait_for_all)
         writer.ending.set()
@@ -234,33 +215,31 @@ async def spark_kill_test(
         writing.cancel()
         driver.kill()
     parquet = await asyncio.to_thread(_in_parquet, folder, writer.sent)
-    written = await _in_topic(bootstrap, writer.sent)
+    lanes, places = await _in_topic(bootstrap)
+    written = counted(range(writer.sent), lanes, lane_count=PARTITIONS)
+    surplus = Counter(number for lane in lanes for number in lane) - Counter(places.keys())
+    again = again_of(
+        ((*places[number], extra) for number, extra in surplus.items() if number in places),
+        queries[1].ends(),
+        queries[1].under_way,
+    )
     took = time.monotonic() - began
-    return Result(plan, writer.sent, parquet, written, killed, driver.restarts, took, notes)
+    return Result(plan, writer.sent, parquet, written, again, killed, driver.restarts, took, notes)
 
 
-async def _first_batches(driver: Driver, folder: Path, notes: list[str]) -> None:
+async def _next_batches(driver: Driver, queries: list[Checkpoint], notes: list[str]) -> None:
     """Wait until both queries have finished another batch; a driver that has ended begins again."""
-    before = _finished(folder)
+    before = [each.finished() for each in queries]
     deadline = time.monotonic() + DRAIN_S
-    while not all(now > then for now, then in zip(_finished(folder), before, strict=True)):
+    while not all(now.finished() > then for now, then in zip(queries, before, strict=True)):
         if driver.ended() is not None:
             notes.append(f"the driver ended by itself, with {driver.ended()}")
+            for query in queries:
+                query.disturbed(query.finished())
             driver.start()
         if time.monotonic() > deadline:
-            raise TimeoutError(f"no batch was finished for {DRAIN_S:.0f} s; see {folder}")
+            raise TimeoutError(f"no batch was finished for {DRAIN_S:.0f} s")
         await asyncio.sleep(0.1)
-
-
-def _finished(folder: Path) -> list[int]:
-    """The number of the last finished batch of each query; -1 for none."""
-    return [
-        max(
-            (int(each.name) for each in (folder / name / "commits").glob("[0-9]*")),
-            default=-1,
-        )
-        for name in ("parquet-checkpoint", "topic-checkpoint")
-    ]
 
 
 async def _strike(victim: str, driver: Driver, cluster: KafkaCluster, dice: random.Random) -> str:
@@ -326,9 +305,13 @@ def _files_of(rows: Path) -> list[Path]:
     return [Path(path.removeprefix("file://")) for path, action in found.items() if action == "add"]
 
 
-async def _in_topic(bootstrap: str, sent: int) -> Count:
+async def _in_topic(bootstrap: str) -> tuple[list[list[int]], dict[int, tuple[int, int]]]:
+    """The numbers in each partition of the target; partition and offset of each in the source."""
     lanes: dict[int, list[int]] = {}
+    places = {}
     async with Client(bootstrap) as client:
         async for record in client.consumer("target", stop_at_end=True):
             lanes.setdefault(record.partition, []).append(int(record.value or b"-1"))
-    return counted(range(sent), lanes.values(), lane_count=PARTITIONS)
+        async for record in client.consumer("source", stop_at_end=True):
+            places[int(record.value or b"-1")] = (record.partition, record.offset)
+    return list(lanes.values()), places

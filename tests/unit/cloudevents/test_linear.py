@@ -19,6 +19,7 @@ OLD = '"cloudEventsVersion":"0.1","eventID":"1","source":"/s","eventType":"t"'
 #: Four times the input may take this many times as long: 4 is linear, 16 is quadratic.
 MOST = 9
 COUNT = 3000
+ROUNDS = 20
 
 
 def named(count: int, value: str = '"v"', name: str = "x") -> str:
@@ -73,23 +74,26 @@ SHAPES: dict[str, tuple[Callable[[Any], object], Callable[[int], Any]]] = {
 
 
 def seconds(read: Callable[[Any], object], given: Any) -> float:
-    """The least time of this thread that reading takes, refused or not."""
-    found = []
-    for _ in range(3):
-        start = time.thread_time()
-        with suppress(CloudEventError):
-            read(given)
-        found.append(time.thread_time() - start)
-    return min(found)
+    """The time of this thread that reading takes, refused or not."""
+    start = time.thread_time()
+    with suppress(CloudEventError):
+        read(given)
+    return time.thread_time() - start
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_many_names_are_read_in_linear_time(shape: str) -> None:
+    read, given = SHAPES[shape]
+    few, many = given(COUNT), given(4 * COUNT)
+    small = large = float("inf")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        read, given = SHAPES[shape]
-        small, large = (seconds(read, given(count)) for count in (COUNT, 4 * COUNT))
-    assert large < MOST * small
+        # The least times count: others on the machine only ever make one longer.
+        for _ in range(ROUNDS):
+            small, large = min(small, seconds(read, few)), min(large, seconds(read, many))
+            if large < MOST * small:
+                return
+    pytest.fail(f"four times the names took {large / small:.1f} times as long")
 
 
 def test_the_name_that_is_there_twice_is_told() -> None:

@@ -8,6 +8,7 @@ secret.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from kproto.client import TopicPartition
 
 __all__ = ["ReadOptions", "Selection", "Wanted", "parse_columns", "parse_read_options"]
+
+logger = logging.getLogger("kproto.pipeline")
 
 #: Where to begin or to end: by offsets, or by time.
 Wanted: TypeAlias = "OffsetSpec | TimeSpec"
@@ -147,6 +150,17 @@ def _nothing(name: str, text: str) -> None:
     """Taken, so that a job moves over, and without a meaning here."""
 
 
+def _idle(parse: Callable[[str, str], Any]) -> Callable[[str, str], Any]:
+    """Read a value that has no effect, and say so."""
+
+    def parsed(name: str, text: str) -> Any:
+        value = parse(name, text)
+        logger.warning("option %s has no effect in a batch read", name)
+        return value
+
+    return parsed
+
+
 class _Option(NamedTuple):
     """What an option sets (None: nothing), and how its text is read; None: not in such a read."""
 
@@ -174,9 +188,10 @@ _OPTIONS: Final[Mapping[str, _Option]] = {
     "failOnDataLoss": _both("fail_on_data_loss", boolean),
     "minPartitions": _both("min_partitions", _int32),
     "maxRecordsPerPartition": _both("max_records_per_partition", positive),
-    "maxOffsetsPerTrigger": _Option("max_offsets_per_trigger", None, positive),
-    "minOffsetsPerTrigger": _Option("min_offsets_per_trigger", None, positive),
-    "maxTriggerDelay": _Option("max_trigger_delay_ms", None, duration_ms),
+    # The connector, too, takes these in a batch, and says that they do nothing there.
+    "maxOffsetsPerTrigger": _Option("max_offsets_per_trigger", _idle(positive), positive),
+    "minOffsetsPerTrigger": _Option("min_offsets_per_trigger", _idle(positive), positive),
+    "maxTriggerDelay": _Option("max_trigger_delay_ms", _idle(duration_ms), duration_ms),
     "groupIdPrefix": _both("group_id_prefix", filled),
     "kafka.group.id": _both("group_id", filled),
     "kafka.isolation.level": _both("read_committed", _isolation),

@@ -48,6 +48,16 @@ def test_names_are_taken_in_any_case() -> None:
     assert options.min_partitions == 8
 
 
+@pytest.mark.parametrize("name", ["maxOffsetsPerTrigger", "minOffsetsPerTrigger"])
+def test_limits_of_a_stream_are_taken_in_a_batch_and_told(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    parse_read_options({**GIVEN, name: "5"})
+    assert caplog.messages == [f"option {name} has no effect in a batch read"]
+    with pytest.raises(OptionError, match=f"option {name} is 'x'"):
+        parse_read_options({**GIVEN, name: "x"})
+
+
 @pytest.mark.parametrize(
     ("changed", "what"),
     [
@@ -61,7 +71,6 @@ def test_names_are_taken_in_any_case() -> None:
         ({"startingOffsetsByTimestamp": "1"}, "option startingOffsetsByTimestamp is '1'; it must"),
         ({"endingOffsetsByTimestamp": '{"t": {"0": -1}}'}, "t-0 has -1; a time is a whole"),
         ({"startingOffsetsByTimestampStrategy": "x"}, "must be error or latest"),
-        ({"maxoffsetspertrigger": "1"}, "maxOffsetsPerTrigger has no meaning in a batch read"),
         ({"commitOffsets": "true"}, "commitOffsets has no meaning in a batch read"),
         ({"kafka.isolation.level": "x"}, "must be read_committed or read_uncommitted"),
         ({"kafka.auto.offset.reset": "latest"}, "kafka.auto.offset.reset is not taken: say where"),

@@ -63,7 +63,7 @@ def test_what_spark_hands_over_besides_is_passed_over() -> None:
         ({"topic": " "}, "option topic is empty"),
         ({"topics": "t"}, "option topics is not known .*the nearest: topic"),
         ({"cloudEvents": "xml"}, "cloudEvents is 'xml'; it must be false, true, binary"),
-        ({"kafka.batch.size": "0"}, "kafka.batch.size is '0'; it must be a whole number from 1"),
+        ({"kafka.batch.size": "0"}, "kafka.batch.size is '0'; it must be a whole number from 1 to"),
         ({"kafka.compression.type": "rar"}, "compression.type is 'rar'; it must be none, gzip"),
         ({"kafka.value.serializer": "x"}, "kafka.value.serializer is not taken: values go out"),
         ({"kafka.interceptor.classes": "x"}, "kafka.interceptor.classes is not taken"),

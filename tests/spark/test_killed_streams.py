@@ -1,0 +1,26 @@
+"""Two streams while Spark and a broker are killed: the short form of `make spark-kill-test`."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tools.kafka import KafkaCluster
+from tools.spark_kill_test.run import QUICK_SESSIONS, VICTIMS, Plan, spark_kill_test
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.exhaustive, pytest.mark.slow]
+
+#: Draws each victim once in four rounds.
+SEED = 1
+
+
+def test_nothing_is_lost_and_only_what_was_under_way_stands_twice(tmp_path: Path) -> None:
+    plan = Plan(rounds=4, seed=SEED)
+    with KafkaCluster("4.4.0", racks=("a", "b", "c"), config=QUICK_SESSIONS) as cluster:
+        result = asyncio.run(spark_kill_test(plan, cluster, tmp_path, lambda *_: None))
+    assert result.is_right, result
+    assert result.parquet.found == result.sent
+    assert sum(result.killed.values()) == len(VICTIMS)
+    assert result.restarts >= result.killed["driver"] >= 1

@@ -1,0 +1,43 @@
+"""What stands twice is told by the batch it was of; what was under way is read from a checkpoint."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tools.spark_kill_test.batches import Again, Checkpoint, again_of
+
+
+def plan(folder: Path, batch: int, ends: dict[str, int]) -> None:
+    path = folder / "offsets" / str(batch)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(["v1", "{}", json.dumps({"source": ends})]))
+
+
+def finish(folder: Path, batch: int) -> None:
+    path = folder / "commits" / str(batch)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("v1\n{}")
+
+
+def test_a_checkpoint_tells_what_was_under_way(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path)
+    assert (checkpoint.planned(), checkpoint.finished()) == (-1, -1)
+    plan(tmp_path, 0, {"0": 3, "1": 4})
+    finish(tmp_path, 0)
+    checkpoint.disturbed(checkpoint.finished())
+    assert checkpoint.under_way == set()
+    plan(tmp_path, 1, {"0": 5, "1": 4})
+    checkpoint.disturbed(checkpoint.finished())
+    finish(tmp_path, 1)
+    plan(tmp_path, 2, {"0": 5, "1": 6})
+    assert checkpoint.under_way == {1}
+    assert checkpoint.ends() == {0: {0: 3, 1: 4}, 1: {0: 5, 1: 4}, 2: {0: 5, 1: 6}}
+
+
+def test_records_that_stand_again_are_told_by_their_batch() -> None:
+    ends = {0: {0: 3}, 1: {0: 5, 1: 4}, 2: {0: 5, 1: 6}}
+    again = [(0, 2, 1), (0, 3, 2), (1, 3, 1), (1, 4, 1), (1, 99, 5)]
+    assert again_of(again, ends, {1}) == Again(3, 7, 4)
+    assert again_of(again, ends, {0, 1, 2}) == Again(5, 5, 4)
+    assert again_of([], ends, {1}) == Again(0, 0, 0)

@@ -1,0 +1,1 @@
+"""Spark with our data source beside Spark with the JVM connector: same cores, topic and run."""

@@ -1,0 +1,195 @@
+"""Spark with our data source beside Spark with the JVM connector.
+
+    python -m tools.bench.spark [TABLE …] [--events 1000000] [--cores 1 2] [--repeat 3]
+
+A real broker holds CloudEvents with six headers and a value of 113 bytes on four partitions. Each
+engine works in a process of its own, on the PySpark that the connector was built for: first once to
+warm up, then `--repeat` times, in turns with the other and in both orders. The best rate of each is
+shown, the median of the ratios of neighbouring turns, and the CPU time for a row. The connector is
+the newest set of jars that can be had.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tools.bench.spark.engines import CONNECTOR, OURS, Engine, Turns, in_turns
+from tools.bench.spark.job import BROKEN_EVERY, TWICE_EVERY
+from tools.bench.spark.reads import READS
+from tools.bench.spark.sink import WRITES
+from tools.bench.spark.streams import STEPS
+from tools.bench.spark.topics import PARTITIONS, delete, publish
+
+BROKER: Final = "4.4.0"
+
+#: Rows of a micro-batch, and how many of them a query has.
+MICRO_ROWS: Final = 1_000
+MICRO_BATCHES: Final = 60
+
+
+@dataclass(frozen=True)
+class Run:
+    """What all tables share."""
+
+    bootstrap: str
+    folder: str
+    events: int
+    repeat: int
+
+    def engines(
+        self, closing: ExitStack, cores: int, topic: str, events: int
+    ) -> tuple[Engine, Engine]:
+        """Ours and the connector, which read that topic."""
+        task = {"bootstrap": self.bootstrap, "topic": topic, "events": events}
+        task |= {"folder": self.folder}
+        ours, connector = (
+            closing.enter_context(Engine(name, cores, task)) for name in (OURS, CONNECTOR)
+        )
+        return ours, connector
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="tools.bench.spark",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"of {', '.join(TABLES)}")
+    parser.add_argument("--events", type=int, default=1_000_000)
+    parser.add_argument("--cores", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--repeat", type=int, default=3)
+    options = parser.parse_args(arguments)
+    unknown = [name for name in options.tables if name not in TABLES]
+    if unknown:
+        parser.error(f"no table is called {unknown[0]}; there are {', '.join(TABLES)}")
+    with ExitStack() as closing:
+        bootstrap = os.environ.get("KPROTO_BOOTSTRAP")
+        if not bootstrap:
+            from tools.kafka import KafkaNode
+
+            bootstrap = closing.enter_context(KafkaNode(BROKER)).bootstrap
+        folder = closing.enter_context(tempfile.TemporaryDirectory(prefix="kproto-bench-"))
+        run = Run(bootstrap, folder, options.events, options.repeat)
+        for name in options.tables or TABLES:
+            TABLES[name](run, options.cores)
+    return 0
+
+
+def _published(run: Run, closing: ExitStack, events: int, **shape: int) -> str:
+    """A topic with that many events, until `closing`."""
+    topic = f"bench-spark-{os.getpid()}-{time.time_ns()}"
+    asyncio.run(publish(run.bootstrap, topic, events, **shape))
+    closing.callback(lambda: asyncio.run(delete(run.bootstrap, topic)))
+    return topic
+
+
+def _read_table(run: Run, all_cores: Sequence[int]) -> None:
+    with ExitStack() as closing:
+        topic = _published(run, closing, run.events)
+        for action, title in (("read", "Spark reads a batch"), ("stream", "a stream, all at once")):
+            _head(title)
+            for cores in all_cores:
+                with ExitStack() as ending:
+                    engines = run.engines(ending, cores, topic, run.events)
+                    for what in READS:
+                        turns = in_turns(engines, action, repeat=run.repeat, what=what)
+                        _line(what, cores, run.events, turns)
+
+
+def _micro_table(run: Run, all_cores: Sequence[int]) -> None:
+    rows = MICRO_ROWS * (MICRO_BATCHES + 1)
+    print(f"\nA micro-batch of {MICRO_ROWS:,} rows, median, ms\n")
+    print("| | cores | " + " | ".join(STEPS) + " |")
+    print("|---" * (len(STEPS) + 2) + "|")
+    with ExitStack() as closing:
+        topic = _published(run, closing, rows)
+        for cores in all_cores:
+            with ExitStack() as ending:
+                engines = run.engines(ending, cores, topic, rows)
+                found: dict[str, list[dict[str, Any]]] = {OURS: [], CONNECTOR: []}
+                for turn in range(run.repeat):
+                    for engine in engines[:: -1 if turn % 2 else 1]:
+                        found[engine.name].append(
+                            engine.do(
+                                "micro batches",
+                                what="record columns",
+                                rows=MICRO_ROWS,
+                                batches=MICRO_BATCHES,
+                            )
+                        )
+            for name, runs in found.items():
+                cells = [f"{statistics.median(each[step] for each in runs):.0f}" for step in STEPS]
+                print(f"| {name} | {cores} | {' | '.join(cells)} |", flush=True)
+
+
+def _sink_table(run: Run, all_cores: Sequence[int]) -> None:
+    from kproto.client import Client, NewTopic
+
+    async def make(topic: str) -> None:
+        async with Client(run.bootstrap) as client:
+            await client.create_topics(NewTopic(topic, partitions=PARTITIONS))
+
+    _head("Spark writes a batch")
+    for cores in all_cores:
+        with ExitStack() as closing:
+            engines = run.engines(closing, cores, "", run.events)
+            for engine in engines:
+                engine.do("rows to write", rows=run.events)
+            for what in WRITES:
+                topic = f"bench-sink-{os.getpid()}-{time.time_ns()}"
+                asyncio.run(make(topic))
+                turns = in_turns(engines, "write", repeat=run.repeat, what=what, topic=topic)
+                _line(what, cores, run.events, turns)
+                asyncio.run(delete(run.bootstrap, topic))
+
+
+def _job_table(run: Run, all_cores: Sequence[int]) -> None:
+    _head("The job, warm: topic to Parquet")
+    with ExitStack() as closing:
+        topic = _published(
+            run, closing, run.events, twice_every=TWICE_EVERY, broken_every=BROKEN_EVERY
+        )
+        for cores in all_cores:
+            with ExitStack() as ending:
+                engines = run.engines(ending, cores, topic, run.events)
+                turns = in_turns(engines, "job", repeat=run.repeat)
+                _line("CloudEvents to Parquet", cores, run.events, turns)
+
+
+#: Name -> what prints it.
+TABLES: Final = {
+    "read": _read_table,
+    "micro": _micro_table,
+    "sink": _sink_table,
+    "job": _job_table,
+}
+
+
+def _head(title: str) -> None:
+    print(f"\n{title}: thousand rows/s, and microseconds of CPU a row\n")
+    print("| | cores | kproto | JVM connector | ratio | CPU, kproto | CPU, JVM connector |")
+    print("|---|---|---|---|---|---|---|")
+
+
+def _line(what: str, cores: int, rows: int, turns: Turns) -> None:
+    rates = [f"{rows / min(each) / 1000:.0f}" for each in (turns.ours, turns.connector)]
+    cpu = [
+        f"{statistics.median(each) / rows * 1e6:.2f}"
+        for each in (turns.ours_cpu, turns.connector_cpu)
+    ]
+    cells = [what, str(cores), *rates, f"{turns.ratio:.2f}", *cpu]
+    print(f"| {' | '.join(cells)} |", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

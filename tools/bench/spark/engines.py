@@ -1,0 +1,104 @@
+"""An engine in a process of its own, and two of them in turns.
+
+Both run on the PySpark that the connector was built for. What one does is a function of
+`tools.bench.spark.worker`, named by the caller; its answer is JSON. The CPU time of an engine is
+that of its whole tree of processes: the driver, the JVM, Python's workers.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+from contextlib import suppress
+from typing import Any, Final, NamedTuple, Self
+
+from tools.processes import cpu_s
+from tools.spark.environments import connector_jars, environment, python_with_connector
+
+__all__ = ["ANSWER", "CONNECTOR", "OURS", "Engine", "Turns", "in_turns"]
+
+OURS: Final = "ours"
+CONNECTOR: Final = "connector"
+
+#: How a worker's line with the answer starts; whatever else it prints is passed over.
+ANSWER: Final = "answer: "
+
+
+class Engine:
+    """One engine, which does what it is asked to. Raises RuntimeError where its process ends."""
+
+    def __init__(self, name: str, cores: int, task: dict[str, object]) -> None:
+        self.name = name
+        python = str(python_with_connector())
+        settings = {**task, "engine": name, "cores": cores, "jars": connector_jars()}
+        self._process = subprocess.Popen(
+            [python, "-m", "tools.bench.spark.worker", json.dumps(settings)],
+            env=environment(python),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def do(self, action: str, **arguments: object) -> Any:
+        """What the action answers."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps([action, arguments]) + "\n")
+        self._process.stdin.flush()
+        for line in self._process.stdout:
+            if line.startswith(ANSWER):
+                return json.loads(line.removeprefix(ANSWER))
+        raise RuntimeError(f"no answer to {action!r}: the process ended; see its output above")
+
+    def cpu_s(self) -> float:
+        """CPU time so far, of the process and all below it."""
+        return cpu_s(self._process.pid)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()  # which ends it
+        try:
+            self._process.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+class Turns(NamedTuple):
+    """What two engines needed, in seconds of time and of CPU, turn by turn."""
+
+    ours: list[float]
+    connector: list[float]
+    ours_cpu: list[float]
+    connector_cpu: list[float]
+
+    @property
+    def ratio(self) -> float:
+        """How many times as fast ours is: the median of neighbouring turns."""
+        return statistics.median(
+            theirs / own for own, theirs in zip(self.ours, self.connector, strict=True)
+        )
+
+
+def in_turns(
+    engines: tuple[Engine, Engine], action: str, *, repeat: int, **arguments: object
+) -> Turns:
+    """Let both do it `repeat` times, in turns and in both orders, after once to warm up.
+
+    The action answers with the seconds that it took.
+    """
+    for engine in engines:
+        engine.do(action, **arguments)
+    seconds: dict[str, list[float]] = {OURS: [], CONNECTOR: []}
+    cpu: dict[str, list[float]] = {OURS: [], CONNECTOR: []}
+    for turn in range(repeat):
+        for engine in engines[:: -1 if turn % 2 else 1]:
+            before = engine.cpu_s()
+            seconds[engine.name].append(engine.do(action, **arguments))
+            cpu[engine.name].append(engine.cpu_s() - before)
+    return Turns(seconds[OURS], seconds[CONNECTOR], cpu[OURS], cpu[CONNECTOR])

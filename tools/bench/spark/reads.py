@@ -1,0 +1,63 @@
+"""A batch that reads the whole topic, into Spark's `noop` sink; every row must arrive."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamReader
+
+__all__ = ["READS", "load", "timed_read"]
+
+#: What is read, in the order of the table.
+READS: Final = ("record columns", "with headers", "CloudEvents columns")
+
+
+def timed_read(spark: SparkSession, task: Mapping[str, Any], what: str) -> float:
+    """Seconds to read everything once."""
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as sf
+
+    seen = Observation()
+    rows = load(spark.read, task, what).observe(seen, sf.count(sf.lit(1)).alias("rows"))
+    began = time.perf_counter()
+    rows.write.format("noop").mode("overwrite").save()
+    took = time.perf_counter() - began
+    if seen.get["rows"] != int(task["events"]):
+        raise RuntimeError(f"{task['engine']} read {seen.get['rows']} of {task['events']} rows")
+    return took
+
+
+def load(
+    reader: DataFrameReader | DataStreamReader, task: Mapping[str, Any], what: str, **options: str
+) -> DataFrame:
+    """The rows of `spark.read` or `spark.readStream`: the same, whichever engine."""
+    ours = task["engine"] == "ours"
+    reader = (
+        reader.format("kproto" if ours else "kafka")
+        .option("kafka.bootstrap.servers", task["bootstrap"])
+        .option("subscribe", task["topic"])
+        .options(**options)
+    )
+    if what == "record columns":
+        return reader.load()
+    if what == "with headers":
+        return reader.option("includeHeaders", "true").load()
+    if ours:
+        return reader.option("cloudEvents", "true").load()
+    return _with_attributes(reader.option("includeHeaders", "true").load())
+
+
+def _with_attributes(frame: DataFrame) -> DataFrame:
+    """Four attributes out of the connector's headers, the usual way."""
+    from pyspark.sql import functions as sf
+
+    columns = {
+        name: sf.expr(f"element_at(filter(headers, h -> h.key = 'ce_{name}'), 1).value")
+        for name in ("id", "source", "type", "time")
+    }
+    return frame.withColumns(columns).drop("headers")

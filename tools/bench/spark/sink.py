@@ -1,0 +1,65 @@
+"""Rows that Spark holds in memory, written to a topic of four partitions."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+__all__ = ["WRITES", "hold_rows", "timed_write"]
+
+#: What is written, in the order of the table, by the columns.
+WRITES: Final = {
+    "key and value": ("key", "value"),
+    "with headers": ("key", "value", "headers"),
+}
+
+_VIEW: Final = "rows_to_write"
+
+
+def hold_rows(spark: SparkSession, task: Mapping[str, Any], rows: int) -> int:
+    """Hold so many rows in memory, in a partition for each core; how many they are."""
+    from pyspark.sql import functions as sf
+
+    number = sf.format_string("%09d", "id")
+    headers = {
+        "ce_specversion": sf.lit("1.0"),
+        "ce_id": sf.concat(sf.lit("event-"), number),
+        "ce_source": sf.lit("/bench/spark"),
+        "ce_type": sf.lit("org.example.measured"),
+        "ce_time": sf.lit("2026-01-01T00:00:00Z"),
+        "content-type": sf.lit("application/json"),
+    }
+    made = spark.range(0, rows, 1, int(task["cores"])).select(
+        number.cast("binary").alias("key"),
+        sf.concat(sf.lit('{"number":'), number, sf.lit(f',"text":"{"x" * 84}"}}'))
+        .cast("binary")
+        .alias("value"),
+        sf.array(
+            *(
+                sf.struct(sf.lit(name).alias("key"), value.cast("binary").alias("value"))
+                for name, value in headers.items()
+            )
+        ).alias("headers"),
+    )
+    held = made.persist()
+    held.createOrReplaceTempView(_VIEW)
+    return held.count()
+
+
+def timed_write(spark: SparkSession, task: Mapping[str, Any], what: str, topic: str) -> float:
+    """Seconds until all rows are acknowledged."""
+    rows = spark.table(_VIEW).select(*WRITES[what])
+    began = time.perf_counter()
+    (
+        rows.write.format("kproto" if task["engine"] == "ours" else "kafka")
+        .option("kafka.bootstrap.servers", task["bootstrap"])
+        .option("topic", topic)
+        .mode("append")
+        .save()
+    )
+    return time.perf_counter() - began

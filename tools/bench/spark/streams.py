@@ -1,0 +1,72 @@
+"""Streams into Spark's `noop` sink: all there is at once, and micro-batches of 1,000 rows."""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import tempfile
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from tools.bench.spark.reads import load
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+__all__ = ["STEPS", "micro_batches", "timed_stream"]
+
+#: The steps of a micro-batch, as Spark names them in `durationMs`, with the whole at the end.
+STEPS: Final = (
+    "latestOffset",
+    "walCommit",
+    "getBatch",
+    "queryPlanning",
+    "addBatch",
+    "commitOffsets",
+    "triggerExecution",
+)
+
+_WARM_UP: Final = 10
+
+
+def timed_stream(spark: SparkSession, task: Mapping[str, Any], what: str) -> float:
+    """Seconds from the start of a query with the trigger available now to its end."""
+    began = time.perf_counter()
+    progress = _run(spark, task, what)
+    took = time.perf_counter() - began
+    rows = sum(each["numInputRows"] for each in progress)
+    if rows != int(task["events"]):
+        raise RuntimeError(f"{task['engine']} read {rows} of {task['events']} rows")
+    return took
+
+
+def micro_batches(
+    spark: SparkSession, task: Mapping[str, Any], what: str, rows: int, batches: int
+) -> dict[str, float]:
+    """The median time of each step of micro-batches, in ms; the first ones do not count."""
+    progress = _run(spark, task, what, maxOffsetsPerTrigger=str(rows))
+    full = [each for each in progress if each["numInputRows"] == rows]
+    if len(full) < batches:
+        raise RuntimeError(f"{task['engine']}: {len(full)} batches of {rows} rows, not {batches}")
+    counted = full[_WARM_UP:batches]
+    return {
+        step: statistics.median(each["durationMs"].get(step, 0) for each in counted)
+        for step in STEPS
+    }
+
+
+def _run(spark: SparkSession, task: Mapping[str, Any], what: str, **options: str) -> list[Any]:
+    """The progress of each batch of a query that reads all there is."""
+    folder = tempfile.mkdtemp(dir=task["folder"])
+    rows = load(spark.readStream, task, what, startingOffsets="earliest", **options)
+    query = (
+        rows.writeStream.format("noop")
+        .option("checkpointLocation", folder)
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    shutil.rmtree(folder)
+    return [each for each in query.recentProgress if each["numInputRows"]]

@@ -1,0 +1,62 @@
+"""The topic that is read: CloudEvents with six headers and a value of 113 bytes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kproto.client import Client, NewTopic, ProducerRecord
+
+__all__ = ["PARTITIONS", "delete", "event", "publish"]
+
+PARTITIONS: Final = 4
+
+#: Batches of 16 KB, the default of Kafka's own producer.
+_BATCH_BYTES: Final = 16_384
+_TOGETHER: Final = 20_000
+
+
+def event(number: int) -> ProducerRecord:
+    """One event, for the partition whose turn it is."""
+    return ProducerRecord(
+        value=b'{"number":%09d,"text":"%s"}' % (number, b"x" * 84),
+        key=b"%08d" % number,
+        headers=[
+            ("ce_specversion", b"1.0"),
+            ("ce_id", b"event-%09d" % number),
+            ("ce_source", b"/bench/spark"),
+            ("ce_type", b"org.example.measured"),
+            ("ce_time", b"2026-01-01T%02d:%02d:00Z" % (number // 60 % 24, number % 60)),
+            ("content-type", b"application/json"),
+        ],
+        partition=number % PARTITIONS,
+    )
+
+
+async def publish(
+    bootstrap: str, topic: str, events: int, *, twice_every: int = 0, broken_every: int = 0
+) -> None:
+    """Fill a new topic, its partitions in turn; some events twice, some without their id."""
+
+    def records(number: int) -> list[ProducerRecord]:
+        made = [event(number)]
+        if twice_every and number % twice_every == 0:
+            made *= 2
+        if broken_every and number % broken_every == 0:
+            lacking = [pair for pair in made[0].headers if pair[0] != "ce_id"]
+            made.append(ProducerRecord(made[0].value, None, lacking, partition=made[0].partition))
+        return made
+
+    async with Client(bootstrap) as client:
+        await client.create_topics(NewTopic(topic, partitions=PARTITIONS))
+        async with client.producer(batch_bytes=_BATCH_BYTES) as producer:
+            for first in range(0, events, _TOGETHER):
+                numbers = range(first, min(first + _TOGETHER, events))
+                await producer.send_many(
+                    topic, [record for number in numbers for record in records(number)]
+                )
+
+
+async def delete(bootstrap: str, *topics: str) -> None:
+    """Leave nothing behind on a broker that is not ours."""
+    async with Client(bootstrap) as client:
+        await client.delete_topics(*topics)

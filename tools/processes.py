@@ -1,0 +1,49 @@
+"""The processes below another, as Linux tells of them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+__all__ = ["below", "command_of", "cpu_s"]
+
+_TICKS_A_SECOND: Final = os.sysconf("SC_CLK_TCK")
+
+
+def below(root: int) -> list[int]:
+    """Every process below `root`, whatever group it is in."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and (fields := _fields(int(entry.name))):
+            children.setdefault(int(fields[1]), []).append(int(entry.name))
+    found, waiting = [], [root]
+    while waiting:
+        its = children.get(waiting.pop(), [])
+        found += its
+        waiting += its
+    return found
+
+
+def command_of(pid: int) -> str:
+    """Its command line; empty where it has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+    except OSError:
+        return ""
+
+
+def cpu_s(root: int) -> float:
+    """CPU time of a process and all below it, in seconds, also of those that were waited for."""
+    ticks = 0
+    for pid in (root, *below(root)):
+        ticks += sum(map(int, _fields(pid)[11:15]))
+    return ticks / _TICKS_A_SECOND
+
+
+def _fields(pid: int) -> list[str]:
+    """What is told of a process, from its state on; nothing where it has ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
