@@ -1,4 +1,4 @@
-"""What stands twice is told by the batch it was of; what was under way is read from a checkpoint."""
+"""Records that stand twice are told by their batch; a checkpoint tells what was under way."""
 
 from __future__ import annotations
 

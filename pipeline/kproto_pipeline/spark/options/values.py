@@ -41,7 +41,9 @@ def whole_number(name: str, text: str, least: int, most: int) -> int:
     digits = text.strip()
     if digits.isascii() and digits.isdigit() and len(digits) < 20 and least <= int(digits) <= most:
         return int(digits)
-    raise OptionError(f"option {name} is {text!r}; it must be a whole number from {least} to {most}")
+    raise OptionError(
+        f"option {name} is {text!r}; it must be a whole number from {least} to {most}"
+    )
 
 
 def positive(name: str, text: str) -> int:

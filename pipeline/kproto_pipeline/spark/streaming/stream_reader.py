@@ -129,10 +129,12 @@ class KprotoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             DataLossError: what lies before it is lost in part, and the options ask to fail then.
         """
         starts = self._initial if start is None else from_json(start)
-        now = self._ask(starts or {})
+        # Where no start is told, the stream stands where its last batch ends.
+        now = self._ask((starts if start is not None else self._planned or starts) or {})
         if starts is not None and starts != self._initial:
             self._follow(starts)
         if starts is None:
+            self._planned = dict(now.latest)
             return to_json(now.latest)  # a query that goes on, on a PySpark that tells no start
         ends = dict(now.latest)
         if self._until is not None:

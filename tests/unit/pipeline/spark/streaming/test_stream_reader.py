@@ -30,6 +30,7 @@ class Logs:
         self.asked = 0
         self.now = LogState({}, {}, {})
         self.by_time: dict[Any, int] | None = None
+        self.lags = 0  # how many more answers are of a leader that is behind
 
     def are(self, latest: dict[Any, int], ids: Uuid = ZERO_UUID, **earliest: int) -> None:
         first = {part: earliest.get(f"p{part[1]}", 0) for part in latest}
@@ -46,6 +47,11 @@ def logs(monkeypatch: pytest.MonkeyPatch) -> Logs:
     async def state(client: Any, options: Any, *, skip_missing: bool) -> LogState:
         assert skip_missing
         found.asked += 1
+        if found.lags:
+            found.lags -= 1
+            if not found.lags:
+                found.are({A: 110})
+                return LogState(found.now.topic_ids, {A: 0}, {A: 90})
         return found.now
 
     async def starts(client: Any, options: Any, now: Any) -> Any:
@@ -141,6 +147,17 @@ def test_a_partition_that_is_gone_is_looked_for_once(logs: Logs) -> None:
         looks.append(logs.asked)
         at = end
     assert looks == [25, 1, 1]
+
+
+def test_a_leader_that_lags_is_asked_again_where_no_start_is_told(logs: Logs) -> None:
+    logs.are({A: 100})
+    running = reader()  # on PySpark 4.0 and 4.1
+    assert running.latestOffset() == json({A: 100})
+    logs.are({A: 90})
+    before = logs.asked
+    logs.lags = 3
+    assert running.latestOffset() == json({A: 110})
+    assert logs.asked == before + 4
 
 
 def test_the_cluster_is_asked_once_a_trigger(logs: Logs) -> None:
