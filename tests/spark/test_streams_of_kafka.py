@@ -44,11 +44,18 @@ def values(spark: Any, folder: Path) -> list[int]:
     return [int(row["value"]) for row in rows_of(spark, folder)]
 
 
-async def until_partitions(topics: Topics, topic: str, count: int) -> None:
-    """Every broker is told by the controller, in its time."""
-    async with Client(topics.bootstrap) as client:
-        while len((await client.refresh([topic]))[0].partitions) < count:  # noqa: ASYNC110 - polled
-            await asyncio.sleep(0.1)
+def add_partitions(topics: Topics, topic: str, count: int) -> None:
+    """Let the topic have so many; every broker is told by the controller, in its time."""
+    wanted = CreatePartitionsTopic(name=topic, count=count, assignments=None)
+    (answer,) = asked(topics, CreatePartitionsRequest(topics=[wanted], timeout_ms=30_000))
+    assert not answer.results[0].error_code, answer
+
+    async def told() -> None:
+        async with Client(topics.bootstrap) as client, asyncio.timeout(30):
+            while len((await client.refresh([topic]))[0].partitions) < count:  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+
+    asyncio.run(told())
 
 
 def test_partitions_that_are_added_are_read_from_their_start(
@@ -58,9 +65,7 @@ def test_partitions_that_are_added_are_read_from_their_start(
     query = start(spark, options(topics, topic_name), tmp_path, processingTime="0 seconds")
     try:
         query.processAllAvailable()
-        wanted = CreatePartitionsTopic(name=topic_name, count=3)
-        asked(topics, CreatePartitionsRequest(topics=[wanted], timeout_ms=30_000))
-        asyncio.run(until_partitions(topics, topic_name, 3))
+        add_partitions(topics, topic_name, 3)
         for partition in (1, 2):
             send(topics, topic_name, [partition], partition)
         query.processAllAvailable()
