@@ -135,7 +135,7 @@ def main() -> dict[str, int]:
         "group.id": name,
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
-        "session.timeout.ms": 6000,
+        "session.timeout.ms": 30_000,
         "heartbeat.interval.ms": 200,
     }
     group = Consumer({**settings, "isolation.level": "read_committed"})

@@ -114,7 +114,7 @@ def main() -> dict[str, int]:
         name,
         group_id=name,
         isolation_level="read_committed",
-        session_timeout_ms=6000,
+        session_timeout_ms=30_000,
         heartbeat_interval_ms=200,
         **settings,
     )
