@@ -23,6 +23,7 @@ from kproto_cloudevents.values.types import canonical
 
 from .arrow_records import RECORD_SCHEMA, binary_array, record_array
 from .event_checks import CHECKS, check_plain_text
+from .plain_arrays import numbers, truths, values_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -132,7 +133,7 @@ def _attribute_headers(columns: RecordColumns, buffer: pa.Buffer) -> tuple[_Pick
     rows = _rows_of_headers(columns)
     regular = np.ones(count, dtype=np.bool_)
     encoded = binary_array(buffer, columns.header_keys).dictionary_encode()
-    codes = encoded.indices.to_numpy(zero_copy_only=False)
+    codes = values_of(encoded.indices)
     try:
         header_names = encoded.dictionary.cast(pa.string()).to_pylist()
     except pa.ArrowInvalid:
@@ -189,7 +190,7 @@ def _event_arrays(
 ) -> dict[str, pa.Array]:
     """The event's columns for the regular records alone."""
     everyone = bool(regular.all())
-    mask = pa.array(regular)
+    mask = truths(regular)
     kept = np.flatnonzero(regular)
     arrays: dict[str, pa.Array] = {}
     for name in (*_CORE, "datacontenttype"):
@@ -219,7 +220,7 @@ def _extension_maps(
     keys = binary_array(buffer, columns.header_keys, header).cast(pa.string())
     values = binary_array(buffer, columns.header_values, header).cast(pa.string())
     return pa.MapArray.from_arrays(
-        pa.array(offsets), pc.utf8_slice_codeunits(keys, len(_PREFIX)), values
+        numbers(offsets), pc.utf8_slice_codeunits(keys, len(_PREFIX)), values
     )
 
 
@@ -232,7 +233,7 @@ def _with_irregular(
         # What the specification advises against is no fault of the reader.
         warnings.simplefilter("ignore")
         read = [_read_event(columns, int(row)) for row in irregular]
-    order = pa.array(np.argsort(np.concatenate((np.flatnonzero(regular), irregular))))
+    order = numbers(np.argsort(np.concatenate((np.flatnonzero(regular), irregular))))
     merged = {}
     for name, array in events.items():
         others = pa.array([event.get(name) for event in read], type=EVENT_SCHEMA.field(name).type)

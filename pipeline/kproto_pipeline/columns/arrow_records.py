@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
+from .plain_arrays import numbers, repeated, truths
+
 if TYPE_CHECKING:
     from .record_columns import ByteRanges, Int32s, Int64s, RecordColumns
 
@@ -71,15 +73,15 @@ def record_array(
         case "value":
             return binary_array(buffer, columns.values)
         case "topic":
-            return pa.repeat(topic, count)
+            return repeated(topic, count)
         case "partition":
-            return pa.array(np.full(count, partition, dtype=np.int32))
+            return numbers(np.full(count, partition, dtype=np.int32))
         case "offset":
-            return pa.array(columns.offsets)
+            return numbers(columns.offsets)
         case "timestamp":
             return _timestamp_array(columns.timestamps)
         case "timestampType":
-            return pa.array(columns.timestamp_types)
+            return numbers(columns.timestamp_types)
         case "headers":
             return _headers_array(columns, buffer)
         case _:
@@ -98,11 +100,11 @@ def binary_array(buffer: pa.Buffer, ranges: ByteRanges, rows: Int64s | None = No
     bounds = np.ascontiguousarray(ranges.bounds)
     spread = pa.Array.from_buffers(pa.binary(), 2 * count - 1, [None, pa.py_buffer(bounds), buffer])
     if rows is None:
-        return spread.take(pa.array(_even_numbers(count), mask=ranges.null))
+        return spread.take(numbers(_even_numbers(count), null=ranges.null))
     null = rows < 0
     if ranges.null is not None:
         null |= ranges.null[rows]
-    return spread.take(pa.array(rows * 2, mask=null))
+    return spread.take(numbers(rows * 2, null=null))
 
 
 _first_even_numbers: Int32s = np.arange(0, 0, 2, dtype=np.int32)
@@ -130,7 +132,7 @@ def _headers_array(columns: RecordColumns, buffer: pa.Buffer) -> pa.Array:
     offsets = columns.header_offsets.astype(np.int32)
     none = offsets[1:] == offsets[:-1]
     return pa.ListArray.from_arrays(
-        pa.array(offsets), entries, type=_HEADERS_TYPE, mask=pa.array(none) if none.any() else None
+        numbers(offsets), entries, type=_HEADERS_TYPE, mask=truths(none) if none.any() else None
     )
 
 
@@ -156,4 +158,4 @@ def _timestamp_array(timestamps: Int64s) -> pa.Array:
     beyond = (timestamps > _MAX_TIMESTAMP_MS) | (timestamps < -_MAX_TIMESTAMP_MS)
     mask = beyond if beyond.any() else None
     micros = np.where(beyond, 0, timestamps) * 1000
-    return pa.array(micros, mask=mask).cast(RECORD_SCHEMA.field("timestamp").type)
+    return numbers(micros, RECORD_SCHEMA.field("timestamp").type, null=mask)

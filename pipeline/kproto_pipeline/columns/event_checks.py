@@ -17,6 +17,8 @@ import pyarrow.compute as pc
 from kproto_cloudevents.values.media_type import parse_media_type
 from kproto_cloudevents.versions.tables import V1_0
 
+from .plain_arrays import lengths, nulls_of, truths_of, values_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -28,8 +30,7 @@ __all__ = ["CHECKS", "check_plain_text"]
 def check_plain_text(array: pa.Array) -> Bools:
     """Text of one character or more, all of them printable ASCII."""
     data = array.buffers()[2]
-    lengths = pc.fill_null(pc.binary_length(array), 1).to_numpy(zero_copy_only=False)
-    filled: Bools = lengths > 0
+    filled: Bools = lengths(array, null=1) > 0
     if data is None or data.size == 0:
         return filled
     text = np.frombuffer(data, dtype=np.uint8)
@@ -39,9 +40,7 @@ def check_plain_text(array: pa.Array) -> Bools:
 
 
 def _matches(array: pa.Array, pattern: str) -> Bools:
-    found = pc.fill_null(pc.match_substring_regex(array, pattern), True)
-    matching: Bools = found.to_numpy(zero_copy_only=False)
-    return matching
+    return truths_of(pc.match_substring_regex(array, pattern), null=True)
 
 
 # RFC 3339 without what needs a closer look: leap seconds, more than six digits of a second,
@@ -64,7 +63,9 @@ def _check_each_value(is_right: Callable[[str], bool]) -> Callable[[pa.Array], B
     def check(array: pa.Array) -> Bools:
         encoded = array.dictionary_encode()
         right = [_is_text(raw, is_right) for raw in encoded.dictionary.to_pylist()]
-        codes = encoded.indices.fill_null(len(right)).to_numpy(zero_copy_only=False)
+        codes, missing = values_of(encoded.indices), nulls_of(encoded.indices)
+        if missing is not None:
+            codes = np.where(missing, len(right), codes)
         by_row: Bools = np.array([*right, True], dtype=np.bool_)[codes]
         return by_row
 

@@ -24,6 +24,7 @@ from kproto.records import GrowingBatch
 from ..arrow_events import EVENT_SCHEMA, events_as_arrow
 from ..arrow_records import RECORD_SCHEMA
 from ..event_checks import CHECKS, check_plain_text
+from ..plain_arrays import numbers, scalar_of
 from ..to_arrow import arrow_batches
 from .headers import HeaderColumn, headers_of_lists, joined, lengths_of, regrouped
 from .sections import record_sections
@@ -111,7 +112,7 @@ def records_of_events(rows: pa.RecordBatch, mode: Literal["binary", "structured"
         return EventRecords(nothing, nothing, HeaderColumn.none(0))
     order = np.argsort(np.concatenate([where for where, _ in parts]), kind="stable")
     found = [part for _, part in parts]
-    taken = pa.array(order)
+    taken = numbers(order)
     return EventRecords(
         pa.concat_arrays([part.keys for part in found]).take(taken),
         pa.concat_arrays([part.values for part in found]).take(taken),
@@ -135,7 +136,7 @@ class _Events:
         """These rows alone."""
         if len(where) == len(self):
             return self
-        return _Events(self._rows.take(pa.array(where)))
+        return _Events(self._rows.take(numbers(where)))
 
     def column(self, name: str) -> pa.Array:
         """One column, with its type in `EVENT_SCHEMA`."""
@@ -291,7 +292,7 @@ def _binary(events: _Events) -> EventRecords:
         counts += column.is_valid().to_numpy(zero_copy_only=False)
         name = _named(header)
         entry = pc.binary_join_element_wise(
-            name, varints(lengths_of(column)), column, pa.scalar(b"", pa.binary())
+            name, varints(lengths_of(column)), column, scalar_of(b"")
         )
         pieces.append(entry)
     more, names, values = _entries(events.column("extensions"))
@@ -313,7 +314,7 @@ def _binary(events: _Events) -> EventRecords:
 def _named(header: str) -> pa.Scalar:
     name = header.encode()
     length = varints(np.array([len(name)], dtype=np.int64))[0].as_py()
-    return pa.scalar(length + name, pa.binary())
+    return scalar_of(length + name)
 
 
 def _own_headers(events: _Events) -> HeaderColumn:
@@ -331,7 +332,7 @@ def _own_headers(events: _Events) -> HeaderColumn:
     np.cumsum(kept, out=ends[1:])
     entries = lists.flatten().filter(own)
     return headers_of_lists(
-        pa.ListArray.from_arrays(pa.array(ends), entries, type=RECORD_SCHEMA.field("headers").type)
+        pa.ListArray.from_arrays(numbers(ends), entries, type=RECORD_SCHEMA.field("headers").type)
     )
 
 

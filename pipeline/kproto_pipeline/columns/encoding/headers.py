@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..plain_arrays import empty_bytes, lengths, numbers, scalar_of
 from .varints import NULL_LENGTH, varints
 
 if TYPE_CHECKING:
@@ -24,12 +25,12 @@ class HeaderColumn(NamedTuple):
 
     def take(self, rows: Int64s) -> HeaderColumn:
         """The headers of these rows, in this order."""
-        return HeaderColumn(self.counts[rows], self.data.take(pa.array(rows)))
+        return HeaderColumn(self.counts[rows], self.data.take(numbers(rows)))
 
     @staticmethod
     def none(rows: int) -> HeaderColumn:
         """No headers at all."""
-        return HeaderColumn(np.zeros(rows, dtype=np.int64), pa.array([b""] * rows, pa.binary()))
+        return HeaderColumn(np.zeros(rows, dtype=np.int64), empty_bytes(rows))
 
 
 def headers_of_lists(lists: pa.Array) -> HeaderColumn:
@@ -70,13 +71,11 @@ def regrouped(pieces: pa.Array, ends: Int64s) -> pa.Array:
 
 def lengths_of(array: pa.Array) -> Int64s:
     """The length in bytes of each byte string or text; -1 where it is null."""
-    lengths = pc.fill_null(pc.binary_length(array), NULL_LENGTH)
-    found: Int64s = lengths.to_numpy(zero_copy_only=False).astype(np.int64)
-    return found
+    return lengths(array, null=NULL_LENGTH)
 
 
 def joined(*columns: pa.Array | pa.Scalar) -> pa.Array:
     """The byte strings of several columns, row by row one behind the other; null is empty."""
     return pc.binary_join_element_wise(
-        *columns, pa.scalar(b"", pa.binary()), null_handling="replace", null_replacement=""
+        *columns, scalar_of(b""), null_handling="replace", null_replacement=""
     )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
+from ..plain_arrays import scalar_of
 from .headers import joined, lengths_of
 from .varints import varint_sizes, varints
 
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..record_columns import Int64s
-    from .headers import HeaderColumn
+from .headers import HeaderColumn
 
 __all__ = ["Section", "record_sections"]
 
 #: Attributes of a record, of which none are defined, and the delta of its timestamp.
-_HEAD: Final = pa.scalar(b"\x00\x00", pa.binary())
+_HEAD: Final = scalar_of(b"\x00\x00")
 
 #: The most that the delta of an offset takes, in bytes.
 _LARGEST_DELTA: Final = 5

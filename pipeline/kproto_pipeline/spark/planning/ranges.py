@@ -14,12 +14,12 @@ from kproto.wire.errors import ConfigurationError, KprotoError
 from kproto.wire.uuid import ZERO_UUID
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from kproto.client import TopicPartition
     from kproto.wire.uuid import Uuid
 
-__all__ = ["DataLossError", "OffsetRange", "plan_ranges", "split_ranges"]
+__all__ = ["DataLossError", "OffsetRange", "grouped", "plan_ranges", "split_ranges"]
 
 
 class DataLossError(KprotoError):
@@ -119,3 +119,17 @@ def split_ranges(
         for r, count in zip(ranges, pieces, strict=True)
         for piece in range(count)
     ]
+
+
+def grouped(ranges: Iterable[OffsetRange], most: int) -> list[list[OffsetRange]]:
+    """Ranges in their order, together with the one before up to `most` offsets."""
+    groups: list[list[OffsetRange]] = []
+    size = 0
+    for each in ranges:
+        if groups and size + each.size <= most:
+            groups[-1].append(each)
+            size += each.size
+        else:
+            groups.append([each])
+            size = each.size
+    return groups

@@ -18,10 +18,11 @@ from ...columns import arrow_batches, events_as_arrow, records_as_arrow
 from ..clients import with_client
 from ..planning.asking import ranges_to_read
 from ..planning.narrowing import ALL
+from ..worker_imports import keep_archives
 from .read_ahead import read_ahead
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     import pyarrow as pa
 
@@ -32,9 +33,9 @@ __all__ = ["KprotoReader", "RangePartition", "rows_of"]
 
 
 class RangePartition(InputPartition):
-    """One Spark task: one range of offsets. None stands for an empty read."""
+    """One Spark task: ranges of offsets, one after the other. Without any it is an empty read."""
 
-    def __init__(self, wanted: OffsetRange | None) -> None:
+    def __init__(self, *wanted: OffsetRange) -> None:
         super().__init__(wanted)
 
 
@@ -55,24 +56,30 @@ class KprotoReader(DataSourceReader):
             self._options.client,
             lambda client: ranges_to_read(client, self._options, self.narrowing),
         )
-        return [RangePartition(wanted) for wanted in ranges] or [RangePartition(None)]
+        return [RangePartition(wanted) for wanted in ranges] or [RangePartition()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one range, as Arrow record batches: one or more for a fetch response."""
+        """The rows of a task, as Arrow record batches: one or more for a fetch response."""
         return rows_of(self._options, self._schema, partition.value)
 
 
 def rows_of(
-    options: ReadOptions, schema: pa.Schema, wanted: OffsetRange | None
+    options: ReadOptions, schema: pa.Schema, ranges: Iterable[OffsetRange]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of one range with the columns of `schema`; none where there is no range.
+    """The rows of a task's ranges with the columns of `schema`.
 
     Raises:
         DataLossError: the log no longer holds the range and the options ask to fail then.
         KprotoError: whatever the client raises.
     """
-    if wanted is None:
-        return
+    keep_archives()
+    for wanted in ranges:
+        yield from _rows_of_range(options, schema, wanted)
+
+
+def _rows_of_range(
+    options: ReadOptions, schema: pa.Schema, wanted: OffsetRange
+) -> Iterator[pa.RecordBatch]:
     as_arrow: Callable[..., pa.RecordBatch] = records_as_arrow
     if options.cloud_events:
         as_arrow = partial(events_as_arrow, all_headers=options.include_headers)

@@ -24,7 +24,7 @@ from ..clients import with_client
 from ..options.offset_spec import LATEST
 from ..options.time_spec import TimeSpec
 from ..planning.asking import check_all_there, log_state, starting_offsets
-from ..planning.ranges import DataLossError, split_ranges
+from ..planning.ranges import DataLossError, grouped, split_ranges
 from ..reading.range_reader import RangePartition, rows_of
 from .following import commit_offsets
 from .limits import HAS_LIMITS, SupportsTriggerAvailableNow, default_limit, is_all
@@ -60,6 +60,10 @@ logger = logging.getLogger("kproto.pipeline")
 #: and a new controller's brokers may not know a topic yet.
 _LOOKS: Final = 25
 _BETWEEN_LOOKS_S: Final = 0.2
+
+#: So many offsets, of several partitions, are read by one task, unless `minPartitions` is set: to
+#: start a task takes longer than to read them.
+_FEW: Final = 1_000
 
 #: How long a batch waits for its group to follow, in seconds; the next one tries again.
 _COMMIT_PATIENCE_S: Final = 5.0
@@ -193,10 +197,12 @@ class KprotoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             min_partitions=self._options.min_partitions,
             max_records=self._options.max_records_per_partition,
         )
-        return [RangePartition(wanted) for wanted in ranges] or [RangePartition(None)]
+        if self._options.min_partitions is not None:
+            return [RangePartition(wanted) for wanted in ranges] or [RangePartition()]
+        return [RangePartition(*group) for group in grouped(ranges, _FEW)] or [RangePartition()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one range, as Arrow record batches."""
+        """The rows of a task, as Arrow record batches."""
         return rows_of(self._options, self._schema, partition.value)
 
     def commit(self, end: dict[str, Any]) -> None:

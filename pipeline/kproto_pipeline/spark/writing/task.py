@@ -17,7 +17,9 @@ from kproto.client import EncodedRecords
 from kproto.wire.errors import KprotoError
 
 from ...columns.encoding import partition_hashes, record_sections
+from ...columns.plain_arrays import numbers
 from ..clients import on_loop, shared_client
+from ..worker_imports import keep_archives
 from .errors import RowError
 from .rows import Rows, rows_of
 from .sending import EncodedBatch, Sending
@@ -41,6 +43,7 @@ def write_rows(options: WriteOptions, schema: pa.Schema, batches: Iterable[pa.Re
     Raises:
         RowError: a row cannot be written, or was not acknowledged.
     """
+    keep_archives()
     topics = _Topics(options)
     first = 0
     sending = Sending(options)
@@ -120,7 +123,7 @@ def _encoded(rows: Rows, topics: _Topics, batch_bytes: int) -> Iterator[EncodedB
         begin = end
         topic = rows.names[int(rows.topics[members[0]])]
         partition = int(chosen[members[0]])
-        taken = pa.array(members)
+        taken = numbers(members)
         for section in record_sections(
             rows.keys.take(taken),
             rows.values.take(taken),

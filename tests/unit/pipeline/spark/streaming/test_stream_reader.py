@@ -78,7 +78,7 @@ def json(offsets: dict[Any, int]) -> dict[str, Any]:
 
 
 def ranges(planned: list[Any]) -> list[tuple[int, int, int]]:
-    return [(p.value.partition, p.value.start, p.value.end) for p in planned if p.value]
+    return [(each.partition, each.start, each.end) for p in planned for each in p.value]
 
 
 def test_the_first_batch_writes_down_where_the_end_was(logs: Logs) -> None:
@@ -147,6 +147,18 @@ def test_a_partition_that_is_gone_is_looked_for_once(logs: Logs) -> None:
         looks.append(logs.asked)
         at = end
     assert looks == [25, 1, 1]
+
+
+def test_one_task_reads_a_few_offsets_of_many_partitions(logs: Logs) -> None:
+    parts = {("t", number): 300 + number for number in range(10)}
+    logs.are(parts | {("t", 10): 5_000})
+    for given, counts in (({}, [3, 3, 3, 1, 1]), ({"minPartitions": "2"}, [1] * 11)):
+        running = reader(startingOffsets="earliest", **given)
+        begun = running.initialOffset()
+        end = running.latestOffset(begun, running.getDefaultReadLimit())
+        planned = running.partitions(begun, end)
+        assert [len(each.value) for each in planned] == counts
+        assert ranges(planned) == [(n, 0, 300 + n) for n in range(10)] + [(10, 0, 5_000)]
 
 
 def test_a_leader_that_lags_is_asked_again_where_no_start_is_told(logs: Logs) -> None:

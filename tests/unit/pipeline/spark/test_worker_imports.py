@@ -1,0 +1,38 @@
+"""What is known of PySpark's own archives is kept; that of others is looked through again."""
+
+from __future__ import annotations
+
+import sys
+import zipfile
+from importlib import import_module, invalidate_caches
+from pathlib import Path
+from zipimport import zipimporter
+
+import pytest
+from kproto_pipeline.spark.worker_imports import keep_archives
+
+
+def archive(path: Path, module: str, text: str) -> str:
+    with zipfile.ZipFile(path, "w") as made:
+        made.writestr(f"{module}.py", text)
+        made.writestr(f"{module}_more.py", text)
+    return str(path)
+
+
+def test_of_pysparks_own_archives_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("pyspark.zip", "py4j-0.10.9.9-src.zip", "shipped.zip")
+    for number, name in enumerate(names):
+        place = archive(tmp_path / name, f"of_archive_{number}", "here = __file__")
+        monkeypatch.syspath_prepend(place)
+        assert import_module(f"of_archive_{number}").here.startswith(place)
+    keep_archives()
+    left = {
+        Path(finder.archive).name
+        for finder in sys.path_importer_cache.values()
+        if isinstance(finder, zipimporter) and Path(finder.archive).parent == tmp_path
+    }
+    assert left == {"shipped.zip"}
+    invalidate_caches()
+    for number, name in enumerate(names):
+        found = import_module(f"of_archive_{number}_more").here
+        assert found.startswith(str(tmp_path / name))
