@@ -230,12 +230,12 @@ def test_records_lost_after_planning(topics: Topics, topic_name: str, fail: bool
             "failOnDataLoss": str(fail),
         }
     )
-    arriving = read_ahead(options, OffsetRange(topic_name, 0, 5, 50))
+    arriving = read_ahead(options, [OffsetRange(topic_name, 0, 5, 50)])
     if fail:
         with pytest.raises(DataLossError, match=r"offset 5 is out of range.*failOnDataLoss"):
             list(arriving)
     else:
-        assert b"value 20" in b"".join(fetched.records for fetched in arriving)
+        assert b"value 20" in b"".join(fetched.records for _, fetched in arriving)
     assert on_loop(fetching()) == 0
 
 
@@ -250,7 +250,7 @@ def test_closing_a_read_ends_its_fetching(topics: Topics, topic_name: str) -> No
             "bufferBytes": "5000",
         }
     )
-    arriving = read_ahead(options, OffsetRange(topic_name, 0, 0, 5_000))
+    arriving = read_ahead(options, [OffsetRange(topic_name, 0, 0, 5_000)])
     assert next(arriving)
     assert on_loop(fetching()) == 1
     arriving.close()
@@ -271,14 +271,14 @@ def test_a_topic_made_anew_while_it_is_read(topics: Topics, topic_name: str, fai
         }
     )
     (wanted,) = with_client(options.client, lambda client: ranges_to_read(client, options))
-    arriving = read_ahead(options, wanted)
+    arriving = read_ahead(options, [wanted])
     read = [next(arriving)]
     make_anew(topics, topic_name, b"anew")
     with pytest.raises(DataLossError, match=r"made anew.*load") if fail else nullcontext():
         read.extend(arriving)
-    assert b"anew" not in b"".join(fetched.records for fetched in read)
+    assert b"anew" not in b"".join(fetched.records for _, fetched in read)
     with pytest.raises(DataLossError, match="made anew") if fail else nullcontext():
-        assert list(read_ahead(options, wanted)) == [], "a task that begins later"
+        assert list(read_ahead(options, [wanted])) == [], "a task that begins later"
 
 
 def make_anew(topics: Topics, topic: str, value: bytes) -> None:

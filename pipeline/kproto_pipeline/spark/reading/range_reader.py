@@ -73,18 +73,11 @@ def rows_of(
         KprotoError: whatever the client raises.
     """
     keep_archives()
-    for wanted in ranges:
-        yield from _rows_of_range(options, schema, wanted)
-
-
-def _rows_of_range(
-    options: ReadOptions, schema: pa.Schema, wanted: OffsetRange
-) -> Iterator[pa.RecordBatch]:
     as_arrow: Callable[..., pa.RecordBatch] = records_as_arrow
     if options.cloud_events:
         as_arrow = partial(events_as_arrow, all_headers=options.include_headers)
-    convert = partial(as_arrow, topic=wanted.topic, partition=wanted.partition, schema=schema)
-    for fetched in read_ahead(options, wanted):
+    for wanted, fetched in read_ahead(options, ranges):
+        convert = partial(as_arrow, topic=wanted.topic, partition=wanted.partition, schema=schema)
         yield from arrow_batches(
             fetched.records,
             convert,

@@ -1,4 +1,4 @@
-"""Reading one offset range ahead of whoever consumes it, on the loop of this process's clients.
+"""Reading offset ranges ahead of whoever consumes them, on the loop of this process's clients.
 
 Owns the fetching and the bound on how much may wait. A fetch is sent as soon as
 the one before it has arrived, while those records are still being decoded and handed on. Errors
@@ -12,6 +12,7 @@ import asyncio
 import logging
 import queue
 import time
+from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kproto.client import FetchedPartition
@@ -32,7 +33,7 @@ from ..clients import begin, shared_client
 from ..planning.ranges import DataLossError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator, Iterable, Iterator
 
     from kproto.client import Client
     from kproto.records import RecordBatch
@@ -49,6 +50,9 @@ _NO_SUCH_TOPIC: Final = code_of("UNKNOWN_TOPIC_OR_PARTITION")
 
 #: From this version on, Fetch names a topic by its id, and brings nothing of another (KIP-516).
 _FETCH_BY_ID: Final = 13
+
+#: How many ranges are fetched at the same time: enough that the next has arrived when it is wanted.
+_TOGETHER: Final = 8
 
 
 class _TopicLostError(KprotoError):
@@ -67,30 +71,42 @@ class Fetched(NamedTuple):
     aborted: tuple[tuple[int, int], ...] = ()
 
 
-def read_ahead(options: ReadOptions, wanted: OffsetRange) -> Generator[Fetched]:
-    """The fetch responses that cover `wanted`, in order.
+def read_ahead(
+    options: ReadOptions, ranges: Iterable[OffsetRange]
+) -> Generator[tuple[OffsetRange, Fetched]]:
+    """The fetch responses that cover each range, in order, with their range.
 
-    Up to `buffer_bytes` wait for the consumer before fetching pauses. Closing the iterator ends
-    the fetching; the connections are kept for the next range.
+    Some ranges are fetched at the same time, and about `buffer_bytes` of them all wait for the
+    consumer before fetching pauses. Closing the iterator ends the fetching; the connections are
+    kept for the next ranges.
 
     Raises:
         DataLossError: the log no longer holds the range and the options ask to fail then.
         KprotoError: whatever the client raises; what time mends, when it has not within the
             client's `delivery_timeout_ms`.
     """
-    ahead = _Ahead(options, wanted)
+    left = deque(ranges)
+    room = options.buffer_bytes // max(1, min(len(left), _TOGETHER))
+    under_way: deque[_Ahead] = deque()
     try:
-        yield from ahead.responses()
+        while left or under_way:
+            while left and len(under_way) < _TOGETHER:
+                under_way.append(_Ahead(options, left.popleft(), room))
+            for fetched in under_way[0].responses():
+                yield under_way[0].wanted, fetched
+            under_way.popleft().stop()
     finally:
-        ahead.stop()
+        for ahead in under_way:
+            ahead.stop()
 
 
 class _Ahead:
     """The fetching of one range. `responses` and `stop` belong to the consumer's thread."""
 
-    def __init__(self, options: ReadOptions, wanted: OffsetRange) -> None:
+    def __init__(self, options: ReadOptions, wanted: OffsetRange, buffer_bytes: int) -> None:
+        self.wanted = wanted
         self._options = options
-        self._wanted = wanted
+        self._buffer_bytes = buffer_bytes
         # Bounded by bytes, through `_room`. None is the end, an exception the failure.
         self._arrived: queue.SimpleQueue[Fetched | BaseException | None] = queue.SimpleQueue()
         self._waiting_bytes = 0
@@ -115,7 +131,7 @@ class _Ahead:
             await self._fetch_all()
         except asyncio.CancelledError:
             # By `stop`, when nobody takes it any more; or the clients were closed meanwhile.
-            self._arrived.put(BrokerConnectionError(f"{self._wanted}: the client was closed"))
+            self._arrived.put(BrokerConnectionError(f"{self.wanted}: the client was closed"))
             raise
         except BaseException as error:  # noqa: BLE001 - raised again in the consumer's thread
             self._arrived.put(error)
@@ -129,18 +145,18 @@ class _Ahead:
             except _TopicLostError as lost:
                 if self._options.fail_on_data_loss:
                     raise self._lost(str(lost)) from lost.__cause__
-                logger.warning("%s: %s; the rest of the range is passed over", self._wanted, lost)
+                logger.warning("%s: %s; the rest of the range is passed over", self.wanted, lost)
 
     async def _fetch_range(self, client: Client) -> None:
-        position = self._wanted.start
-        while position < self._wanted.end:
+        position = self.wanted.start
+        while position < self.wanted.end:
             await self._room.wait()
             fetched = await self._fetch(client, position)
             if fetched is None:
                 position = await self._passed_over(client, position)
                 continue
             try:
-                following = next_offset(fetched.records, position, self._wanted.end)
+                following = next_offset(fetched.records, position, self.wanted.end)
             except CorruptBatchError:
                 self._deliver(position, fetched)  # the good batches in front of it
                 raise
@@ -152,10 +168,10 @@ class _Ahead:
                 for _ in read_batches(fetched.records):
                     pass  # What is broken may only say that it lies before: that comes first.
                 raise ProtocolError(
-                    f"{self._wanted}: all that the fetch from offset {position} brought lies "
+                    f"{self.wanted}: all that the fetch from offset {position} brought lies "
                     "before it, and would be brought again"
                 )
-            elif fetched.high_watermark < self._wanted.end and await self._is_cut(client):
+            elif fetched.high_watermark < self.wanted.end and await self._is_cut(client):
                 return
             else:
                 self._check_idle(client, position)
@@ -166,7 +182,7 @@ class _Ahead:
         Raises:
             _TopicLostError: it is deleted, whether or not there is another of its name.
         """
-        topic, partition = self._wanted.topic, self._wanted.partition
+        topic, partition = self.wanted.topic, self.wanted.partition
 
         async def fetch() -> FetchedPartition | None:
             fetched = None
@@ -186,7 +202,7 @@ class _Ahead:
                         raise
                 # Of which topic that was: the one known since, or asked for now where the fetch
                 # went by name.
-                if self._wanted.topic_id != ZERO_UUID and not await self._is_by_id(client):
+                if self.wanted.topic_id != ZERO_UUID and not await self._is_by_id(client):
                     client.cluster.forget([topic])
                 await self._check_topic(client)
             except KprotoError:
@@ -198,7 +214,7 @@ class _Ahead:
 
     async def _is_by_id(self, client: Client) -> bool:
         """Whether fetches of this partition name its topic by id."""
-        leader = await client.leader(self._wanted.topic, self._wanted.partition)
+        leader = await client.leader(self.wanted.topic, self.wanted.partition)
         connection = await client.connection(leader)
         return connection.version_of(FetchRequest) >= _FETCH_BY_ID
 
@@ -207,7 +223,7 @@ class _Ahead:
 
         One that the brokers do not know is gone when they still do not after `topic_timeout_ms`.
         """
-        wanted = self._wanted
+        wanted = self.wanted
         try:
             found = (await client.topic(wanted.topic)).topic_id
             if found != wanted.topic_id:
@@ -232,10 +248,10 @@ class _Ahead:
         """
         if self._options.fail_on_data_loss:
             raise self._lost(f"offset {position} is out of range: the log was cut since")
-        part = (self._wanted.topic, self._wanted.partition)
+        part = (self.wanted.topic, self.wanted.partition)
         first = (await client.list_offsets({part: "earliest"}))[part]
         # A log that ends before was cut: nothing of the range is left.
-        return first if first > position else self._wanted.end
+        return first if first > position else self.wanted.end
 
     async def _is_cut(self, client: Client) -> bool:
         """Whether the log ends before the range, and not only what its leader may give out yet.
@@ -245,11 +261,11 @@ class _Ahead:
         Raises:
             DataLossError: it does, and the options ask to fail then.
         """
-        part = (self._wanted.topic, self._wanted.partition)
+        part = (self.wanted.topic, self.wanted.partition)
         end = (await client.list_offsets({part: "latest"}))[part]
-        if end < self._wanted.end and self._options.fail_on_data_loss:
+        if end < self.wanted.end and self._options.fail_on_data_loss:
             raise self._lost(f"the log was cut since: it now ends at {end}")
-        return end < self._wanted.end
+        return end < self.wanted.end
 
     def _check_idle(self, client: Client, position: int) -> None:
         """Raise RequestTimeoutError when nothing but empty responses came for too long."""
@@ -257,23 +273,23 @@ class _Ahead:
         if self._idle_since is None:
             self._idle_since = now
         if (now - self._idle_since) * 1000 > client.settings.request_timeout_ms:
-            raise RequestTimeoutError(f"{self._wanted}: nothing arrived from {position} on")
+            raise RequestTimeoutError(f"{self.wanted}: nothing arrived from {position} on")
 
     def _lost(self, what: str) -> DataLossError:
         return DataLossError(
-            f"{self._wanted}: {what}. Set failOnDataLoss to false to pass over what was planned "
+            f"{self.wanted}: {what}. Set failOnDataLoss to false to pass over what was planned "
             "and is lost"
         )
 
     def _deliver(self, offset: int, fetched: FetchedPartition) -> None:
         self._waiting_bytes += len(fetched.records)
-        if self._waiting_bytes >= self._options.buffer_bytes:
+        if self._waiting_bytes >= self._buffer_bytes:
             self._room.clear()
         self._arrived.put(Fetched(offset, fetched.records, fetched.aborted))
 
     def _release(self, size: int) -> None:
         self._waiting_bytes -= size
-        if self._waiting_bytes < self._options.buffer_bytes:
+        if self._waiting_bytes < self._buffer_bytes:
             self._room.set()
 
 

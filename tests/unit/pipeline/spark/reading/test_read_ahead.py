@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kproto_pipeline.columns.chunks import column_chunks
 from kproto_pipeline.spark.options.read_options import parse_read_options
-from kproto_pipeline.spark.planning.ranges import OffsetRange
+from kproto_pipeline.spark.planning.ranges import DataLossError, OffsetRange
 from kproto_pipeline.spark.reading.read_ahead import Fetched, next_offset, read_ahead
 
 from kproto import CorruptBatchError
@@ -34,7 +34,7 @@ def test_a_loop_that_cannot_be_made_is_an_error_of_the_reader(
     monkeypatch.setattr(asyncio, "new_event_loop", no_descriptor)
     options = parse_read_options({"kafka.bootstrap.servers": "localhost:1", "subscribe": "flights"})
     with pytest.raises(OSError, match="Too many open files"):
-        next(read_ahead(options, OffsetRange("flights", 0, 0, 1)))
+        next(read_ahead(options, [OffsetRange("flights", 0, 0, 1)]))
 
 
 DAMAGE = {
@@ -57,7 +57,8 @@ async def test_good_batches_come_before_a_broken_one(kind: str) -> None:
         arrived: list[Fetched] = []
 
         def read() -> None:
-            arrived.extend(read_ahead(options, OffsetRange("t", 0, 0, 2)))
+            for _, fetched in read_ahead(options, [OffsetRange("t", 0, 0, 2)]):
+                arrived.append(fetched)
 
         with pytest.raises(CorruptBatchError, match=reason) as told:
             await asyncio.to_thread(read)
@@ -76,7 +77,7 @@ async def test_a_batch_that_only_says_that_it_lies_before_is_broken() -> None:
             {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": "t"}
         )
         with pytest.raises(CorruptBatchError, match="CRC"):
-            await asyncio.to_thread(list, read_ahead(options, OffsetRange("t", 0, 0, 5)))
+            await asyncio.to_thread(list, read_ahead(options, [OffsetRange("t", 0, 0, 5)]))
 
 
 @given(fetches())
@@ -108,3 +109,25 @@ def test_the_next_offset_does_not_look_behind_the_end(kind: str, kind_of_good: s
     assert next_offset(data, 0, 2) == 2
     with pytest.raises(CorruptBatchError):
         next_offset(data, 0, 3)
+
+
+async def test_ranges_are_fetched_at_the_same_time_and_come_in_order() -> None:
+    """More of them than are fetched together; a broken one ends the reading in its turn."""
+    async with ScriptedBroker({"t": 1}) as broker:
+        log = ScriptedLog(broker)
+        for offset in range(30):
+            log.append(batch(offset, [b"value %d" % offset]))
+        options = parse_read_options(
+            {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": "t"}
+        )
+        ranges = [OffsetRange("t", 0, offset, offset + 1) for offset in (*range(20, 30), 5, 31)]
+        arrived: list[tuple[OffsetRange, list[int]]] = []
+
+        def read() -> None:
+            for wanted, fetched in read_ahead(options, ranges):
+                chunks = column_chunks(fetched.records, start=wanted.start, end=wanted.end)
+                arrived.append((wanted, [o for chunk in chunks for o in chunk.offsets.tolist()]))
+
+        with pytest.raises(DataLossError, match="offset 31 is out of range"):
+            await asyncio.to_thread(read)
+        assert arrived == [(wanted, [wanted.start]) for wanted in ranges[:-1]]

@@ -64,7 +64,7 @@ async def offsets_of(log: ScriptedLog, start: int, end: int, **others: str) -> l
     def read() -> list[int]:
         return [
             offset
-            for fetched in read_ahead(options, OffsetRange("t", 0, start, end))
+            for _, fetched in read_ahead(options, [OffsetRange("t", 0, start, end)])
             for chunk in column_chunks(fetched.records, start=fetched.offset, end=end)
             for offset in chunk.offsets.tolist()
         ]

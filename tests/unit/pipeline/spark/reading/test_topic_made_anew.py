@@ -111,7 +111,7 @@ class Cluster:
         found: list[bytes] = []
 
         def read() -> None:
-            for fetched in read_ahead(self.options(fail), wanted):
+            for _, fetched in read_ahead(self.options(fail), [wanted]):
                 chunks = column_chunks(fetched.records, start=fetched.offset, end=wanted.end)
                 for chunk in chunks:
                     data = bytes(chunk.buffer)
