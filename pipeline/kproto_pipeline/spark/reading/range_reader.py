@@ -19,6 +19,7 @@ from ..clients import with_client
 from ..planning.asking import ranges_to_read
 from ..planning.narrowing import ALL
 from ..worker_imports import keep_archives
+from ..worker_sockets import ForWorkers
 from .read_ahead import read_ahead
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class RangePartition(InputPartition):
         super().__init__(wanted)
 
 
-class KprotoReader(DataSourceReader):
+class KprotoReader(ForWorkers, DataSourceReader):
     """Plans the ranges of a batch read on the driver, and reads one range in each task."""
 
     def __init__(self, options: ReadOptions, schema: pa.Schema) -> None:

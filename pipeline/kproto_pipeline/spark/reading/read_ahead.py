@@ -31,6 +31,7 @@ from kproto.wire.uuid import ZERO_UUID
 
 from ..clients import begin, shared_client
 from ..planning.ranges import DataLossError
+from .fetch_sizes import first_fetch_bytes, note_size
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
@@ -149,9 +150,11 @@ class _Ahead:
 
     async def _fetch_range(self, client: Client) -> None:
         position = self.wanted.start
+        most = first_fetch_bytes(self.wanted, self._options.fetch_max_bytes)
         while position < self.wanted.end:
             await self._room.wait()
-            fetched = await self._fetch(client, position)
+            fetched = await self._fetch(client, position, most)
+            most = self._options.fetch_max_bytes
             if fetched is None:
                 position = await self._passed_over(client, position)
                 continue
@@ -162,6 +165,7 @@ class _Ahead:
                 raise
             if following > position:
                 self._deliver(position, fetched)
+                note_size(self.wanted.topic, fetched.records, following - position, following)
                 position = following
                 self._idle_since = None
             elif fetched.records:
@@ -176,7 +180,9 @@ class _Ahead:
             else:
                 self._check_idle(client, position)
 
-    async def _fetch(self, client: Client, position: int) -> FetchedPartition | None:
+    async def _fetch(
+        self, client: Client, position: int, max_bytes: int
+    ) -> FetchedPartition | None:
         """One fetch response of the topic that was planned; None when its log lacks the offset.
 
         Raises:
@@ -193,7 +199,7 @@ class _Ahead:
                         topic,
                         partition,
                         position,
-                        max_bytes=self._options.fetch_max_bytes,
+                        max_bytes=max_bytes,
                         max_wait_ms=self._options.fetch_wait_ms,
                         read_committed=self._options.read_committed,
                     )

@@ -26,6 +26,7 @@ from ..options.time_spec import TimeSpec
 from ..planning.asking import check_all_there, log_state, starting_offsets
 from ..planning.ranges import DataLossError, grouped, split_ranges
 from ..reading.range_reader import RangePartition, rows_of
+from ..worker_sockets import ForWorkers
 from .following import commit_offsets
 from .limits import HAS_LIMITS, SupportsTriggerAvailableNow, default_limit, is_all
 from .positions import (
@@ -69,7 +70,7 @@ _FEW: Final = 1_000
 _COMMIT_PATIENCE_S: Final = 5.0
 
 
-class KprotoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class KprotoStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans micro-batches on the driver, and reads one range in each task."""
 
     def __init__(self, options: ReadOptions, schema: pa.Schema) -> None:
@@ -92,9 +93,9 @@ class KprotoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 "each batch has all that there is"
             )
 
-    def __reduce__(self) -> tuple[type[KprotoStreamReader], tuple[ReadOptions, pa.Schema]]:
+    def __reduce__(self) -> tuple[type[KprotoStreamReader], tuple[ReadOptions, pa.Schema], Any]:
         # What the query has seen of its topics is the driver's, and large where they are many.
-        return KprotoStreamReader, (self._options, self._schema)
+        return KprotoStreamReader, (self._options, self._schema), {}
 
     def __repr__(self) -> str:
         return "KprotoStreamReader()"
@@ -197,9 +198,9 @@ class KprotoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             min_partitions=self._options.min_partitions,
             max_records=self._options.max_records_per_partition,
         )
-        if self._options.min_partitions is not None:
-            return [RangePartition(wanted) for wanted in ranges] or [RangePartition()]
-        return [RangePartition(*group) for group in grouped(ranges, _FEW)] or [RangePartition()]
+        is_cut = self._options.min_partitions or self._options.max_records_per_partition
+        groups = grouped(ranges, 0 if is_cut else _FEW)
+        return [RangePartition(*group) for group in groups] or [RangePartition()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task, as Arrow record batches."""

@@ -18,6 +18,7 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
+from ..worker_sockets import ForWorkers
 from .task import write_rows
 
 try:
@@ -47,7 +48,7 @@ class Written(WriterCommitMessage):
     batch_id: str | None = None
 
 
-class _Writing:
+class _Writing(ForWorkers):
     """What both kinds of writers share."""
 
     def __init__(self, options: WriteOptions, schema: pa.Schema) -> None:

@@ -1,0 +1,75 @@
+"""Connections on this machine send at once, where what a worker gets is unpickled."""
+
+from __future__ import annotations
+
+import pickle
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
+
+import pyarrow as pa
+import pytest
+from kproto_pipeline.spark.options.read_options import parse_read_options
+from kproto_pipeline.spark.options.write_options import parse_write_options
+from kproto_pipeline.spark.reading.range_reader import KprotoReader
+from kproto_pipeline.spark.streaming.stream_reader import KprotoStreamReader
+from kproto_pipeline.spark.worker_sockets import ForWorkers, send_at_once
+from kproto_pipeline.spark.writing.writers import KprotoStreamWriter, KprotoWriter
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the open files")
+
+BROKER = {"kafka.bootstrap.servers": "localhost:1"}
+READ = parse_read_options({**BROKER, "subscribe": "t"})
+WRITE = parse_write_options({**BROKER, "topic": "t"})
+SCHEMA = pa.schema([("value", pa.binary())])
+
+
+@contextmanager
+def connected() -> Iterator[socket.socket]:
+    """One end of a connection of this machine."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()) as one,
+        server.accept()[0] as other,
+    ):
+        yield one
+        one.sendall(b"still open")
+        assert other.recv(10) == b"still open"
+
+
+def is_told(connection: socket.socket) -> bool:
+    return bool(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+
+
+def test_connections_send_at_once_and_stay_open() -> None:
+    of_unix, other = socket.socketpair()
+    with connected() as connection, of_unix, other, socket.socket(type=socket.SOCK_DGRAM):
+        assert not is_told(connection)
+        send_at_once()
+        assert is_told(connection)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        KprotoReader(READ, SCHEMA),
+        KprotoStreamReader(READ, SCHEMA),
+        KprotoWriter(WRITE, SCHEMA),
+        KprotoStreamWriter(WRITE, SCHEMA),
+    ],
+    ids=lambda sent: type(sent).__name__,
+)
+@pytest.mark.parametrize("in_worker", [True, False])
+def test_what_a_worker_unpickles_tells_it(
+    sent: ForWorkers, in_worker: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "pyspark.worker", raising=False)
+    if in_worker:
+        monkeypatch.setitem(sys.modules, "pyspark.worker", ModuleType("pyspark.worker"))
+    with connected() as connection:
+        arrived = pickle.loads(pickle.dumps(sent))
+        assert type(arrived) is type(sent)
+        assert arrived._options == sent._options  # type: ignore[attr-defined]
+        assert is_told(connection) is in_worker
