@@ -7,6 +7,7 @@ a batch each. Rows of one partition keep their order.
 
 from __future__ import annotations
 
+from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +21,7 @@ from ...columns.encoding import partition_hashes, record_sections
 from ...columns.plain_arrays import numbers
 from ..clients import on_loop, shared_client
 from ..worker_imports import keep_archives
+from .beside import Beside
 from .errors import RowError
 from .rows import Rows, rows_of
 from .sending import EncodedBatch, Sending
@@ -46,16 +48,24 @@ def write_rows(options: WriteOptions, schema: pa.Schema, batches: Iterable[pa.Re
     keep_archives()
     topics = _Topics(options)
     first = 0
-    sending = Sending(options)
-    try:
-        for together in _together(batches, schema):
-            rows = rows_of(together, options, first)
-            for encoded in _encoded(rows, topics, options.batch_bytes):
-                sending.give(encoded)
-            first += together.num_rows
-        sending.finish()
-    finally:
-        sending.close()
+
+    def encode(together: pa.RecordBatch) -> None:
+        nonlocal first
+        rows = rows_of(together, options, first)
+        for encoded in _encoded(rows, topics, options.batch_bytes):
+            sending.give(encoded)
+        first += together.num_rows
+
+    with closing(Sending(options)) as sending:
+        encoding = Beside(encode)
+        try:
+            for together in _together(batches, schema):
+                encoding.give(together)
+            encoding.finish()
+            sending.finish()
+        finally:
+            sending.close()  # first, so that nobody waits for room
+            encoding.close()
     return first
 
 

@@ -1,0 +1,239 @@
+"""The rows of a task in the log: each once and in order, also where the cluster fails meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kproto_pipeline.spark.options.write_options import parse_write_options
+from kproto_pipeline.spark.writing import task
+from kproto_pipeline.spark.writing.errors import RowError
+from kproto_pipeline.spark.writing.task import write_rows
+
+from kproto.broker import Broker, Close, Cluster, CutFrame, ErrorCode, SilentConnection
+from kproto.client import ClientSettings
+from kproto.messages import InitProducerIdRequest, ProduceRequest
+from kproto.records import Record
+from tests.unit.pipeline.spark.conftest import SettingsForAll
+
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+SCHEMA = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("headers", HEADERS),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+    ]
+)
+
+
+def row(number: int, partition: int | None, topic: str | None = "t") -> dict[str, Any]:
+    return {
+        "key": b"key",
+        "value": b"%d" % number,
+        "headers": [{"key": "n", "value": b"%d" % number}],
+        "topic": topic,
+        "partition": partition,
+    }
+
+
+def batches_of(rows: list[dict[str, Any]], size: int = 10) -> Iterator[pa.RecordBatch]:
+    for first in range(0, len(rows), size):
+        yield pa.RecordBatch.from_pylist(rows[first : first + size], schema=SCHEMA)
+
+
+async def written(bootstrap: str, batches: Iterator[pa.RecordBatch], **others: str) -> int:
+    """Write them as a task does: in a thread that has no event loop."""
+    options = parse_write_options({"kafka.bootstrap.servers": bootstrap, **others})
+    return await asyncio.to_thread(write_rows, options, SCHEMA, batches)
+
+
+def numbers_of(records: list[Record]) -> list[int]:
+    return [int(record.value or b"") for record in records]
+
+
+@pytest.fixture
+def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Little is encoded together, so that there are many steps."""
+    monkeypatch.setattr(task, "_TOGETHER_BYTES", 1_000)
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left() -> Iterator[None]:
+    yield
+    assert not [each.name for each in threading.enumerate() if each.name == "kproto-encoding"]
+
+
+@pytest.mark.usefixtures("small_steps")
+async def test_rows_of_a_partition_keep_their_order() -> None:
+    rows = [row(number, number % 3) for number in range(1_000)]
+    async with Broker() as broker:
+        broker.create_topic("t", partitions=3)
+        assert await written(broker.bootstrap, batches_of(rows)) == 1_000
+        for partition in range(3):
+            found = broker.records("t", partition)
+            assert numbers_of(found) == list(range(partition, 1_000, 3))
+            assert [dict(each.headers) for each in found] == [{"n": each.value} for each in found]
+
+
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)
+BYTES = st.none() | st.binary(max_size=300)
+
+
+@given(
+    rows=st.lists(
+        st.fixed_dictionaries(
+            {
+                "key": BYTES,
+                "value": BYTES,
+                "headers": st.none()
+                | st.lists(st.fixed_dictionaries({"key": TEXTS, "value": BYTES}), max_size=4),
+                "topic": st.sampled_from(["t", "u"]),
+                "partition": st.integers(0, 1),
+            }
+        ),
+        max_size=60,
+    ),
+    batch_bytes=st.integers(1, 3_000),
+    codec=st.sampled_from(["none", "gzip"]),
+)
+@settings(deadline=None, max_examples=25)
+def test_what_is_written_is_what_stands_in_the_log(
+    rows: list[dict[str, Any]], batch_bytes: int, codec: str
+) -> None:
+    async def run() -> None:
+        others = {"kafka.batch.size": str(batch_bytes), "kafka.compression.type": codec}
+        async with Broker() as broker:
+            for topic in ("t", "u"):
+                broker.create_topic(topic, partitions=2)
+            await written(broker.bootstrap, batches_of(rows, 7), **others)
+            for topic in ("t", "u"):
+                for partition in range(2):
+                    expected = [
+                        (
+                            each["key"],
+                            each["value"],
+                            [(one["key"], one["value"]) for one in each["headers"] or ()],
+                        )
+                        for each in rows
+                        if (each["topic"], each["partition"]) == (topic, partition)
+                    ]
+                    assert [
+                        (each.key, each.value, list(each.headers))
+                        for each in broker.records(topic, partition)
+                    ] == expected
+
+    asyncio.run(run())
+
+
+@pytest.mark.usefixtures("small_steps")
+@pytest.mark.parametrize("late", [0, 555, 999])
+async def test_a_row_that_cannot_be_written_is_named(late: int) -> None:
+    """Those before it may stand in the log, each once; nothing behind its step does."""
+    rows = [row(number, 0) for number in range(1_000)]
+    rows[late] = row(late, 0, topic=None)
+    async with Broker() as broker:
+        broker.create_topic("t")
+        with pytest.raises(RowError, match=rf"row {late} of this task .*its topic is null"):
+            await written(broker.bootstrap, batches_of(rows))
+        found = numbers_of(broker.records("t"))
+        assert found == list(range(len(found)))
+        assert len(found) <= late
+
+
+@pytest.mark.usefixtures("small_steps")
+async def test_rows_that_fail_to_arrive_end_the_task() -> None:
+    class UpstreamError(Exception):
+        pass
+
+    def failing() -> Iterator[pa.RecordBatch]:
+        yield from batches_of([row(number, 0) for number in range(500)])
+        raise UpstreamError
+
+    async with Broker() as broker:
+        broker.create_topic("t")
+        with pytest.raises(UpstreamError):
+            await written(broker.bootstrap, failing())
+        found = numbers_of(broker.records("t"))
+        assert found == list(range(len(found)))
+
+
+FAULTS = {
+    "the answer is lost": lambda draw: (lambda _: Close(after_handling=True), ProduceRequest),
+    "the request is lost": lambda draw: (lambda _: Close(), ProduceRequest),
+    "the answer is cut": lambda draw: (CutFrame(after_bytes=draw.randint(0, 20)), ProduceRequest),
+    "nothing comes back": lambda draw: (SilentConnection(), ProduceRequest),
+    "it leads no more": lambda draw: (ErrorCode("NOT_LEADER_OR_FOLLOWER"), ProduceRequest),
+    "no replica is in sync": lambda draw: (ErrorCode("NOT_ENOUGH_REPLICAS"), ProduceRequest),
+    "written, too few copies": lambda draw: (
+        ErrorCode("NOT_ENOUGH_REPLICAS_AFTER_APPEND"),
+        ProduceRequest,
+    ),
+    "its coordinator loads": lambda draw: (
+        ErrorCode("COORDINATOR_LOAD_IN_PROGRESS"),
+        InitProducerIdRequest,
+    ),
+}
+
+
+@pytest.mark.usefixtures("small_steps")
+@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_request_that_is_sent_again_is_written_once(
+    name: str, seed: int, settings_for_all: SettingsForAll
+) -> None:
+    settings_for_all(
+        ClientSettings(request_timeout_ms=500, retry_backoff_ms=1, retry_backoff_max_ms=5)
+    )
+    draw = random.Random(seed)
+    rows = [row(number, number % 2) for number in range(400)]
+    set_up = []
+
+    async with Broker() as broker:
+        broker.create_topic("t", partitions=2)
+
+        def arriving() -> Iterator[pa.RecordBatch]:
+            """The fault comes somewhere among the rows."""
+            at = 0 if "coordinator" in name else draw.randrange(len(rows) // 10)
+            for number, batch in enumerate(batches_of(rows)):
+                if number == at:
+                    control, request = FAULTS[name](draw)
+                    set_up.append(broker.control(control, request=request, times=1))
+                yield batch
+
+        assert await written(broker.bootstrap, arriving()) == len(rows)
+        assert [each.times for each in set_up] == [0], "the fault has come"
+        for partition in range(2):
+            assert numbers_of(broker.records("t", partition)) == list(range(partition, 400, 2))
+
+
+@pytest.mark.usefixtures("small_steps")
+@pytest.mark.parametrize("seed", range(3))
+async def test_leaders_move_while_rows_are_written(
+    seed: int, settings_for_all: SettingsForAll
+) -> None:
+    settings_for_all(ClientSettings(retry_backoff_ms=1, retry_backoff_max_ms=5))
+    draw = random.Random(seed)
+    rows = [row(number, number % 3) for number in range(900)]
+    async with Cluster(3) as cluster:
+        cluster.create_topic("t", partitions=3, replication_factor=3)
+        loop = asyncio.get_running_loop()
+
+        def arriving() -> Iterator[pa.RecordBatch]:
+            for number, batch in enumerate(batches_of(rows)):
+                if number % 15 == 7:
+                    moved = draw.randrange(3), draw.randint(1, 3)
+                    loop.call_soon_threadsafe(cluster.move_leader, "t", *moved)
+                yield batch
+
+        assert await written(cluster.bootstrap, arriving()) == len(rows)
+        for partition in range(3):
+            assert numbers_of(cluster.records("t", partition)) == list(range(partition, 900, 3))
