@@ -230,8 +230,13 @@ class Message(Struct):
         return next(made for made in cls.__mro__ if "_read_fields" in vars(made))
 
     def encode(self, version: int) -> bytes:
-        """The message as bytes, without a header.
+        """The message as bytes, without a header. Raises what `encoded_pieces` raises."""
+        return b"".join(self.encoded_pieces(version))
 
+    def encoded_pieces(self, version: int) -> list[bytes]:
+        """The message as bytes, without a header, in pieces to be joined.
+
+        What is large and bytes already, such as records, is a piece of its own and not copied.
         Raises EncodeError when a value cannot be written at that version: of a wrong type or
         range, null where that is not allowed, or not at its default in a field that the version
         does not have and that is not ignorable.
@@ -241,7 +246,6 @@ class Message(Struct):
         pieces: list[bytes] = []
         try:
             self._write_fields(pieces.append, version)
-            return b"".join(pieces)
         except WRITE_FAULTS as fault:
             error = _why_not_written(self, version, fault)
             raise error from error.__cause__
@@ -250,6 +254,7 @@ class Message(Struct):
         except Exception as fault:
             # Not ours, and so kept as the cause: an object in a field raised it.
             raise _why_not_written(self, version, fault) from fault
+        return pieces
 
     @classmethod
     def decode(cls, data: bytes | bytearray | memoryview, version: int) -> Self:

@@ -172,10 +172,10 @@ class ClientConnection:
         """
         cls = type(request)
         answer = self._answer(cls, version)
-        body = request.encode(version)
+        body = request.encoded_pieces(version)
         expected = answer if expects_response(request, version) else None
         correlation_id = self._next_correlation_id
-        return correlation_id, self._frame(cls, version, expected, (body,))
+        return correlation_id, self._frame(cls, version, expected, body)
 
     def send_encoded(self, cls: type[Request[R]], version: int, body: Sequence[bytes]) -> bytes:
         """The frame of a request that is answered, and whose `body` was encoded elsewhere.

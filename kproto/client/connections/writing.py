@@ -23,6 +23,9 @@ __all__ = ["Writing"]
 #: of it, one to be rid of it.
 TURNS: Final = 3
 
+#: From this size in bytes on a frame is written alone: a copy of it costs more than a call.
+_LARGE_BYTES: Final = 65_536
+
 
 class Writing:
     """What goes out on a connection that is made later, by `attach`, and over with `end`.
@@ -158,5 +161,25 @@ class Writing:
                 exchange.is_written = True
             self._unwritten.clear()
         if self._transport is not None and self._outgoing and not self._is_over:
-            self._transport.write(b"".join(self._outgoing))
+            for data in _joined(self._outgoing):
+                self._transport.write(data)
         self._outgoing.clear()
+
+
+def _joined(frames: list[bytes]) -> list[bytes]:
+    """Small frames as one, as each write costs a call; a large one alone, as copying costs more."""
+    if len(frames) == 1:
+        return frames[:]
+    joined: list[bytes] = []
+    small: list[bytes] = []
+    for frame in frames:
+        if len(frame) < _LARGE_BYTES:
+            small.append(frame)
+            continue
+        if small:
+            joined.append(b"".join(small))
+            small.clear()
+        joined.append(frame)
+    if small:
+        joined.append(b"".join(small))
+    return joined

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, Final, NamedTuple
 
 from ...protocol.error_codes import code_of
@@ -217,6 +217,15 @@ class Batch:
                 batch, position = batch.parts[1], position - first
         return batch, position
 
+    def failures(self) -> Iterator[int]:
+        """The positions of the records that were not acknowledged. Asked once `future` is done."""
+        if self.parts:
+            first, second = self.parts
+            yield from first.failures()
+            yield from (first.count + position for position in second.failures())
+        elif self.future.result() is not None:
+            yield from range(self.count)
+
     def failure(self, position: int) -> KprotoError | None:
         """Why a record was not acknowledged; None when it was. Asked once `future` is done."""
         return self._part(position)[0].future.result()
@@ -311,7 +320,7 @@ class BatchDelivery(Delivery):
 
     def failed(self) -> list[int]:
         """Which records of the batch were not acknowledged, by their place; once it is done."""
-        return [each for each in range(self._batch.count) if self._batch.failure(each) is not None]
+        return list(self._batch.failures())
 
     def failure(self) -> DeliveryError | None:
         """The error of a batch that is done and has failed, in part or as a whole."""

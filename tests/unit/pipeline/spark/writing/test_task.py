@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -166,7 +166,7 @@ async def test_rows_that_fail_to_arrive_end_the_task() -> None:
         assert found == list(range(len(found)))
 
 
-FAULTS = {
+FAULTS: dict[str, Callable[[random.Random], tuple[Any, Any]]] = {
     "the answer is lost": lambda draw: (lambda _: Close(after_handling=True), ProduceRequest),
     "the request is lost": lambda draw: (lambda _: Close(), ProduceRequest),
     "the answer is cut": lambda draw: (CutFrame(after_bytes=draw.randint(0, 20)), ProduceRequest),
