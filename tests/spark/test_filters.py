@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:::pyspark")]
 FLAG = "spark.sql.python.filterPushdown.enabled"
 
 
-@pytest.fixture(params=["true", "false"])
+@pytest.fixture(params=["true", pytest.param("false", marks=pytest.mark.exhaustive)])
 def flagged(spark: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
     before = spark.conf.get(FLAG)
     spark.conf.set(FLAG, request.param)

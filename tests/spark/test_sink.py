@@ -77,7 +77,14 @@ def test_a_key_decides_as_it_does_for_the_client(
     assert ours == theirs
 
 
-@pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
+@pytest.mark.parametrize(
+    "compression",
+    [
+        "none",
+        "zstd",
+        *(pytest.param(each, marks=pytest.mark.exhaustive) for each in ("gzip", "snappy", "lz4")),
+    ],
+)
 def test_every_codec(
     spark: Any, embedded_topics: Topics, topic_name: str, compression: str
 ) -> None:
@@ -172,6 +179,7 @@ def test_events_come_back_as_they_were(
         assert first == second
 
 
+@pytest.mark.exhaustive
 def test_events_with_all_their_headers_are_the_same_records(
     spark: Any, embedded_topics: Topics, topic_name: str
 ) -> None:

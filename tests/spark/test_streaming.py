@@ -87,7 +87,7 @@ def test_new_topics_are_read_from_their_start_while_it_runs(
     assert values(rows_of(spark, tmp_path)) == [0, 1, 2]
 
 
-@pytest.mark.parametrize("fails", ["true", "false"])
+@pytest.mark.parametrize("fails", ["true", pytest.param("false", marks=pytest.mark.exhaustive)])
 def test_a_topic_that_is_deleted_or_made_anew_is_told_or_passed_over(
     spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path, fails: str
 ) -> None:
