@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,8 +12,10 @@ import pytest
 from kproto.client import Client, NewTopic, ProducerRecord
 from kproto.messages import DeleteRecordsRequest
 from kproto.messages.delete_records_request import DeleteRecordsPartition, DeleteRecordsTopic
+from kproto.records import NewRecord, encode_message_set
 from tests.spark.conftest import Topics
 from tests.support.spark_programs import ProgramFailed, SparkPrograms, spark_programs
+from tools.kafka import KafkaNode
 from tools.spark.environments import connector_jars, python_with_connector
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.exhaustive]
@@ -194,3 +197,85 @@ def test_transactions(
     assert beside.run("transactions", task) == 12
     options = {"subscribe": topic_name, "kafka.isolation.level": level}
     assert same(beside, topics, **options) == count
+
+
+def test_a_compacted_log(beside: SparkPrograms, topics: Topics, topic_name: str) -> None:
+    """Offsets are missing between records, whole batches of them too, and at the ends of ranges."""
+    configs = {
+        "cleanup.policy": "compact",
+        "segment.ms": "100",
+        "min.cleanable.dirty.ratio": "0.01",
+        "max.compaction.lag.ms": "100",
+    }
+
+    async def make() -> int:
+        async with Client(topics.bootstrap) as client:
+            await client.create_topics(NewTopic(topic_name, partitions=1, configs=configs))
+            async with client.producer(compression="gzip") as producer:
+                for turn in range(6):
+                    keys = [b"%d" % (n % 7 if turn < 5 else 100) for n in range(50)]
+                    await producer.send_many(
+                        topic_name,
+                        [ProducerRecord(b"%d" % n, key) for n, key in enumerate(keys)],
+                    )
+                    await asyncio.sleep(0.3)  # the next ones are of another segment
+            async with asyncio.timeout(90):
+                while (left := await records_of(client)) > 60:  # noqa: ASYNC110 - it must be asked
+                    await asyncio.sleep(1)
+            return left
+
+    async def records_of(client: Client) -> int:
+        return len([each async for each in client.consumer(topic_name, stop_at_end=True)])
+
+    left = asyncio.run(make())
+    assert same(beside, topics, subscribe=topic_name) == left
+    assert same(beside, topics, subscribe=topic_name, minPartitions="11") == left
+    inside = {"startingOffsets": 17, "endingOffsets": 283}
+    part = {name: f'{{"{topic_name}": {{"0": {at}}}}}' for name, at in inside.items()}
+    assert 0 < same(beside, topics, subscribe=topic_name, **part) < left
+
+
+@pytest.fixture(scope="module")
+def old_log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Topics]:
+    """A 3.9.2 whose topic `old` holds what brokers wrote before 0.11, and batches behind it.
+
+    No broker writes that any more: its files are laid there while it is away.
+    """
+    logs = tmp_path_factory.mktemp("logs")
+    first: list[NewRecord] = [(b"k%d" % n, b"magic 0, %d" % n, (), -1) for n in range(5)]
+    second: list[NewRecord] = [
+        (None, b"magic 1, %d" % n, (), 1_400_000_000_000 + n) for n in range(5)
+    ]
+    data = b""
+    for number, (magic, codec) in enumerate(
+        itertools.product((0, 1), ("none", "gzip", "snappy", "lz4"))
+    ):
+        data += encode_message_set(
+            second if magic else first, magic=magic, compression=codec, base_offset=5 * number
+        )
+    with KafkaNode("3.9.2", config={"log.dirs": str(logs)}) as node:
+
+        async def make() -> None:
+            async with Client(node.bootstrap) as client:
+                await client.create_topics(NewTopic("old", partitions=1))
+
+        async def write() -> None:
+            async with Client(node.bootstrap) as client, client.producer() as producer:
+                await producer.send_many("old", [ProducerRecord(b"new")] * 3)
+
+        asyncio.run(make())
+        node.stop()
+        (logs / ".kafka_cleanshutdown").unlink()  # so that it looks at the log
+        (logs / "old-0" / "00000000000000000000.log").write_bytes(data)
+        for index in (logs / "old-0").glob("*index"):
+            index.unlink()
+        node.start()
+        asyncio.run(write())
+        yield Topics(node.bootstrap)
+
+
+@pytest.mark.parametrize("headers", ["true", "false"])
+def test_message_sets_of_old(beside: SparkPrograms, old_log: Topics, headers: str) -> None:
+    assert same(beside, old_log, subscribe="old", includeHeaders=headers) == 43
+    inside = {"startingOffsets": '{"old": {"0": 7}}', "endingOffsets": '{"old": {"0": 33}}'}
+    assert same(beside, old_log, subscribe="old", **inside) == 26
