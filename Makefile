@@ -29,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test exhaustive test-all quick deep conformance lint types imports regen explorer bench peers kill-test spark-ends soak kafka-start \
+.PHONY: help setup demo test exhaustive test-all quick deep conformance lint types imports regen explorer bench peers kill-test spark-kill-test spark-round-trip spark-ends soak kafka-start \
 	kafka-stop lock clean distclean
 
 help: ## list the targets
@@ -106,6 +106,9 @@ kill-test: $(STAMP) ## 1,000,000 records while leaders of a real cluster are kil
 
 spark-ends: $(STAMP) ## the oldest PySpark on the oldest Python, the newest on the newest
 	$(BIN)/python -m pytest tests/spark/test_ends.py $(ARGS)
+
+spark-round-trip: $(STAMP) ## a million random events through sink and source, in both modes
+	$(BIN)/python -m tools.spark_round_trip $(ARGS)
 
 spark-kill-test: $(STAMP) ## streams of Spark while it and the brokers are killed, 30 times
 	$(BIN)/python -m tools.spark_kill_test $(ARGS)
