@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-__all__ = ["below", "command_of", "cpu_s"]
+__all__ = ["below", "command_of", "cpu_s", "peak_bytes"]
 
 _TICKS_A_SECOND: Final = os.sysconf("SC_CLK_TCK")
 
@@ -39,6 +39,15 @@ def cpu_s(root: int) -> float:
     for pid in (root, *below(root)):
         ticks += sum(map(int, _fields(pid)[11:15]))
     return ticks / _TICKS_A_SECOND
+
+
+def peak_bytes(pid: int) -> int:
+    """The most memory that it ever held at once; 0 where it has ended."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM:"))
 
 
 def _fields(pid: int) -> list[str]:

@@ -9,10 +9,20 @@ from typing import Any
 import pytest
 
 from kproto.client import Client, NewTopic, ProducerRecord
-from kproto.messages import CreatePartitionsRequest, DeleteRecordsRequest, OffsetFetchRequest
+from kproto.messages import (
+    CreatePartitionsRequest,
+    DeleteRecordsRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    OffsetFetchRequest,
+    SyncGroupRequest,
+)
 from kproto.messages.create_partitions_request import CreatePartitionsTopic
 from kproto.messages.delete_records_request import DeleteRecordsPartition, DeleteRecordsTopic
+from kproto.messages.join_group_request import JoinGroupRequestProtocol
+from kproto.messages.leave_group_request import MemberIdentity
 from kproto.messages.offset_fetch_request import OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from kproto.messages.sync_group_request import SyncGroupRequestAssignment
 from tests.spark.conftest import Topics
 from tests.spark.streams import options, read_all, rows_of, send, start
 
@@ -143,6 +153,59 @@ def test_a_group_follows_the_query(
     group = {"commitOffsets": "true", "kafka.group.id": topic_name}
     read_all(spark, options(topics, topic_name, **group), tmp_path)
     assert committed(topics, topic_name, topic_name) == [5, 5]
+    send(topics, topic_name, range(10, 13), 1)
+    read_all(spark, options(topics, topic_name, **group), tmp_path)
+    assert committed(topics, topic_name, topic_name) == [5, 8]
+
+
+async def join(topics: Topics, group: str) -> str:
+    """A member of the group, which the brokers believe alive for a minute; its id."""
+    protocol = JoinGroupRequestProtocol(name="any", metadata=b"")
+    async with Client(topics.bootstrap) as client:
+        member, answer = "", None
+        for _ in range(2):  # the first is told its id (KIP-394)
+            answer = await client.request(
+                JoinGroupRequest(
+                    group_id=group,
+                    session_timeout_ms=60_000,
+                    rebalance_timeout_ms=60_000,
+                    member_id=member,
+                    protocol_type="consumer",
+                    protocols=[protocol],
+                )
+            )
+            member = answer.member_id
+        assert answer is not None
+        synced = await client.request(
+            SyncGroupRequest(
+                group_id=group,
+                generation_id=answer.generation_id,
+                member_id=member,
+                protocol_type="consumer",
+                protocol_name="any",
+                assignments=[SyncGroupRequestAssignment(member_id=member, assignment=b"")],
+            )
+        )
+        assert (answer.error_code, synced.error_code) == (0, 0)
+    return member
+
+
+def test_a_group_with_a_live_member_is_left_alone(
+    spark: Any, topics: Topics, topic_name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    topics.fill(
+        topic_name, [ProducerRecord(b"%d" % n, partition=n % 2) for n in range(10)], partitions=2
+    )
+    group = {"commitOffsets": "true", "kafka.group.id": topic_name}
+    member = asyncio.run(join(topics, topic_name))
+    read_all(spark, options(topics, topic_name, **group), tmp_path)
+    assert sorted(values(spark, tmp_path)) == list(range(10))
+    assert committed(topics, topic_name, topic_name) == [-1, -1]
+    assert f"OffsetCommit of group {topic_name!r}" in capfd.readouterr().err
+
+    leaving = LeaveGroupRequest(group_id=topic_name, members=[MemberIdentity(member_id=member)])
+    (answer,) = asked(topics, leaving)
+    assert not answer.error_code
     send(topics, topic_name, range(10, 13), 1)
     read_all(spark, options(topics, topic_name, **group), tmp_path)
     assert committed(topics, topic_name, topic_name) == [5, 8]

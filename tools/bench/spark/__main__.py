@@ -28,7 +28,7 @@ from tools.bench.spark.job import BROKEN_EVERY, TWICE_EVERY
 from tools.bench.spark.reads import READS
 from tools.bench.spark.sink import WRITES
 from tools.bench.spark.streams import STEPS
-from tools.bench.spark.topics import PARTITIONS, delete, publish
+from tools.bench.spark.topics import PARTITIONS, TEXT_BYTES, delete, publish
 
 BROKER: Final = "4.4.0"
 
@@ -96,13 +96,17 @@ def _published(run: Run, closing: ExitStack, events: int, **shape: int) -> str:
 def _read_table(run: Run, all_cores: Sequence[int]) -> None:
     with ExitStack() as closing:
         topic = _published(run, closing, run.events)
-        for action, title in (("read", "Spark reads a batch"), ("stream", "a stream, all at once")):
+        for title, action, shape in (
+            ("Spark reads a batch", "read", {}),
+            ("A stream, all at once", "stream", {}),
+            ("The same, without the start of the query", "stream", {"batches_only": True}),
+        ):
             _head(title)
             for cores in all_cores:
                 with ExitStack() as ending:
                     engines = run.engines(ending, cores, topic, run.events)
                     for what in READS:
-                        turns = in_turns(engines, action, repeat=run.repeat, what=what)
+                        turns = in_turns(engines, action, repeat=run.repeat, what=what, **shape)
                         _line(what, cores, run.events, turns)
 
 
@@ -166,12 +170,45 @@ def _job_table(run: Run, all_cores: Sequence[int]) -> None:
                 _line("CloudEvents to Parquet", cores, run.events, turns)
 
 
+def _memory_table(run: Run, all_cores: Sequence[int]) -> None:
+    print("\nThe most memory that one of Python's workers held, MB\n")
+    print("| topic | cores | values, MB | read | copied to another topic |")
+    print("|---" * 5 + "|")
+    for events, text_bytes in (
+        (run.events, TEXT_BYTES),
+        (4 * run.events, TEXT_BYTES),
+        (run.events // 50, 100_000),
+    ):
+        with ExitStack() as closing:
+            topic = _published(run, closing, events, text_bytes=text_bytes)
+            for cores in all_cores:
+                peaks = [
+                    _worker_peak_bytes(run, action, cores, topic, events)
+                    for action in ("read", "copy")
+                ]
+                cells = [f"{events:,} events", str(cores), f"{events * text_bytes >> 20:,}"]
+                cells += [str(peak >> 20) for peak in peaks]
+                print(f"| {' | '.join(cells)} |", flush=True)
+
+
+def _worker_peak_bytes(run: Run, action: str, cores: int, topic: str, events: int) -> int:
+    task = {"bootstrap": run.bootstrap, "topic": topic, "events": events, "folder": run.folder}
+    with ExitStack() as closing:
+        engine = closing.enter_context(Engine(OURS, cores, task))
+        if action == "read":
+            engine.do(action, what="CloudEvents columns")
+        else:
+            engine.do(action, topic=_published(run, closing, 0))
+        return engine.worker_peak_bytes()
+
+
 #: Name -> what prints it.
 TABLES: Final = {
     "read": _read_table,
     "micro": _micro_table,
     "sink": _sink_table,
     "job": _job_table,
+    "memory": _memory_table,
 }
 
 

@@ -13,7 +13,7 @@ import subprocess
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, Self
 
-from tools.processes import cpu_s
+from tools.processes import below, command_of, cpu_s, peak_bytes
 from tools.spark.environments import connector_jars, environment, python_with_connector
 
 __all__ = ["ANSWER", "CONNECTOR", "OURS", "Engine", "Turns", "in_turns"]
@@ -54,6 +54,13 @@ class Engine:
     def cpu_s(self) -> float:
         """CPU time so far, of the process and all below it."""
         return cpu_s(self._process.pid)
+
+    def worker_peak_bytes(self) -> int:
+        """The most memory that one of Python's workers ever held, of those that are still there."""
+        workers = [pid for pid in below(self._process.pid) if "pyspark.daemon" in command_of(pid)]
+        if not workers:
+            raise RuntimeError(f"{self.name}: no worker is there that could be asked")
+        return max(map(peak_bytes, workers))
 
     def __enter__(self) -> Self:
         return self

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+from tools.bench.spark.reads import load
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["WRITES", "hold_rows", "timed_write"]
+__all__ = ["WRITES", "copy", "hold_rows", "timed_write"]
 
 #: What is written, in the order of the table, by the columns.
 WRITES: Final = {
@@ -55,6 +57,17 @@ def timed_write(spark: SparkSession, task: Mapping[str, Any], what: str, topic: 
     """Seconds until all rows are acknowledged."""
     rows = spark.table(_VIEW).select(*WRITES[what])
     began = time.perf_counter()
+    _write(rows, task, topic)
+    return time.perf_counter() - began
+
+
+def copy(spark: SparkSession, task: Mapping[str, Any], topic: str) -> None:
+    """Write all records of the topic with their headers to another one."""
+    rows = load(spark.read, task, "with headers").select("key", "value", "headers", "partition")
+    _write(rows, task, topic)
+
+
+def _write(rows: DataFrame, task: Mapping[str, Any], topic: str) -> None:
     (
         rows.write.format("kproto" if task["engine"] == "ours" else "kafka")
         .option("kafka.bootstrap.servers", task["bootstrap"])
@@ -62,4 +75,3 @@ def timed_write(spark: SparkSession, task: Mapping[str, Any], what: str, topic: 
         .mode("append")
         .save()
     )
-    return time.perf_counter() - began

@@ -1,4 +1,4 @@
-"""The topic that is read: CloudEvents with six headers and a value of 113 bytes."""
+"""The topic that is read: CloudEvents with six headers and a value of 113 bytes, or longer."""
 
 from __future__ import annotations
 
@@ -6,19 +6,25 @@ from typing import Final
 
 from kproto.client import Client, NewTopic, ProducerRecord
 
-__all__ = ["PARTITIONS", "delete", "event", "publish"]
+__all__ = ["PARTITIONS", "TEXT_BYTES", "delete", "event", "publish"]
 
 PARTITIONS: Final = 4
 
 #: Batches of 16 KB, the default of Kafka's own producer.
 _BATCH_BYTES: Final = 16_384
+
+#: What is handed over to the producer at once: so many events, and not many more bytes than that.
 _TOGETHER: Final = 20_000
+_TOGETHER_BYTES: Final = 16 << 20
+
+#: The text in a value, in bytes.
+TEXT_BYTES: Final = 84
 
 
-def event(number: int) -> ProducerRecord:
+def event(number: int, text_bytes: int = TEXT_BYTES) -> ProducerRecord:
     """One event, for the partition whose turn it is."""
     return ProducerRecord(
-        value=b'{"number":%09d,"text":"%s"}' % (number, b"x" * 84),
+        value=b'{"number":%09d,"text":"%s"}' % (number, b"x" * text_bytes),
         key=b"%08d" % number,
         headers=[
             ("ce_specversion", b"1.0"),
@@ -33,12 +39,18 @@ def event(number: int) -> ProducerRecord:
 
 
 async def publish(
-    bootstrap: str, topic: str, events: int, *, twice_every: int = 0, broken_every: int = 0
+    bootstrap: str,
+    topic: str,
+    events: int,
+    *,
+    text_bytes: int = TEXT_BYTES,
+    twice_every: int = 0,
+    broken_every: int = 0,
 ) -> None:
     """Fill a new topic, its partitions in turn; some events twice, some without their id."""
 
     def records(number: int) -> list[ProducerRecord]:
-        made = [event(number)]
+        made = [event(number, text_bytes)]
         if twice_every and number % twice_every == 0:
             made *= 2
         if broken_every and number % broken_every == 0:
@@ -49,8 +61,9 @@ async def publish(
     async with Client(bootstrap) as client:
         await client.create_topics(NewTopic(topic, partitions=PARTITIONS))
         async with client.producer(batch_bytes=_BATCH_BYTES) as producer:
-            for first in range(0, events, _TOGETHER):
-                numbers = range(first, min(first + _TOGETHER, events))
+            together = min(_TOGETHER, max(1, _TOGETHER_BYTES // text_bytes))
+            for first in range(0, events, together):
+                numbers = range(first, min(first + together, events))
                 await producer.send_many(
                     topic, [record for number in numbers for record in records(number)]
                 )

@@ -24,6 +24,7 @@ ACTIONS: Final[Mapping[str, Callable[..., object]]] = {
     "micro batches": streams.micro_batches,
     "rows to write": sink.hold_rows,
     "write": sink.timed_write,
+    "copy": sink.copy,
     "job": job.timed_job,
 }
 

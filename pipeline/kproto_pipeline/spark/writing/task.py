@@ -2,11 +2,12 @@
 
 Owns which rows go together. Rows with a partition go there, those with a key to the partition of
 its hash, as Kafka's own clients choose it, and those with neither to one partition after the other,
-a batch each. Rows of one partition keep their order.
+some of them each. Rows of one partition keep their order.
 """
 
 from __future__ import annotations
 
+import random
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -38,6 +39,10 @@ __all__ = ["write_rows"]
 #: How many bytes of rows are encoded together: enough to fill the batches of some partitions.
 _TOGETHER_BYTES: Final = 8 << 20
 
+#: How many bytes of rows with neither key nor partition go to one partition before the next has its
+#: turn. What a partition has got of the rows that are encoded together becomes one batch.
+_TURN_BYTES: Final = 128 << 10
+
 #: A block of this size, which is never written to, makes glibc keep what is freed up to twice of
 #: it. Otherwise each batch and each request has its memory from the system, page by page.
 _UNTOUCHED_BYTES: Final = 16 << 20
@@ -57,7 +62,8 @@ def write_rows(options: WriteOptions, schema: pa.Schema, batches: Iterable[pa.Re
     def encode(together: pa.RecordBatch) -> None:
         nonlocal first
         rows = rows_of(together, options, first)
-        for encoded in _encoded(rows, topics, options.batch_bytes):
+        turn_rows = max(1, _TURN_BYTES * together.num_rows // max(1, together.nbytes))
+        for encoded in _encoded(rows, topics, turn_rows, options.batch_bytes):
             sending.give(encoded)
         first += together.num_rows
 
@@ -100,17 +106,19 @@ class _Topics:
     def __init__(self, options: WriteOptions) -> None:
         self._client = options.client
         self._known: dict[str, tuple[list[int], list[int]]] = {}
-        self._turn = 0
+        # Anywhere: tasks of a few rows would else all begin with the same partition.
+        self._turn = random.randrange(1 << 16)  # noqa: S311 - a place to begin, no secret
 
     def partitions(self, topic: str) -> list[int]:
         """All partitions of a topic. Raises KprotoError."""
         return self._ask(topic)[0]
 
-    def next_led(self, topic: str) -> int:
-        """A partition for rows that name none: one after the other, of those that have a leader."""
-        led = self._ask(topic)[1]
-        self._turn += 1
-        return led[self._turn % len(led)]
+    def in_turns(self, topic: str, rows: int, turn_rows: int) -> npt.NDArray[np.int64]:
+        """Partitions for rows that name none: one after the other, of those that have a leader."""
+        led = np.array(self._ask(topic)[1], dtype=np.int64)
+        turns = self._turn + np.arange(rows) // turn_rows
+        self._turn = int(turns[-1]) + 1
+        return led[turns % len(led)]
 
     def _ask(self, topic: str) -> tuple[list[int], list[int]]:
         if topic not in self._known:
@@ -126,8 +134,10 @@ class _Topics:
         return self._known[topic]
 
 
-def _encoded(rows: Rows, topics: _Topics, batch_bytes: int) -> Iterator[EncodedBatch]:
-    chosen = _chosen(rows, topics)
+def _encoded(
+    rows: Rows, topics: _Topics, turn_rows: int, batch_bytes: int
+) -> Iterator[EncodedBatch]:
+    chosen = _chosen(rows, topics, turn_rows)
     largest = int(chosen.max(initial=0)) + 1
     groups = rows.topics * largest + chosen
     order = np.argsort(groups, kind="stable")
@@ -157,7 +167,7 @@ def _place(rows: Rows, members: npt.NDArray[np.int64], record: int) -> str:
     return rows.place(int(members[record]))
 
 
-def _chosen(rows: Rows, topics: _Topics) -> npt.NDArray[np.int64]:
+def _chosen(rows: Rows, topics: _Topics, turn_rows: int) -> npt.NDArray[np.int64]:
     """The partition of each row.
 
     Raises:
@@ -180,7 +190,7 @@ def _chosen(rows: Rows, topics: _Topics) -> npt.NDArray[np.int64]:
                 chosen[by_key] = numbers[hashes[by_key] % len(partitions)]
             keyless = open_rows & ~keyed
             if keyless.any():
-                chosen[keyless] = topics.next_led(topic)
+                chosen[keyless] = topics.in_turns(topic, int(keyless.sum()), turn_rows)
         except KprotoError as error:
             raise RowError(f"{rows.place(row)}, for topic {topic!r}: {error}") from error
         unknown = np.flatnonzero(its & ~np.isin(chosen, partitions))

@@ -84,6 +84,30 @@ async def test_rows_of_a_partition_keep_their_order() -> None:
             assert [dict(each.headers) for each in found] == [{"n": each.value} for each in found]
 
 
+def keyless(number: int) -> dict[str, Any]:
+    return {**row(number, None), "key": None}
+
+
+async def test_rows_without_key_and_partition_are_shared_out() -> None:
+    rows = [{**keyless(number), "value": bytes(1_000)} for number in range(4_000)]
+    async with Broker() as broker:
+        broker.create_topic("t", partitions=4)
+        assert await written(broker.bootstrap, batches_of(rows, 500)) == 4_000
+        counts = [len(broker.records("t", partition)) for partition in range(4)]
+    assert sum(counts) == 4_000
+    assert min(counts) > 800, counts
+
+
+async def test_tasks_of_a_row_each_use_all_partitions() -> None:
+    async with Broker() as broker:
+        broker.create_topic("t", partitions=2)
+        for number in range(40):
+            await written(broker.bootstrap, batches_of([keyless(number)]))
+        counts = [len(broker.records("t", partition)) for partition in range(2)]
+    assert sum(counts) == 40
+    assert min(counts) > 0, counts
+
+
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)
 BYTES = st.none() | st.binary(max_size=300)
 
