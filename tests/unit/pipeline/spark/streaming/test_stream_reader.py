@@ -18,6 +18,7 @@ from kproto_pipeline.spark.planning.ranges import DataLossError
 from kproto_pipeline.spark.streaming import stream_reader
 from kproto_pipeline.spark.streaming.stream_reader import KprotoStreamReader
 
+from kproto.wire.errors import KprotoError
 from kproto.wire.uuid import ZERO_UUID, Uuid
 
 A, B = ("t", 0), ("t", 1)
@@ -242,3 +243,31 @@ def test_tasks_get_the_options_alone(logs: Logs) -> None:
     end = running.latestOffset(running.initialOffset(), running.getDefaultReadLimit())
     running.partitions(running.initialOffset(), end)
     assert len(pickle.dumps(running)) == bare
+
+
+@pytest.mark.parametrize("fault", ["refused", "silent"])
+def test_a_group_that_cannot_follow_is_a_warning_and_tried_again(
+    logs: Logs, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fault: str
+) -> None:
+    asked: list[dict[Any, int]] = []
+    is_away = True
+
+    async def commit(client: Any, group: str, offsets: dict[Any, int], ids: Any) -> None:
+        asked.append(offsets)
+        if is_away and fault == "silent":
+            await asyncio.sleep(3600)
+        if is_away:
+            raise KprotoError("the group has members")
+
+    monkeypatch.setattr(stream_reader, "commit_offsets", commit)
+    monkeypatch.setattr(stream_reader, "_COMMIT_PATIENCE_S", 0.05)
+    logs.are({A: 100})
+    following = reader(**{"commitOffsets": "true", "kafka.group.id": "g"})
+    following.commit(json({A: 100}))
+    assert "the offsets of group 'g' do not follow the query" in caplog.text
+    caplog.clear()
+    is_away = False
+    for _ in range(2):
+        following.commit(json({A: 100}))
+    assert asked == [{A: 100}, {A: 100}]  # and not again where it has followed
+    assert not caplog.text
