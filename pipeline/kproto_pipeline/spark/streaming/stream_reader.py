@@ -273,7 +273,8 @@ class KprotoStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvai
         try:
             with_client(self._options.client, commit)
         except (KprotoError, TimeoutError) as error:
-            logger.warning("the offsets of group %r do not follow the query: %s", group, error)
+            told = str(error) or f"no answer within {_COMMIT_PATIENCE_S} s"
+            logger.warning("the offsets of group %r do not follow the query: %s", group, told)
         else:
             self._followed = offsets
 
