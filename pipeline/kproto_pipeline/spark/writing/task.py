@@ -48,7 +48,7 @@ _TURN_BYTES: Final = 128 << 10
 _UNTOUCHED_BYTES: Final = 16 << 20
 
 
-def write_rows(options: WriteOptions, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
+def write_rows(options: WriteOptions, batches: Iterable[pa.RecordBatch]) -> int:
     """Write all rows; how many they were. When it returns, all are acknowledged.
 
     Raises:
@@ -70,7 +70,7 @@ def write_rows(options: WriteOptions, schema: pa.Schema, batches: Iterable[pa.Re
     with closing(Sending(options)) as sending:
         encoding = Beside(encode)
         try:
-            for together in _together(batches, schema):
+            for together in _together(batches):
                 encoding.give(together)
             encoding.finish()
             sending.finish()
@@ -80,17 +80,25 @@ def write_rows(options: WriteOptions, schema: pa.Schema, batches: Iterable[pa.Re
     return first
 
 
-def _together(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Small batches as one, up to `_TOGETHER_BYTES`."""
+def _together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows in steps of about `_TOGETHER_BYTES`: small batches as one, and large ones cut."""
     waiting: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
-        waiting.append(batch)
-        size += batch.nbytes
-        if size >= _TOGETHER_BYTES:
-            yield from _joined(waiting)
-            waiting, size = [], 0
+        for part in _parts(batch):
+            waiting.append(part)
+            size += part.nbytes
+            if size >= _TOGETHER_BYTES:
+                yield from _joined(waiting)
+                waiting, size = [], 0
     yield from _joined(waiting)
+
+
+def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """A large batch in parts: what is made of one, while it is encoded, takes its size again."""
+    rows = max(1, _TOGETHER_BYTES * batch.num_rows // max(1, batch.nbytes))
+    for first in range(0, batch.num_rows, rows):
+        yield batch.slice(first, rows)
 
 
 def _joined(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -64,7 +64,7 @@ class _Writing(ForWorkers):
         Raises:
             RowError: a row cannot be written, or was not acknowledged.
         """
-        rows = write_rows(self._options, self._schema, self._arrow(iterator))
+        rows = write_rows(self._options, self._arrow(iterator))
         context = TaskContext.get()
         if context is None:
             return Written(rows)

@@ -53,7 +53,7 @@ def batches_of(rows: list[dict[str, Any]], size: int = 10) -> Iterator[pa.Record
 async def written(bootstrap: str, batches: Iterator[pa.RecordBatch], **others: str) -> int:
     """Write them as a task does: in a thread that has no event loop."""
     options = parse_write_options({"kafka.bootstrap.servers": bootstrap, **others})
-    return await asyncio.to_thread(write_rows, options, SCHEMA, batches)
+    return await asyncio.to_thread(write_rows, options, batches)
 
 
 def numbers_of(records: list[Record]) -> list[int]:
@@ -73,15 +73,26 @@ def no_thread_is_left() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("small_steps")
-async def test_rows_of_a_partition_keep_their_order() -> None:
+@pytest.mark.parametrize("size", [1, 10, 1_000], ids=lambda size: f"batches of {size}")
+async def test_rows_of_a_partition_keep_their_order(size: int) -> None:
     rows = [row(number, number % 3) for number in range(1_000)]
     async with Broker() as broker:
         broker.create_topic("t", partitions=3)
-        assert await written(broker.bootstrap, batches_of(rows)) == 1_000
+        assert await written(broker.bootstrap, batches_of(rows, size)) == 1_000
         for partition in range(3):
             found = broker.records("t", partition)
             assert numbers_of(found) == list(range(partition, 1_000, 3))
             assert [dict(each.headers) for each in found] == [{"n": each.value} for each in found]
+
+
+@pytest.mark.usefixtures("small_steps")
+@pytest.mark.parametrize("size", [1, 7, 500])
+def test_steps_are_of_about_the_same_size(size: int) -> None:
+    rows = [row(number, 0) for number in range(500)]
+    steps = list(task._together(batches_of(rows, size)))
+    assert [each for step in steps for each in step.to_pylist()] == rows
+    assert all(500 < step.nbytes < 3_000 for step in steps[:-1])
+    assert not any(task._together(batches_of([], 1)))
 
 
 def keyless(number: int) -> dict[str, Any]:
