@@ -94,20 +94,27 @@ def _published(run: Run, closing: ExitStack, events: int, **shape: int) -> str:
 
 
 def _read_table(run: Run, all_cores: Sequence[int]) -> None:
+    _reads(run, all_cores, "Spark reads a batch", "read")
+
+
+def _stream_table(run: Run, all_cores: Sequence[int]) -> None:
+    _reads(run, all_cores, "A stream, all at once", "stream")
+    title = "The same, without the start of the query"
+    _reads(run, all_cores, title, "stream", batches_only=True)
+
+
+def _reads(
+    run: Run, all_cores: Sequence[int], title: str, action: str, **arguments: object
+) -> None:
+    _head(title)
     with ExitStack() as closing:
         topic = _published(run, closing, run.events)
-        for title, action, shape in (
-            ("Spark reads a batch", "read", {}),
-            ("A stream, all at once", "stream", {}),
-            ("The same, without the start of the query", "stream", {"batches_only": True}),
-        ):
-            _head(title)
-            for cores in all_cores:
-                with ExitStack() as ending:
-                    engines = run.engines(ending, cores, topic, run.events)
-                    for what in READS:
-                        turns = in_turns(engines, action, repeat=run.repeat, what=what, **shape)
-                        _line(what, cores, run.events, turns)
+        for cores in all_cores:
+            with ExitStack() as ending:
+                engines = run.engines(ending, cores, topic, run.events)
+                for what in READS:
+                    turns = in_turns(engines, action, repeat=run.repeat, what=what, **arguments)
+                    _line(what, cores, run.events, turns)
 
 
 def _micro_table(run: Run, all_cores: Sequence[int]) -> None:
@@ -205,6 +212,7 @@ def _worker_peak_bytes(run: Run, action: str, cores: int, topic: str, events: in
 #: Name -> what prints it.
 TABLES: Final = {
     "read": _read_table,
+    "stream": _stream_table,
     "micro": _micro_table,
     "sink": _sink_table,
     "job": _job_table,

@@ -95,10 +95,16 @@ def _together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """A large batch in parts: what is made of one, while it is encoded, takes its size again."""
+    """A large batch in parts: what is made of one, while it is encoded, takes its size again.
+
+    Parts are copies, so that one that waits keeps nothing of the batch it came in.
+    """
     rows = max(1, _TOGETHER_BYTES * batch.num_rows // max(1, batch.nbytes))
+    if rows >= batch.num_rows:
+        yield batch
+        return
     for first in range(0, batch.num_rows, rows):
-        yield batch.slice(first, rows)
+        yield pa.ipc.read_record_batch(batch.slice(first, rows).serialize(), batch.schema)
 
 
 def _joined(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
