@@ -39,6 +39,11 @@ __all__ = ["write_rows"]
 #: How many bytes of rows are encoded together: enough to fill the batches of some partitions.
 _TOGETHER_BYTES: Final = 8 << 20
 
+#: An Arrow batch from this size on, in bytes, is cut into parts of the other: Spark makes them of
+#: up to 64 MiB, and what is made of rows on their way takes their size some times again.
+_LARGE_BYTES: Final = 16 << 20
+_PART_BYTES: Final = 2 << 20
+
 #: How many bytes of rows with neither key nor partition go to one partition before the next has its
 #: turn. What a partition has got of the rows that are encoded together becomes one batch.
 _TURN_BYTES: Final = 128 << 10
@@ -81,28 +86,25 @@ def write_rows(options: WriteOptions, batches: Iterable[pa.RecordBatch]) -> int:
 
 
 def _together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows in steps of about `_TOGETHER_BYTES`: small batches as one, and large ones cut."""
+    """The rows in steps: small batches as one, of about `_TOGETHER_BYTES`, and large ones cut."""
     waiting: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
-        for part in _parts(batch):
-            waiting.append(part)
-            size += part.nbytes
-            if size >= _TOGETHER_BYTES:
-                yield from _joined(waiting)
-                waiting, size = [], 0
+        is_large = batch.nbytes >= _LARGE_BYTES
+        if not is_large:
+            waiting.append(batch)
+            size += batch.nbytes
+        if is_large or size >= _TOGETHER_BYTES:
+            yield from _joined(waiting)
+            waiting, size = [], 0
+        if is_large:
+            yield from _parts(batch)
     yield from _joined(waiting)
 
 
 def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """A large batch in parts: what is made of one, while it is encoded, takes its size again.
-
-    Parts are copies, so that one that waits keeps nothing of the batch it came in.
-    """
-    rows = max(1, _TOGETHER_BYTES * batch.num_rows // max(1, batch.nbytes))
-    if rows >= batch.num_rows:
-        yield batch
-        return
+    """A large batch in copies of its parts, so that one that waits keeps nothing of the others."""
+    rows = max(1, _PART_BYTES * batch.num_rows // batch.nbytes)
     for first in range(0, batch.num_rows, rows):
         yield pa.ipc.read_record_batch(batch.slice(first, rows).serialize(), batch.schema)
 

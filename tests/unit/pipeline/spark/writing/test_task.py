@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 import threading
 from collections.abc import Callable, Iterator
@@ -64,6 +65,8 @@ def numbers_of(records: list[Record]) -> list[int]:
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Little is encoded together, so that there are many steps."""
     monkeypatch.setattr(task, "_TOGETHER_BYTES", 1_000)
+    monkeypatch.setattr(task, "_LARGE_BYTES", 2_000)
+    monkeypatch.setattr(task, "_PART_BYTES", 500)
 
 
 @pytest.fixture(autouse=True)
@@ -86,12 +89,21 @@ async def test_rows_of_a_partition_keep_their_order(size: int) -> None:
 
 
 @pytest.mark.usefixtures("small_steps")
-@pytest.mark.parametrize("size", [1, 7, 500])
-def test_steps_are_of_about_the_same_size(size: int) -> None:
+@pytest.mark.parametrize(
+    ("sizes", "least"), [([1], 1_000), ([7], 1_000), ([500], 400), ([7, 100, 1, 100, 2], 1)]
+)
+def test_steps_are_neither_small_nor_large(sizes: list[int], least: int) -> None:
     rows = [row(number, 0) for number in range(500)]
-    steps = list(task._together(batches_of(rows, size)))
+    given: list[pa.RecordBatch] = []
+    first = 0
+    for size in itertools.cycle(sizes):
+        given += batches_of(rows[first : first + size], size)
+        first += size
+        if first >= len(rows):
+            break
+    steps = list(task._together(given))
     assert [each for step in steps for each in step.to_pylist()] == rows
-    assert all(500 < step.nbytes < 3_000 for step in steps[:-1])
+    assert all(least <= step.nbytes < 3_000 for step in steps[:-1])
     assert not any(task._together(batches_of([], 1)))
 
 
