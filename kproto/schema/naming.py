@@ -15,7 +15,7 @@ __all__ = ["attribute_name", "class_name", "module_name", "snake_case"]
 
 #: What a message class defines itself; a field of a message's own may not hide it.
 MESSAGE_NAMES: Final = frozenset(
-    {"copy", "decode", "decode_from", "encode", "from_json", "size", "to_json"}
+    {"copy", "decode", "decode_from", "encode", "encoded_pieces", "from_json", "size", "to_json"}
 )
 
 #: What every struct defines itself, and the names that its `__init__` needs.
