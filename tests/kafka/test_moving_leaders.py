@@ -200,7 +200,7 @@ async def _down(client: kproto.Client, cluster: KafkaCluster, node: int) -> None
     cluster.node(node).kill()
     async with asyncio.timeout(30):
         while True:
-            await client.refresh(["cut"])
+            await client.retrying(lambda: client.refresh(["cut"]))  # it may be asked itself
             if node not in client.cluster.topics["cut"].partitions[0].in_sync:
                 return
             await asyncio.sleep(0.2)
