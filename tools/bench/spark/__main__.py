@@ -47,11 +47,11 @@ class Run:
     repeat: int
 
     def engines(
-        self, closing: ExitStack, cores: int, topic: str, events: int
+        self, closing: ExitStack, cores: int, topic: str, events: int, *, idle: bool = False
     ) -> tuple[Engine, Engine]:
-        """Ours and the connector, which read that topic."""
+        """Ours and the connector, which read that topic; with `idle` ours does nothing."""
         task = {"bootstrap": self.bootstrap, "topic": topic, "events": events}
-        task |= {"folder": self.folder}
+        task |= {"folder": self.folder, "idle": idle}
         ours, connector = (
             closing.enter_context(Engine(name, cores, task)) for name in (OURS, CONNECTOR)
         )
@@ -103,16 +103,29 @@ def _stream_table(run: Run, all_cores: Sequence[int]) -> None:
     _reads(run, all_cores, title, "stream", batches_only=True)
 
 
+def _idle_table(run: Run, all_cores: Sequence[int]) -> None:
+    title = "PySpark with a source in Python that does nothing, a stream, all at once"
+    _reads(run, all_cores, title, "stream", whats=READS[:2], idle=True)
+    _writes(run, all_cores, "PySpark with a sink in Python that does nothing", idle=True)
+
+
 def _reads(
-    run: Run, all_cores: Sequence[int], title: str, action: str, **arguments: object
+    run: Run,
+    all_cores: Sequence[int],
+    title: str,
+    action: str,
+    *,
+    whats: Sequence[str] = READS,
+    idle: bool = False,
+    **arguments: object,
 ) -> None:
-    _head(title)
+    _head(title, idle=idle)
     with ExitStack() as closing:
         topic = _published(run, closing, run.events)
         for cores in all_cores:
             with ExitStack() as ending:
-                engines = run.engines(ending, cores, topic, run.events)
-                for what in READS:
+                engines = run.engines(ending, cores, topic, run.events, idle=idle)
+                for what in whats:
                     turns = in_turns(engines, action, repeat=run.repeat, what=what, **arguments)
                     _line(what, cores, run.events, turns)
 
@@ -144,16 +157,20 @@ def _micro_table(run: Run, all_cores: Sequence[int]) -> None:
 
 
 def _sink_table(run: Run, all_cores: Sequence[int]) -> None:
+    _writes(run, all_cores, "Spark writes a batch")
+
+
+def _writes(run: Run, all_cores: Sequence[int], title: str, *, idle: bool = False) -> None:
     from kproto.client import Client, NewTopic
 
     async def make(topic: str) -> None:
         async with Client(run.bootstrap) as client:
             await client.create_topics(NewTopic(topic, partitions=PARTITIONS))
 
-    _head("Spark writes a batch")
+    _head(title, idle=idle)
     for cores in all_cores:
         with ExitStack() as closing:
-            engines = run.engines(closing, cores, "", run.events)
+            engines = run.engines(closing, cores, "", run.events, idle=idle)
             for engine in engines:
                 engine.do("rows to write", rows=run.events)
             for what in WRITES:
@@ -216,13 +233,15 @@ TABLES: Final = {
     "micro": _micro_table,
     "sink": _sink_table,
     "job": _job_table,
+    "idle": _idle_table,
     "memory": _memory_table,
 }
 
 
-def _head(title: str) -> None:
+def _head(title: str, *, idle: bool = False) -> None:
+    ours = "idle" if idle else "kproto"
     print(f"\n{title}: thousand rows/s, and microseconds of CPU a row\n")
-    print("| | cores | kproto | JVM connector | ratio | CPU, kproto | CPU, JVM connector |")
+    print(f"| | cores | {ours} | JVM connector | ratio | CPU, {ours} | CPU, JVM connector |")
     print("|---|---|---|---|---|---|---|")
 
 

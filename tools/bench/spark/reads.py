@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamReader
 
-__all__ = ["READS", "load", "timed_read"]
+__all__ = ["READS", "format_of", "load", "timed_read"]
 
 #: What is read, in the order of the table.
 READS: Final = ("record columns", "with headers", "CloudEvents columns")
@@ -38,11 +38,13 @@ def load(
     """The rows of `spark.read` or `spark.readStream`: the same, whichever engine."""
     ours = task["engine"] == "ours"
     reader = (
-        reader.format("kproto" if ours else "kafka")
+        reader.format(format_of(task))
         .option("kafka.bootstrap.servers", task["bootstrap"])
         .option("subscribe", task["topic"])
         .options(**options)
     )
+    if task.get("idle"):
+        reader = reader.option("rows", task["events"])
     if what == "record columns":
         return reader.load()
     if what == "with headers":
@@ -50,6 +52,13 @@ def load(
     if ours:
         return reader.option("cloudEvents", "true").load()
     return _with_attributes(reader.option("includeHeaders", "true").load())
+
+
+def format_of(task: Mapping[str, Any]) -> str:
+    """The format that an engine reads and writes."""
+    if task["engine"] != "ours":
+        return "kafka"
+    return "idle" if task.get("idle") else "kproto"
 
 
 def _with_attributes(frame: DataFrame) -> DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from tools.bench.spark.reads import load
+from tools.bench.spark.reads import format_of, load
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,7 +69,7 @@ def copy(spark: SparkSession, task: Mapping[str, Any], topic: str) -> None:
 
 def _write(rows: DataFrame, task: Mapping[str, Any], topic: str) -> None:
     (
-        rows.write.format("kproto" if task["engine"] == "ours" else "kafka")
+        rows.write.format(format_of(task))
         .option("kafka.bootstrap.servers", task["bootstrap"])
         .option("topic", topic)
         .mode("append")

@@ -2,8 +2,9 @@
 
     python -m tools.bench.spark.worker TASK
 
-TASK is JSON: `engine`, `cores`, `jars`, `bootstrap`, `topic`, `events`, `folder`. A line is the
-name of an action and its arguments, as JSON.
+TASK is JSON: `engine`, `cores`, `jars`, `bootstrap`, `topic`, `events`, `folder`, and `idle` where
+ours is to do nothing (`tools.bench.spark.idle`). A line is the name of an action and its arguments,
+as JSON.
 """
 
 from __future__ import annotations
@@ -43,6 +44,10 @@ def main() -> int:
         from kproto_pipeline import register
 
         register(spark)
+        if task.get("idle"):
+            from tools.bench.spark.idle import IdleSource
+
+            spark.dataSource.register(IdleSource)
     try:
         for line in sys.stdin:
             action, arguments = json.loads(line)
