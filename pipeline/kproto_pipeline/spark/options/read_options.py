@@ -198,6 +198,9 @@ _OPTIONS: Final[Mapping[str, _Option]] = {
     "kafka.fetch.max.wait.ms": _both("fetch_wait_ms", _int32),
     # The most that one fetch brings: a response is one chunk of columns, some ten thousand rows.
     "kafka.max.partition.fetch.bytes": _both("fetch_max_bytes", _int32),
+    # The names that librdkafka has for these two.
+    "kafka.fetch.wait.max.ms": _both("fetch_wait_ms", _int32),
+    "kafka.fetch.message.max.bytes": _both("fetch_max_bytes", _int32),
     # The client retries by the properties of a client, as long as delivery.timeout.ms.
     "kafkaConsumer.pollTimeoutMs": _both(None, _nothing),
     "fetchOffset.numRetries": _both(None, _nothing),

@@ -42,19 +42,20 @@ _NONE_SO_LATE: Final = -1
 
 
 async def log_state(
-    client: Client, options: ReadOptions, *, skip_missing: bool = False
+    client: Client, options: ReadOptions, *, skip_missing: bool = False, patiently: bool = True
 ) -> LogState:
     """The partitions that the options select, with both ends of their logs, asked for anew.
 
-    With `skip_missing`, topics and partitions that are named and not there are left out. With
-    `read_committed` a log ends at its last stable offset.
+    With `skip_missing`, topics and partitions that are named and not there are left out;
+    `patiently`, after the time that a new topic has to appear. With `read_committed` a log ends at
+    its last stable offset.
 
     Raises:
         OptionError: a partition that its topic does not have.
         BrokerResponseError: a topic that the cluster does not have.
         KprotoError: whatever the client raises.
     """
-    parts = await _selected_partitions(client, options, skip_missing)
+    parts = await _selected_partitions(client, options, skip_missing, patiently)
     for _ in range(_MOST_LOOKS):
         earliest, latest = await asyncio.gather(
             client.list_offsets(dict.fromkeys(parts, "earliest")),
@@ -63,7 +64,7 @@ async def log_state(
             ),
         )
         # Offsets are asked for by the topic's name: they are of that id if it is the same behind.
-        again = await _selected_partitions(client, options, skip_missing)
+        again = await _selected_partitions(client, options, skip_missing, patiently=False)
         if again == parts:
             break
         parts = again
@@ -122,8 +123,9 @@ async def ending_offsets(
         parts = now.topic_ids
         return concrete_offsets("endingOffsets", wanted, parts, now.earliest, now.latest)
     found = await _by_time(client, options, wanted, now)
+    # The log may have grown since its end was asked for.
     return {
-        part: now.latest[part] if offset == _NONE_SO_LATE else offset
+        part: now.latest[part] if offset == _NONE_SO_LATE else min(offset, now.latest[part])
         for part, offset in found.items()
     }
 
@@ -157,6 +159,9 @@ async def ranges_to_read(
     now = await log_state(client, options)
     starts = await starting_offsets(client, options, now)
     ends = await ending_offsets(client, options, now)
+    if isinstance(options.starting, TimeSpec):
+        # Behind the end that was asked for before: the log has grown since, and nothing is wanted.
+        starts = {part: min(start, now.latest[part]) for part, start in starts.items()}
     if narrowing is not ALL:
         starts, ends = narrowing.cut(starts, ends)
         starts = await _since(client, options, narrowing, starts, ends)
@@ -192,7 +197,7 @@ async def _since(
 
 
 async def _selected_partitions(
-    client: Client, options: ReadOptions, skip_missing: bool
+    client: Client, options: ReadOptions, skip_missing: bool, patiently: bool
 ) -> dict[TopicPartition, Uuid]:
     """The partitions that `subscribe`, `assign` or `subscribePattern` mean, and their topics' ids.
 
@@ -200,19 +205,29 @@ async def _selected_partitions(
     """
     selection = options.selection
     if selection.pattern is not None:
-        # Java's Matcher.matches(): the whole name.
+        # Anywhere in the name, and no internal topic, as the connector does.
         matching = re.compile(selection.pattern)
-        found = [info for info in await client.refresh() if matching.fullmatch(info.name)]
+        found = [
+            info
+            for info in await client.refresh()
+            if matching.search(info.name) and not info.internal
+        ]
     else:
         names = selection.topics or tuple({topic: None for topic, _ in selection.partitions})
-        await client.refresh(names)
+        told = {info.name: info.error_code for info in await client.refresh(names)}
+        if skip_missing and not patiently:
+            names = tuple(name for name in names if told.get(name) != _UNKNOWN_TOPIC)
+        # Side by side: each may wait for its topic to appear.
+        looks = await asyncio.gather(*map(client.topic, names), return_exceptions=True)
         found = []
-        for name in names:
-            try:
-                found.append(await client.topic(name))
-            except BrokerResponseError as error:
-                if error.code != _UNKNOWN_TOPIC or not skip_missing:
-                    raise
+        for look in looks:
+            if isinstance(look, BrokerResponseError) and look.code == _UNKNOWN_TOPIC:
+                if not skip_missing:
+                    raise look
+            elif isinstance(look, BaseException):
+                raise look
+            else:
+                found.append(look)
     existing = {
         (info.name, partition): info.topic_id
         for info in found

@@ -99,7 +99,9 @@ def _by_time(found: Narrowing, operator: str, value: object) -> Narrowing:
     if operator not in ("=", ">", ">=") or not isinstance(value, datetime) or value.tzinfo is None:
         return found
     since = math.floor(value.timestamp() * 1000)
-    return replace(found, since_ms=max(0, since, found.since_ms or 0))
+    if since < 0:
+        return found  # records without a time have -1, and brokers find none of these by time
+    return replace(found, since_ms=max(since, found.since_ms or 0))
 
 
 _RULES: Final[Mapping[str, Callable[[Narrowing, str, object], Narrowing]]] = {

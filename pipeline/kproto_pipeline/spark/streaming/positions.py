@@ -29,10 +29,12 @@ __all__ = [
     "are_too_few",
     "batch_ranges",
     "begins",
+    "cut_short",
     "doubtful",
     "from_json",
     "limited",
     "made_anew",
+    "still_there",
     "to_json",
 ]
 
@@ -101,6 +103,34 @@ def begins(
         part: earliest.get(part, 0) if part in begun_anew or part not in starts else starts[part]
         for part in ends
     }
+
+
+def cut_short(until: Offsets, latest: Offsets, begun_anew: Collection[TopicPartition]) -> list[str]:
+    """What is lost of a run that is bounded by `until`: logs that end before it by now."""
+    return [
+        f"{topic}-{number}: offsets {latest[topic, number]} to {end - 1} are gone"
+        for (topic, number), end in sorted(until.items())
+        if latest.get((topic, number), end) < end and (topic, number) not in begun_anew
+    ]
+
+
+def still_there(
+    until: Offsets, latest: Offsets, starts: Offsets, begun_anew: Collection[TopicPartition]
+) -> dict[TopicPartition, int]:
+    """Where a run ends that is bounded by `until`, as the logs are now.
+
+    A partition that is gone is left out, so that this is told once. Of a topic that was made anew
+    all is read that is there. One that was not seen when the run began stays where it stands.
+    """
+    found = {}
+    for part, end in latest.items():
+        if part in begun_anew:
+            found[part] = end
+        elif part in until:
+            found[part] = max(min(until[part], end), starts.get(part, 0))
+        elif part in starts:
+            found[part] = starts[part]
+    return found
 
 
 def doubtful(stands: Offsets, latest: Offsets) -> list[TopicPartition]:

@@ -33,10 +33,12 @@ from .positions import (
     are_too_few,
     batch_ranges,
     begins,
+    cut_short,
     doubtful,
     from_json,
     limited,
     made_anew,
+    still_there,
     to_json,
 )
 
@@ -135,7 +137,8 @@ class KprotoStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvai
         """
         starts = self._initial if start is None else from_json(start)
         # Where no start is told, the stream stands where its last batch ends.
-        now = self._ask((starts if start is not None else self._planned or starts) or {})
+        stands = (starts if start is not None else self._planned or starts) or {}
+        now = self._ask({**stands, **(self._until or {})})
         if starts is not None and starts != self._initial:
             self._follow(starts)
         if starts is None:
@@ -143,9 +146,10 @@ class KprotoStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvai
             return to_json(now.latest)  # a query that goes on, on a PySpark that tells no start
         ends = dict(now.latest)
         if self._until is not None:
-            # A partition that was deleted is told once; one that began behind has nothing to read.
-            self._until = {part: end for part, end in self._until.items() if part in ends}
-            ends = {part: max(end, starts.get(part, 0)) for part, end in self._until.items()}
+            losses = cut_short(self._until, now.latest, self._anew)
+            self._until = still_there(self._until, now.latest, starts, self._anew)
+            ends = self._until
+            self._lost(losses)
         known = begins(starts, ends, now.earliest, self._anew)
         if not is_all(limit):
             if self._waits(known, ends):
@@ -155,6 +159,12 @@ class KprotoStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvai
         if starts == self._initial and self._from_end and not self._is_begun:
             # Batch 0 writes down where the stream began: asked again, the end may be elsewhere.
             ends |= {part: starts[part] for part in self._from_end if part in ends}
+        # Spark takes the same offsets for nothing new; of another topic they are not the same.
+        ends |= {
+            part: ends[part] - 1
+            for part in self._anew & ends.keys()
+            if known[part] < ends[part] == starts.get(part)
+        }
         self._is_begun = True
         self._last_trigger_s = time.monotonic()
         self._planned = ends
@@ -183,8 +193,9 @@ class KprotoStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvai
         now = self._now
         if now is None or ends != self._planned:  # a batch that was planned before a restart
             now = self._ask(ends)
-        if starts == self._initial:
-            # Batch 0 again: since then the end of the log has moved, and partitions were added.
+        if starts == self._initial and not self._is_begun:
+            # Batch 0 again, after a restart: since then the end of the log has moved, and
+            # partitions were added.
             starts = {
                 part: min(begin, ends[part]) if part in self._movable else begin
                 for part, begin in starts.items()
@@ -224,14 +235,17 @@ class KprotoStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvai
 
         async def asked(client: Client) -> LogState:
             return await client.retrying(
-                lambda: log_state(client, self._options, skip_missing=True)
+                lambda: log_state(
+                    client, self._options, skip_missing=True, patiently=self._now is None
+                )
             )
 
+        known = {part: at for part, at in (stands or {}).items() if part not in self._anew}
         for look in range(_LOOKS):
             # A broker that is away when a query begins may not be one; later it will come back.
             now = with_client(self._options.client, asked, patiently=self._now is not None)
             anew = made_anew(self._ids, now.topic_ids)
-            if anew or not doubtful(stands or {}, now.latest) or look + 1 == _LOOKS:
+            if anew or not doubtful(known, now.latest) or look + 1 == _LOOKS:
                 break
             time.sleep(_BETWEEN_LOOKS_S)
         self._lost([f"{topic}-{number}: the topic was made anew" for topic, number in anew])

@@ -184,3 +184,10 @@ def test_what_to_read_from_where_must_be_said() -> None:
         parse_read_options({"subscribe": "t"})
     with pytest.raises(OptionError, match="given: none"):
         parse_read_options({"kafka.bootstrap.servers": "h:1"})
+
+
+def test_the_names_that_librdkafka_has_count() -> None:
+    given = {"kafka.bootstrap.servers": "localhost:1", "subscribe": "t"}
+    names = {"kafka.fetch.message.max.bytes": "100000", "kafka.fetch.wait.max.ms": "50"}
+    options = parse_read_options(given | names)
+    assert (options.fetch_max_bytes, options.fetch_wait_ms) == (100_000, 50)

@@ -63,6 +63,8 @@ def test_no_row_that_is_wanted_is_left_out(
             Narrowing(since_ms=1_700_000_000_000),
         ),
         ([("timestamp", "<", datetime(2023, 11, 14, tzinfo=UTC))], ALL),
+        # Records without a time have -1, which no question by time finds.
+        ([("timestamp", ">=", datetime(1969, 12, 31, tzinfo=UTC))], ALL),
     ],
     ids=str,
 )

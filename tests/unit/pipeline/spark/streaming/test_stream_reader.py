@@ -45,7 +45,7 @@ class Logs:
 def logs(monkeypatch: pytest.MonkeyPatch) -> Logs:
     found = Logs()
 
-    async def state(client: Any, options: Any, *, skip_missing: bool) -> LogState:
+    async def state(client: Any, options: Any, *, skip_missing: bool, patiently: bool) -> LogState:
         assert skip_missing
         found.asked += 1
         if found.lags:
@@ -272,3 +272,85 @@ def test_a_group_that_cannot_follow_is_a_warning_and_tried_again(
         following.commit(json({A: 100}))
     assert asked == [{A: 100}, {A: 100}]  # and not again where it has followed
     assert not caplog.text
+
+
+@pytest.mark.parametrize(
+    ("then", "told"),
+    [({A: 100}, "t-1: the topic or partition is gone"), ({A: 100, B: 40}, "t-1")],
+    ids=["deleted", "cut"],
+)
+def test_what_is_lost_before_the_stream_has_moved_is_told(
+    logs: Logs, then: dict[Any, int], told: str
+) -> None:
+    """Batch 0 of a stream from the end is empty, so that batch 1 begins where that did."""
+    logs.are({A: 100, B: 50})
+    running = reader()
+    at = running.initialOffset()
+    assert running.latestOffset(at, running.getDefaultReadLimit()) == at
+    logs.are(then)
+    with pytest.raises(DataLossError, match=told):
+        running.partitions(at, running.latestOffset(at, running.getDefaultReadLimit()))
+
+
+def test_a_topic_made_anew_is_read_where_its_batch_would_end_as_the_old_one(logs: Logs) -> None:
+    """Spark takes an end that is the start for nothing new."""
+    logs.are({A: 400}, Uuid.random())
+    running = reader(startingOffsets="earliest", failOnDataLoss="false", maxOffsetsPerTrigger="400")
+    limit = running.getDefaultReadLimit()
+    at = running.latestOffset(running.initialOffset(), limit)
+    running.partitions(running.initialOffset(), at)
+    logs.are({A: 5_000}, Uuid.random())
+    read = []
+    for _ in range(2):
+        end = running.latestOffset(at, limit)
+        assert end != at
+        read += ranges(running.partitions(at, end))
+        at = end
+    assert [read[0][1], read[0][2]] == [0, read[1][1]]
+
+
+def test_available_now_reads_a_topic_made_anew_meanwhile(logs: Logs) -> None:
+    logs.are({A: 1_000}, Uuid.random())
+    running = reader(startingOffsets="earliest", failOnDataLoss="false", maxOffsetsPerTrigger="400")
+    running.prepareForTriggerAvailableNow()
+    limit = running.getDefaultReadLimit()
+    begun = running.initialOffset()
+    at = running.latestOffset(begun, limit)
+    assert ranges(running.partitions(begun, at)) == [(0, 0, 400)]
+    logs.are({A: 10}, Uuid.random())
+    end = running.latestOffset(at, limit)
+    assert ranges(running.partitions(at, end)) == [(0, 0, 10)]
+    assert running.latestOffset(end, limit) == end, "that was all there was"
+
+
+@pytest.mark.parametrize("fails", ["true", "false"])
+def test_available_now_tells_of_a_log_that_was_cut_meanwhile(logs: Logs, fails: str) -> None:
+    logs.are({A: 1_000})
+    running = reader(startingOffsets="earliest", failOnDataLoss=fails, maxOffsetsPerTrigger="400")
+    running.prepareForTriggerAvailableNow()
+    limit = running.getDefaultReadLimit()
+    begun = running.initialOffset()
+    at = running.latestOffset(begun, limit)
+    running.partitions(begun, at)
+    logs.are({A: 600})
+    if fails == "true":
+        with pytest.raises(DataLossError, match="t-0: offsets 600 to 999 are gone"):
+            running.latestOffset(at, limit)
+        return
+    end = running.latestOffset(at, limit)
+    assert ranges(running.partitions(at, end)) == [(0, 400, 600)]
+    assert running.latestOffset(end, limit) == end
+
+
+def test_available_now_keeps_the_place_of_a_partition_that_was_not_seen_at_first(
+    logs: Logs,
+) -> None:
+    """A broker whose metadata are behind does not know it yet."""
+    logs.are({A: 1_000})
+    running = reader()
+    running.prepareForTriggerAvailableNow()
+    logs.are({A: 1_000, B: 500})
+    start = json({A: 900, B: 400})
+    end = running.latestOffset(start, running.getDefaultReadLimit())
+    assert end == json({A: 1_000, B: 400})
+    assert ranges(running.partitions(start, end)) == [(0, 900, 1_000)]
