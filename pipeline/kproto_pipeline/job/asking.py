@@ -54,8 +54,9 @@ def planned_once(options: ReadOptions) -> Plan:
         KprotoError: whatever the client raises, or the options say.
     """
     now = log_state(options)
-    starts = starting_offsets(options, now)
-    ends = with_client(options.client, lambda client: asking.ending_offsets(client, options, now))
+    starts, ends = with_client(
+        options.client, lambda client: asking.batch_offsets(client, options, now)
+    )
     ranges = {
         (each.topic, each.partition): each
         for each in plan_ranges(

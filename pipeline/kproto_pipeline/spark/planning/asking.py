@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .narrowing import Narrowing
     from .ranges import OffsetRange
 
-__all__ = ["check_all_there", "ending_offsets", "log_state", "ranges_to_read", "starting_offsets"]
+__all__ = ["batch_offsets", "check_all_there", "log_state", "ranges_to_read", "starting_offsets"]
 
 #: How often offsets are asked for, as topics were made anew or partitions added meanwhile.
 _MOST_LOOKS: Final = 5
@@ -130,6 +130,22 @@ async def ending_offsets(
     }
 
 
+async def batch_offsets(
+    client: Client, options: ReadOptions, now: LogState
+) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
+    """Where the options of a batch say to begin and to end, for each partition.
+
+    Raises:
+        ConfigurationError: as `starting_offsets` and `ending_offsets`.
+    """
+    starts = await starting_offsets(client, options, now)
+    ends = await ending_offsets(client, options, now)
+    if isinstance(options.starting, TimeSpec):
+        # Behind the end that was asked for before: the log has grown since, and nothing is wanted.
+        starts = {part: min(start, now.latest[part]) for part, start in starts.items()}
+    return starts, ends
+
+
 async def _by_time(
     client: Client, options: ReadOptions, wanted: TimeSpec, now: LogState
 ) -> dict[TopicPartition, int]:
@@ -157,11 +173,7 @@ async def ranges_to_read(
         KprotoError: whatever the client raises.
     """
     now = await log_state(client, options)
-    starts = await starting_offsets(client, options, now)
-    ends = await ending_offsets(client, options, now)
-    if isinstance(options.starting, TimeSpec):
-        # Behind the end that was asked for before: the log has grown since, and nothing is wanted.
-        starts = {part: min(start, now.latest[part]) for part, start in starts.items()}
+    starts, ends = await batch_offsets(client, options, now)
     if narrowing is not ALL:
         starts, ends = narrowing.cut(starts, ends)
         starts = await _since(client, options, narrowing, starts, ends)
