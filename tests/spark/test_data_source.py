@@ -126,7 +126,7 @@ def test_a_pattern_chooses_topics(spark: Any, topics: Topics, topic_name: str) -
     topics.fill(f"{topic_name}-1", numbered(3))
     topics.fill(f"{topic_name}-2", numbered(4))
     topics.fill(f"{topic_name}-2-not", numbered(5))
-    rows = reader(spark, topics, topic_name, subscribePattern=f"{topic_name}-[0-9]").load()
+    rows = reader(spark, topics, topic_name, subscribePattern=f"{topic_name}-[0-9]$").load()
     counted = {row["topic"]: row["count"] for row in rows.groupBy("topic").count().collect()}
     assert counted == {f"{topic_name}-1": 3, f"{topic_name}-2": 4}
 
