@@ -39,7 +39,8 @@ class Operation(IntEnum):
     REWRITE reads a message from bytes and writes it again. TO_JSON reads bytes and writes JSON.
     FROM_JSON reads JSON and writes bytes. READ_RECORDS reads record batches and message sets, and
     describes them in JSON; BUILD_RECORDS builds one as it is described. DECIDE_RIGHTS asks KRaft's
-    authorizer (`rights`), MEASURE the measures of quotas (`quotas`).
+    authorizer (`rights`), MEASURE the measures of quotas (`quotas`), ASSIGN the assignors of groups
+    (`assignors`).
     """
 
     REWRITE = 0
@@ -49,6 +50,7 @@ class Operation(IntEnum):
     BUILD_RECORDS = 4
     DECIDE_RIGHTS = 5
     MEASURE = 6
+    ASSIGN = 7
 
 
 class Outcome(IntEnum):

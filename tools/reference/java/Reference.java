@@ -65,6 +65,7 @@ public final class Reference {
         Records::build,
         Rights::decide,
         Quotas::measure,
+        Assignors::assign,
     };
 
     private Reference() {

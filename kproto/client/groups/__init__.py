@@ -1,0 +1,1 @@
+"""Consumer groups of the classic kind: who reads what, and how members agree on it."""

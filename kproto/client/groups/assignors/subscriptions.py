@@ -1,0 +1,85 @@
+"""What an assignor knows: the topics with the racks of their replicas, and what members want."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from ...cluster.metadata import TopicPartition
+
+__all__ = [
+    "NO_GENERATION",
+    "Assign",
+    "Assignment",
+    "Subscription",
+    "TopicRacks",
+    "consumers_of",
+    "in_order",
+    "java_sorted",
+]
+
+NO_GENERATION: Final = -1
+
+#: Topic -> for each of its partitions, from 0 on, the racks that have a replica of it.
+TopicRacks: TypeAlias = Mapping[str, Sequence[frozenset[str]]]
+
+#: Member id -> what it reads.
+Assignment: TypeAlias = dict[str, list[TopicPartition]]
+
+
+class Subscription(NamedTuple):
+    """What a member has told the leader of its group (ConsumerProtocolSubscription).
+
+    `owned` is what it read up to now, `generation` of which generation that was, NO_GENERATION
+    where it did not say. `user_data` is the assignor's own.
+    """
+
+    topics: Sequence[str]
+    owned: Sequence[TopicPartition] = ()
+    generation: int = NO_GENERATION
+    rack: str | None = None
+    instance_id: str | None = None
+    user_data: bytes | None = None
+
+
+#: An assignor: of the topics that anybody wants and that are there, and the members by their ids.
+Assign: TypeAlias = Callable[
+    [TopicRacks, Mapping[str, Subscription]], Mapping[str, Iterable[TopicPartition]]
+]
+
+
+def java_sorted(texts: Iterable[str]) -> list[str]:
+    """In the order of Java's `String.compareTo`: by UTF-16 code units."""
+    found = list(texts)
+    if all(map(str.isascii, found)):
+        return sorted(found)
+    return sorted(found, key=_code_units)
+
+
+def in_order(members: Mapping[str, Subscription], ids: Iterable[str]) -> list[str]:
+    """Static members first, by their instance ids, then dynamic ones by their member ids."""
+    static = {}
+    dynamic = []
+    for member_id in ids:
+        instance_id = members[member_id].instance_id
+        if instance_id is None:
+            dynamic.append(member_id)
+        else:
+            static[instance_id] = member_id
+    return [static[instance_id] for instance_id in java_sorted(static)] + java_sorted(dynamic)
+
+
+def consumers_of(
+    topics: Iterable[str], members: Mapping[str, Subscription]
+) -> dict[str, list[str]]:
+    """Who wants each of the topics, in the order in which the members stand."""
+    found: dict[str, list[str]] = {topic: [] for topic in topics}
+    for member_id, member in members.items():
+        for topic in dict.fromkeys(member.topics):
+            if topic in found:
+                found[topic].append(member_id)
+    return found
+
+
+def _code_units(text: str) -> bytes:
+    return text.encode("utf-16-be", "surrogatepass")
