@@ -23,7 +23,7 @@ from tools.reference.pairs import RELEASES
 pytestmark = [pytest.mark.reference, pytest.mark.slow]
 
 SEED = 23
-GROUPS = 3_000
+GROUPS = 1_500
 
 
 @pytest.mark.parametrize("release", RELEASES)
