@@ -15,6 +15,8 @@ from ..wire.uuid import Uuid
 from .authorizer import Acl, Authorizer
 from .coordinators import Coordinators, CoordinatorType
 from .elections import after_start, after_stop, first_led, led_by, striped
+from .groups import GroupLimits, Groups, Moment
+from .groups.offsets_topic import OFFSETS_TOPIC, OFFSETS_TOPIC_CONFIGS, OffsetsTopic
 from .leadership import NO_LEADER, Leadership
 from .listeners import PLAINTEXT
 from .placement import Replicas, place_partitions
@@ -71,6 +73,20 @@ class ClusterState:
         self._stopped: set[int] = set()
         #: The controller, once it had to be another than the first node.
         self._controller: int | None = None
+        #: The groups that coordinators have at hand, and the topic that keeps them.
+        self.groups = Groups(
+            GroupLimits(
+                settings.group_initial_rebalance_delay_ms,
+                settings.group_new_member_join_timeout_ms,
+                settings.group_max_size,
+            )
+        )
+        self.offsets_topic = OffsetsTopic(
+            self.topics,
+            self.groups,
+            retention_ms=settings.offsets_retention_minutes * 60_000,
+            check_interval_ms=settings.offsets_retention_check_interval_ms,
+        )
         self._coordinators = Coordinators(self._place_internal)
         self._next_producer_id = 0
 
@@ -190,14 +206,23 @@ class ClusterState:
         logger.info("the controller is broker %d", node)
 
     def coordinator(self, kind: CoordinatorType, key: str) -> int:
-        """The node that coordinates a group or whatever `key` is; NO_LEADER for none."""
-        return self._coordinators.of(kind, key) if self.alive else NO_LEADER
+        """The node that coordinates a group or whatever `key` is; NO_LEADER for none.
+
+        The first who asks about a group has the topic of groups created.
+        """
+        if not self.alive:
+            return NO_LEADER
+        if kind is not CoordinatorType.GROUP:
+            return self._coordinators.of(kind, key)
+        if self.offsets_topic.topic is None:
+            self.topics.add(self.plan_automatic_topic(OFFSETS_TOPIC))
+        return self.offsets_topic.coordinator(key)
 
     def _place_internal(self, partitions: int) -> list[Leadership]:
-        copies = min(_COPIES, len(self.nodes))
-        alive = self.alive
-        placed = self._placed(partitions, copies, {}, partitions)
-        return [first_led(its, alive) for its in placed]
+        return [first_led(its, self.alive) for its in self._internal_replicas(partitions)]
+
+    def _internal_replicas(self, partitions: int) -> list[Replicas]:
+        return self._placed(partitions, min(_COPIES, len(self.nodes)), {}, partitions)
 
     # Partitions
 
@@ -243,14 +268,35 @@ class ClusterState:
         self.topics.check_new_name(name)
         most = self._settings.max_partitions
         placed = self._placed(num_partitions, replication_factor, assignments or {}, most)
+        return self._planned(name, placed, configs or {})
+
+    def plan_automatic_topic(self, name: str) -> Topic:
+        """A topic that is made as somebody asked about it: that of groups as Kafka makes it.
+
+        Raises as `plan_topic` does.
+        """
+        if name != OFFSETS_TOPIC:
+            return self.plan_topic(name)
+        self.topics.check_new_name(name)
+        placed = self._internal_replicas(self._settings.offsets_topic_num_partitions)
+        return self._planned(name, placed, OFFSETS_TOPIC_CONFIGS)
+
+    def _planned(
+        self, name: str, placed: list[Replicas], configs: Mapping[str, str | None]
+    ) -> Topic:
         config = TopicConfig(
-            configs or {},
+            configs,
             self._settings.message_max_bytes,
             self._settings.retention_check_interval_ms,
             self._settings.producer_id_expiration_ms,
         )
         lead = partial(first_led, alive=self.alive)
         return Topic(name, placed, config, self.room, lead=lead)
+
+    def delete_topic(self, topic: Topic, now: Moment) -> None:
+        """Delete a topic, its records, and what groups have committed of it."""
+        self.topics.remove(topic)
+        self.offsets_topic.forget_topic(topic, now)
 
     def _placed(
         self,

@@ -155,6 +155,20 @@ _BROKER: Final = (
     ),
     _Row("fetch.max.bytes", _INT, "57671680", lambda it: it.fetch_max_bytes),
     _Row(
+        "group.initial.rebalance.delay.ms",
+        _INT,
+        "3000",
+        lambda it: it.group_initial_rebalance_delay_ms,
+    ),
+    _Row(
+        "group.max.session.timeout.ms",
+        _INT,
+        "1800000",
+        lambda it: it.group_max_session_timeout_ms,
+    ),
+    _Row("group.max.size", _INT, "2147483647", lambda it: it.group_max_size),
+    _Row("group.min.session.timeout.ms", _INT, "6000", lambda it: it.group_min_session_timeout_ms),
+    _Row(
         "listeners",
         ConfigType.LIST,
         "PLAINTEXT://:9092",
@@ -176,6 +190,15 @@ _BROKER: Final = (
     _Row("message.max.bytes", _INT, "1048588", lambda it: it.message_max_bytes, read_only=False),
     _Row("node.id", _INT, None, lambda it: it.node_id),
     _Row("num.partitions", _INT, "1", lambda it: it.num_partitions),
+    _Row("offset.metadata.max.bytes", _INT, "4096", lambda it: it.offset_metadata_max_bytes),
+    _Row(
+        "offsets.retention.check.interval.ms",
+        _LONG,
+        "600000",
+        lambda it: it.offsets_retention_check_interval_ms,
+    ),
+    _Row("offsets.retention.minutes", _INT, "10080", lambda it: it.offsets_retention_minutes),
+    _Row("offsets.topic.num.partitions", _INT, "50", lambda it: it.offsets_topic_num_partitions),
     _Row(
         "producer.id.expiration.ms",
         _INT,

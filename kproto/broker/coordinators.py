@@ -1,8 +1,9 @@
-"""Which node coordinates a group, a transactional id or a share partition.
+"""Which partition of an internal topic a key is of, and who coordinates where it has no log.
 
 As in Kafka, whoever leads a partition of an internal topic coordinates the keys that hash to it
-(KIP-98, KIP-932). Here those topics have no logs and are in no list of topics: there is nothing to
-store yet. They have replicas, in-sync ones and leaders, which move as those of all partitions do.
+(KIP-98, KIP-932). The topic of groups is a real one (`groups.offsets_topic`); those of transactions
+and shares have no logs and are in no list of topics: there is nothing to store yet. They have
+replicas, in-sync ones and leaders, which move as those of all partitions do.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ __all__ = [
     "partition_of",
 ]
 
-#: Of each internal topic: Kafka's default for all three (offsets.topic.num.partitions,
-#: transaction.state.log.num.partitions, share.coordinator.state.topic.num.partitions).
+#: Of each of those without logs: Kafka's default (transaction.state.log.num.partitions,
+#: share.coordinator.state.topic.num.partitions).
 INTERNAL_PARTITIONS: Final = 50
 
 _PARTS_OF_SHARE_KEY: Final = 3
@@ -42,7 +43,7 @@ class CoordinatorType(IntEnum):
 
 
 class Coordinators:
-    """The leaders of the internal topics, which are placed by `place` when first asked for."""
+    """The leaders of internal topics without logs, placed by `place` when first asked for."""
 
     def __init__(self, place: Callable[[int], list[Leadership]]) -> None:
         self._place = place
@@ -52,7 +53,7 @@ class Coordinators:
         """The id of the node; NO_LEADER where nobody leads."""
         if kind not in self._led:
             self._led[kind] = self._place(INTERNAL_PARTITIONS)
-        return self._led[kind][partition_of(key)].leader
+        return self._led[kind][partition_of(key, INTERNAL_PARTITIONS)].leader
 
     def change(self, decide: Callable[[Leadership], Leadership]) -> None:
         """Let a decision count for each partition."""
@@ -69,7 +70,7 @@ def java_hash(text: str) -> int:
     return value - (value >> 31 << 32)
 
 
-def partition_of(key: str, partitions: int = INTERNAL_PARTITIONS) -> int:
+def partition_of(key: str, partitions: int) -> int:
     """The partition of an internal topic to which a key belongs."""
     value = java_hash(key)
     return 0 if value == _LEAST_INT else abs(value) % partitions

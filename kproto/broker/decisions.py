@@ -20,8 +20,9 @@ class Wait:
     """Not yet: ask `then` again when something in `wake` has changed, or the time is over.
 
     `until` is in seconds, as the clock's `monotonic` counts them (`Context.deadline`). `then` is
-    told whether the time is over, and must not wait on then. It may return this same Wait, to go
-    on waiting. A client that is lost is not waited for: then nobody asks again.
+    told whether the time is over. It may return this same Wait, to go on waiting, but not when its
+    time is over: then another, with another time. A client that is lost is not waited for: then
+    nobody asks again.
     """
 
     until: float

@@ -13,6 +13,7 @@ from ..clock import Clock
 from ..messages.base import Request
 from ..records import Record
 from .cluster import ClusterState
+from .coordinating import moment_by
 from .faults import Control, ControlFunction, Controls
 from .node import Node
 from .registry import Api
@@ -122,9 +123,11 @@ class Face:
     async def close(self) -> None:
         """Stop listening and end every connection; topics stay, and `start` serves them again.
 
-        Cancelled, it ends them all the same, and does not wait until nothing of them is left.
+        So do groups, as they are stored. Cancelled, it ends them all the same, and does not wait
+        until nothing of them is left.
         """
         self._is_started = False
+        self._cluster.offsets_topic.unload()
         left = list(self._nodes.values())
         try:
             while left:
@@ -192,7 +195,8 @@ class Face:
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic. Raises BrokerResponseError."""
-        self._cluster.topics.remove(self._cluster.topics.named(name))
+        now = moment_by(self._clock)
+        self._cluster.delete_topic(self._cluster.topics.named(name), now)
 
     def delete_records(self, topic: str, partition: int, before: int) -> None:
         """Move the start of a log to offset `before`. Raises BrokerResponseError."""

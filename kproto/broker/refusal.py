@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ..protocol.error_codes import code_of, error_of_code
 from ..wire.errors import BrokerResponseError
 
 __all__ = ["refusal"]
 
+#: Of a sentence. It quotes names as clients give them, which may be as long as a string of the
+#: protocol can be (32,767 bytes); the sentence is such a string itself where an answer says it.
+_MOST_CHARACTERS: Final = 1000
+
 
 def refusal(name: str, detail: str) -> BrokerResponseError:
     """The error to raise; `name` is Kafka's, such as OFFSET_OUT_OF_RANGE."""
+    if len(detail) > _MOST_CHARACTERS:
+        detail = f"{detail[:_MOST_CHARACTERS]}..."
     return error_of_code(code_of(name), detail)

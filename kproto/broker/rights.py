@@ -15,6 +15,7 @@ __all__ = [
     "allows",
     "allows_any",
     "allows_cluster",
+    "asked_topic",
     "authorized_operations",
     "check",
     "check_cluster",
@@ -60,6 +61,22 @@ def check_topic_of_id(context: Context, operation: Operation, topic: Topic) -> N
         may_hear = allows(context, Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
         told = repr(topic.name) if may_hear else f"of id {topic.topic_id}"
         raise _denial(context, operation, ResourceType.TOPIC, told)
+
+
+def asked_topic(
+    context: Context, operation: Operation, name: str, topic_id: bytes, *, by_id: bool
+) -> Topic:
+    """The topic that a request names, or since some version its id, if the client has the right.
+
+    Of a name it does not hear whether it is there, of an id not the name. Raises
+    UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, TOPIC_AUTHORIZATION_FAILED.
+    """
+    if by_id:
+        found = context.cluster.topics.with_id(topic_id)
+        check_topic_of_id(context, operation, found)
+        return found
+    check(context, operation, ResourceType.TOPIC, name)
+    return context.cluster.topics.named(name)
 
 
 def check_cluster(context: Context, operation: Operation) -> None:

@@ -18,7 +18,6 @@ from typing import Final, cast
 
 from ..clock import Timer
 from ..messages.base import Response
-from ..messages.metadata_response import MetadataResponse
 from ..protocol.connection import ReceivedRequest, ServerConnection, expects_response
 from ..protocol.framing import FrameReader, frame
 from ..protocol.message_classes import MessageClasses
@@ -303,8 +302,7 @@ class Session(asyncio.BufferedProtocol):
             return await self._answer(request)
         if is_handled(message, refuse):
             answer = await self._answer(request, refuse)
-            if isinstance(answer, MetadataResponse):
-                mark(answer, refuse)
+            mark(answer, refuse, self._known)
             return answer
         rest, refused = rest_of(message, version, refuse, self._known)
         if not expects_response(message, version):

@@ -42,6 +42,10 @@ _LEAST: Final = {
     "producer_id_expiration_ms": 1,
     "max_incremental_fetch_session_cache_slots": 0,
     "min_incremental_fetch_session_eviction_ms": 0,
+    "offsets_topic_num_partitions": 1,
+    "offsets_retention_minutes": 1,
+    "offsets_retention_check_interval_ms": 1,
+    "offset_metadata_max_bytes": 0,
     "idle_timeout_ms": 1,
     "quota_window_num": 2,
     "quota_window_size_seconds": 1,
@@ -52,6 +56,11 @@ _LEAST: Final = {
     "delegation_token_max_lifetime_ms": 1,
     "delegation_token_expiry_time_ms": 1,
     "delegation_token_kept_ms": 0,
+    "group_initial_rebalance_delay_ms": 0,
+    "group_min_session_timeout_ms": 1,
+    "group_max_session_timeout_ms": 1,
+    "group_max_size": 1,
+    "group_new_member_join_timeout_ms": 1,
 }
 
 
@@ -138,6 +147,31 @@ class BrokerSettings:
     #: How long a partition remembers an idempotent producer that writes no more, about 1.5 KB each:
     #: after a day nothing is sent again (producer.id.expiration.ms).
     producer_id_expiration_ms: int = 86_400_000
+    #: Partitions of `__consumer_offsets`, whose leaders coordinate groups
+    #: (offsets.topic.num.partitions).
+    offsets_topic_num_partitions: int = 50
+    #: How long committed offsets are kept, once their group is empty or, of simple consumers, after
+    #: the commit (offsets.retention.minutes, KIP-211): seven days.
+    offsets_retention_minutes: int = 10_080
+    #: How long a group is kept that has neither members nor offsets: Kafka, too, finds it only when
+    #: it looks, this often (offsets.retention.check.interval.ms).
+    offsets_retention_check_interval_ms: int = 600_000
+    #: The longest metadata of a commit, in characters, whatever Kafka's name for it says
+    #: (offset.metadata.max.bytes).
+    offset_metadata_max_bytes: int = 4096
+    #: How long the first rebalance of a group waits for more members, and again for as long when
+    #: some come (group.initial.rebalance.delay.ms). Kafka has 3000, for services whose instances
+    #: start one after the other; a test would wait that long for each group.
+    group_initial_rebalance_delay_ms: int = 0
+    #: The shortest session that a member may ask for (group.min.session.timeout.ms).
+    group_min_session_timeout_ms: int = 6_000
+    #: The longest (group.max.session.timeout.ms): half an hour, for members that are long at work.
+    group_max_session_timeout_ms: int = 1_800_000
+    #: How many members a group may have (group.max.size); Kafka has no bound either.
+    group_max_size: int = 2_147_483_647
+    #: How long a new member stays that waits for its first generation, in which it cannot send
+    #: heartbeats; Kafka has these five minutes without a setting.
+    group_new_member_join_timeout_ms: int = 300_000
     #: A connection on which nothing was heard for so long is closed (connections.max.idle.ms).
     idle_timeout_ms: int = 600_000
     #: Take the versions of this release alone, such as "0.9", "3.9.2" or "4.4", or these by api
@@ -166,6 +200,12 @@ class BrokerSettings:
         check_least(self, _LEAST)
         if self.default_replication_factor is not None:
             check_whole_number("default_replication_factor", self.default_replication_factor, 1)
+        if self.group_min_session_timeout_ms > self.group_max_session_timeout_ms:
+            raise ConfigurationError(
+                f"group_min_session_timeout_ms is {self.group_min_session_timeout_ms}, above "
+                f"group_max_session_timeout_ms, {self.group_max_session_timeout_ms}: no member "
+                "could join"
+            )
         check_users(self.users)
         check_selector(self.replica_selector)
         check_release(self.release)

@@ -92,6 +92,16 @@ class Topic:
                 f"{node_id}",
             )
 
+    def check_in_sync(self, index: int) -> None:
+        """For a write that all replicas in sync shall have. Raises NOT_ENOUGH_REPLICAS."""
+        led = self.partition(index).led
+        least = min(self.config.min_insync_replicas, len(led.replicas))
+        if len(led.in_sync) < least:
+            raise refusal(
+                "NOT_ENOUGH_REPLICAS",
+                f"{len(led.in_sync)} replicas are in sync; min.insync.replicas asks for {least}",
+            )
+
     def check_epoch(self, index: int, leader_epoch: int) -> None:
         """The same for a request that a follower answers, too (KIP-392).
 
@@ -120,6 +130,10 @@ class Topics:
 
     def __len__(self) -> int:
         return len(self._by_name)
+
+    def get(self, name: str) -> Topic | None:
+        """The topic of that name; None where there is none."""
+        return self._by_name.get(name)
 
     def named(self, name: str) -> Topic:
         """Raises UNKNOWN_TOPIC_OR_PARTITION."""
@@ -180,6 +194,7 @@ class Topics:
         for partition in topic.partitions:
             partition.log.delete_before(partition.log.end_offset)
             partition.log.notify()
+            partition.moved.notify()
 
 
 def check_topic_name(name: str) -> None:

@@ -51,6 +51,9 @@ class BrokerFuzzSettings:
     quiet_s: float = 0.3
     #: How long a living broker may take to accept a connection and answer ApiVersions.
     alive_s: float = 5.0
+    #: So long a broker that closed a connection is looked at, when a finding is tried again: one
+    #: that crashes may answer others for a moment yet.
+    dying_s: float = 1.0
     #: After so many frames that were answered it is asked whether it lives.
     check_every: int = 20
     #: Frames that are sent to make those of one finding smaller.
@@ -316,6 +319,10 @@ def replay_frames(
         outcome, fault = target.send(frame)
         said.append(outcome if fault is None else f"{fault[0]}: {fault[1]}")
     dead = target.dead()
+    until = time.monotonic() + limits.dying_s
+    while dead is None and "closed" in said and time.monotonic() < until:
+        time.sleep(_LOOK_S)
+        dead = target.dead()
     said.append("it lives" if dead is None else f"{dead[0]}: {dead[1]}")
     return said
 

@@ -2,23 +2,57 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
 
 from ..messages.base import Message, Struct
 
 __all__ = ["error_codes_in"]
 
+_WORD: Final = re.compile(r"\w+")
+
+
+class _Shape(NamedTuple):
+    """Whether a struct has an error code, and its fields that hold structs with one."""
+
+    has_code: bool
+    holding: tuple[str, ...]
+
 
 def error_codes_in(message: Message) -> Iterator[int]:
     """Every `error_code` of a message, in whatever struct it stands; 0 where there is no error."""
-    left: list[Struct] = [message]
+    left: list[Any] = [message]
     while left:
         struct = left.pop()
-        for name in struct._names():
+        has_code, holding = _shape_of(type(struct))  # type: ignore[arg-type]  # a struct has no hash
+        if has_code:
+            yield struct.error_code
+        for name in holding:
             value = getattr(struct, name)
-            if name == "error_code":
-                yield value
-            elif isinstance(value, Struct):
+            if isinstance(value, Struct):
                 left.append(value)
-            elif isinstance(value, list) and value and isinstance(value[0], Struct):
+            elif isinstance(value, list):
                 left += value
+
+
+@lru_cache(maxsize=1024)  # more than there are structs in all responses
+def _shape_of(kind: type[Struct]) -> _Shape:
+    """As the annotations of the generated class have it, which name the structs of its fields."""
+    made = kind._generated()
+    types = vars(sys.modules[made.__module__])
+    names = made._names()
+
+    def leads_to_code(name: str) -> bool:
+        words = _WORD.findall(made.__init__.__annotations__[name])
+        inner: list[Any] = [types[word] for word in words if word in types]
+        return any(
+            any(_shape_of(each))  # type: ignore[arg-type]  # as above
+            for each in inner
+            if isinstance(each, type) and issubclass(each, Struct)
+        )
+
+    holding = tuple(name for name in names if leads_to_code(name))
+    return _Shape("error_code" in names, holding)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final, NamedTuple, TypeVar
 
 from ..messages.api_versions_response import ApiVersionsResponse
@@ -26,7 +27,11 @@ class ApiRange(NamedTuple):
 
 def broker_ranges(response: ApiVersionsResponse) -> dict[int, ApiRange]:
     """What a broker said it takes, by api key."""
-    return {key.api_key: ApiRange(key.min_version, key.max_version) for key in response.api_keys}
+    return {key.api_key: _range(key.min_version, key.max_version) for key in response.api_keys}
+
+
+#: Of a hundred APIs most share a few ranges.
+_range: Final = lru_cache(maxsize=256)(ApiRange)
 
 
 def negotiate(

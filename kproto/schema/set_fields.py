@@ -9,8 +9,8 @@ peer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from .explain import is_default
@@ -18,7 +18,7 @@ from .naming import attribute_name
 from .specs import FieldSpec, MessageSpec
 from .versions import Versions
 
-__all__ = ["SetField", "first_to_end", "last_to_begin"]
+__all__ = ["SetField", "Shape", "first_to_end", "last_to_begin", "shape_of"]
 
 
 class SetField(NamedTuple):
@@ -36,67 +36,68 @@ class _Bounded(NamedTuple):
     others: tuple[tuple[str, FieldSpec], ...]
 
 
-class _Shape(NamedTuple):
+class Shape(NamedTuple):
     """What of a struct matters: its fields that end or begin, and what holds structs with such."""
 
     ending: tuple[_Bounded, ...]
     beginning: tuple[_Bounded, ...]
-    holding: tuple[tuple[str, _Shape], ...]
+    holding: tuple[tuple[str, Shape], ...]
 
 
-def first_to_end(message: MessageSpec, value: object) -> SetField | None:
+def first_to_end(shape: Shape, value: object) -> SetField | None:
     """Of the fields that `value` sets, the one whose versions end first; None if none of them ends.
 
     A name is excused where the id that takes its place is set too: a field of the same struct whose
     versions begin where its own end (KIP-516).
     """
     return min(
-        (found for found, ends in _set_fields(_shape_of(message), value, "") if ends),
+        _set_fields(shape, value, "", attrgetter("ending")),
         key=lambda found: found.versions.highest,
         default=None,
     )
 
 
-def last_to_begin(message: MessageSpec, value: object) -> SetField | None:
+def last_to_begin(shape: Shape, value: object) -> SetField | None:
     """Of the fields that `value` sets, the one whose versions begin last; None if none is needed.
 
     Those that are ignorable do not count, as they may fall away, but for an id: it does, unless a
     name is set beside it that older versions have.
     """
     return max(
-        (found for found, ends in _set_fields(_shape_of(message), value, "") if not ends),
+        _set_fields(shape, value, "", attrgetter("beginning")),
         key=lambda found: found.versions.lowest,
         default=None,
     )
 
 
-def _set_fields(shape: _Shape, value: Any, path: str) -> Iterator[tuple[SetField, bool]]:
-    """The fields that are set and count, and of each whether it ends, else it begins."""
-    for ends, fields in ((True, shape.ending), (False, shape.beginning)):
-        for attribute, field, others in fields:
-            if is_default(field, getattr(value, attribute, None)):
-                continue
-            if not any(_is_set(spec, getattr(value, name, None)) for name, spec in others):
-                yield SetField(f"{path}{attribute}", field.versions), ends
+def _set_fields(
+    shape: Shape, value: Any, path: str, which: Callable[[Shape], tuple[_Bounded, ...]]
+) -> Iterator[SetField]:
+    """The fields that are set and count, of those that are `which` of each shape."""
+    for attribute, field, others in which(shape):
+        if is_default(field, getattr(value, attribute, None)):
+            continue
+        if not any(_is_set(spec, getattr(value, name, None)) for name, spec in others):
+            yield SetField(f"{path}{attribute}", field.versions)
     for attribute, inner in shape.holding:
         held = getattr(value, attribute, None)
         if isinstance(held, list | tuple):
             for at, element in enumerate(held):
-                yield from _set_fields(inner, element, f"{path}{attribute}[{at}].")
+                yield from _set_fields(inner, element, f"{path}{attribute}[{at}].", which)
         elif held is not None:
-            yield from _set_fields(inner, held, f"{path}{attribute}.")
+            yield from _set_fields(inner, held, f"{path}{attribute}.", which)
 
 
 def _is_set(field: FieldSpec, value: object) -> bool:
     return value is not None and not is_default(field, value)
 
 
-@lru_cache(maxsize=256)
-def _shape_of(message: MessageSpec) -> _Shape:
+def shape_of(message: MessageSpec) -> Shape:
+    """That of a message, which whoever asks for it often is to keep."""
     structs = {struct.name: struct.fields for struct in message.structs()}
     versions = message.valid_versions
 
-    def shape(fields: tuple[FieldSpec, ...], *, of_message: bool) -> _Shape:
+    def shape(fields: tuple[FieldSpec, ...], *, of_message: bool) -> Shape:
         named = [(attribute_name(field.name, of_message=of_message), field) for field in fields]
         ending = tuple(
             _Bounded(attribute, field, tuple(each for each in named if _follows(each[1], field)))
@@ -118,7 +119,7 @@ def _shape_of(message: MessageSpec) -> _Shape:
             if field.element_type in structs
             and any(inner := shape(structs[field.element_type], of_message=False))
         )
-        return _Shape(ending, tuple(beginning), holding)
+        return Shape(ending, tuple(beginning), holding)
 
     return shape(message.fields, of_message=True)
 

@@ -88,7 +88,7 @@ NEEDS: Final[Mapping[int, tuple[Need, ...]]] = {
     8: (_need("READ GROUP"), _need("READ TOPIC")),
     9: (
         _need("DESCRIBE GROUP"),
-        _need("DESCRIBE TOPIC", "topics by name"),
+        _need("DESCRIBE TOPIC", "topics by name or id"),
         _need("DESCRIBE TOPIC", "all topics", error=""),
     ),
     # FindCoordinator

@@ -1,8 +1,8 @@
 """Where an error code stands in the answer to any request, and the answer that says it: a table.
 
 Most responses have one code for all. The others have one for each thing that was asked for, which
-is then named again; `_PLACES` says where. Fetch and Metadata answer more than they were asked for:
-there the broker itself answers, and is told what to refuse.
+is then named again; `_PLACES` says where. Fetch, Metadata and OffsetFetch answer more than they
+were asked for: there the broker answers itself, and is told what to refuse, or its answer marked.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from ...messages.base import Request, Response, Struct
 from ...messages.fetch_request import FetchRequest
 from ...messages.metadata_request import MetadataRequest
 from ...messages.metadata_response import MetadataResponse
+from ...messages.offset_fetch_request import OffsetFetchRequest
+from ...messages.offset_fetch_response import OffsetFetchResponse
 from ...protocol.error_codes import error_code
 from ...protocol.message_classes import response_of
 from ...protocol.received import ReceivedRequest
@@ -51,19 +53,27 @@ class _Step(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """The way to the code, in these versions of one API."""
+    """The way to the code, in these versions of one API.
+
+    With `some` the code of a whole request stands at the top, and here that of what is meant.
+    `says_why` tells that a message may stand beside the code, if there is a field for it.
+    """
 
     steps: tuple[_Step, ...]
     versions: range = range(2**15)
+    some: bool = False
+    says_why: bool = True
 
 
-def _place(*steps: str, versions: range = range(2**15)) -> _Place:
+def _place(
+    *steps: str, versions: range = range(2**15), some: bool = False, says_why: bool = True
+) -> _Place:
     """Of text: `asked > answered Struct field`."""
     read = []
     for step in steps:
         asked, _, answered = step.partition(" > ")
         read.append(_Step(asked, *answered.split()))
-    return _Place(tuple(read), versions)
+    return _Place(tuple(read), versions, some, says_why)
 
 
 _RESOURCES: Final = "resources > responses AlterConfigsResourceResponse"
@@ -99,7 +109,10 @@ _PLACES: Final[Mapping[int, tuple[_Place, ...]]] = {
     10: (  # FindCoordinator
         _place("coordinator_keys > coordinators Coordinator key", versions=range(4, 2**15)),
     ),
-    15: (_place("groups > groups DescribedGroup group_id"),),  # DescribeGroups
+    15: (  # DescribeGroups
+        _place("groups > groups DescribedGroup group_id", versions=range(6), says_why=False),
+        _place("groups > groups DescribedGroup group_id", versions=range(6, 2**15)),
+    ),
     19: (_place("topics > topics CreatableTopicResult"),),  # CreateTopics
     20: (  # DeleteTopics
         _place("topic_names > responses DeletableTopicResult name", versions=range(6)),
@@ -129,6 +142,13 @@ _PLACES: Final[Mapping[int, tuple[_Place, ...]]] = {
     37: (_place("topics > results CreatePartitionsTopicResult"),),  # CreatePartitions
     42: (_place("groups_names > results DeletableGroupResult group_id"),),  # DeleteGroups
     44: (_place(_RESOURCES),),  # IncrementalAlterConfigs
+    47: (  # OffsetDelete
+        _place(
+            "topics > topics OffsetDeleteResponseTopic",
+            "partitions > partitions OffsetDeleteResponsePartition",
+            some=True,
+        ),
+    ),
     61: (  # DescribeProducers
         _place(
             "topics > topics TopicResponse",
@@ -152,6 +172,9 @@ _UNKNOWN: Final[Mapping[str, Any]] = {
 
 #: These are answered by the broker, which is told what to refuse.
 _HANDLED: Final = (FetchRequest, MetadataRequest)
+
+#: Since this version one OffsetFetch asks about many groups.
+_FIRST_VERSION_OF_MANY_GROUPS: Final = 8
 
 #: What is said of a whole Fetch, and not of its partitions.
 _OF_ALL_FETCHED: Final = frozenset(
@@ -181,7 +204,9 @@ def concerns(request: ReceivedRequest, refuse: Refuse, known: Known) -> bool:
         if message.topics is None or (request.version == 0 and not message.topics):
             return True
         return any(refuse.means(_name(topic, known)) for topic in message.topics)
-    place = _place_of(message, request.version)
+    if isinstance(message, OffsetFetchRequest) and refuse.partitions:
+        return _fetches_any(message, request.version, refuse, known)
+    place = _place_of(message, request.version, some=bool(refuse.partitions))
     if place is None:
         return not refuse.partitions
     return any(_meant(place, message, refuse, known))
@@ -201,8 +226,28 @@ def _read(request: FetchRequest, known: Known) -> set[tuple[str, int]]:
     return read
 
 
+def _fetches_any(request: OffsetFetchRequest, version: int, refuse: Refuse, known: Known) -> bool:
+    """Whether an OffsetFetch is about what is meant; who asks for all topics asks for that, too."""
+    wanted: list[Any] = [request]
+    if version >= _FIRST_VERSION_OF_MANY_GROUPS:
+        wanted = list(request.groups)
+        if any(refuse.means(group.group_id) for group in wanted):
+            return True
+    return any(
+        group.topics is None
+        or any(
+            refuse.means(_name(topic, known), index)
+            for topic in group.topics
+            for index in topic.partition_indexes
+        )
+        for group in wanted
+    )
+
+
 def is_handled(request: Request[Any], refuse: Refuse) -> bool:
-    """Whether the broker answers the request itself, and refuses while it does."""
+    """Whether the broker answers the request itself, and refuses while it does or is marked."""
+    if isinstance(request, OffsetFetchRequest):
+        return bool(refuse.partitions)
     return isinstance(request, MetadataRequest) or (
         isinstance(request, FetchRequest) and not says_all(refuse)
     )
@@ -223,18 +268,20 @@ def rest_of(
     answer_class = response_of(type(request))
     assert answer_class is not None, "the broker read it, so that it has a response"
     answer: Any = answer_class()
-    place = None if isinstance(request, FetchRequest) else _place_of(request, version)
+    place = None
+    if not isinstance(request, FetchRequest):
+        place = _place_of(request, version, some=bool(refuse.partitions))
     if place is None:
         _say(answer, refuse)
         return None, answer
     left = request.copy()
-    _split(place.steps, left, answer, refuse, known)
+    _split(place, left, answer, refuse, known)
     return (left if getattr(left, place.steps[0].asked) else None), answer
 
 
 def add_to(answer: Response, refused: Response, request: Request[Any], version: int) -> None:
     """Put what was refused into the answer to the rest."""
-    place = _place_of(request, version)
+    place = _place_of(request, version, some=True)
     assert place is not None, "else there is no rest"
     first = place.steps[0]
     answered = getattr(answer, first.answered)
@@ -247,8 +294,30 @@ def add_to(answer: Response, refused: Response, request: Request[Any], version: 
             answered.append(member)
 
 
-def mark(answer: MetadataResponse, refuse: Refuse) -> None:
-    """Let Metadata say the error of the topics, or of the partitions, that are meant."""
+def mark(answer: Response | None, refuse: Refuse, known: Known = NOTHING) -> None:
+    """Let Metadata and OffsetFetch say the error of the topics and partitions that are meant."""
+    if isinstance(answer, MetadataResponse):
+        _mark_topics(answer, refuse)
+    elif isinstance(answer, OffsetFetchResponse):
+        _mark_offsets(answer.topics, refuse, known)
+        for group in answer.groups:
+            if refuse.means(group.group_id):
+                group.error_code = refuse.code
+                group.topics = []
+            _mark_offsets(group.topics, refuse, known)
+
+
+def _mark_offsets(topics: Iterable[Any], refuse: Refuse, known: Known) -> None:
+    for topic in topics:
+        name = _name(topic, known)
+        for partition in topic.partitions:
+            if refuse.means(name, partition.partition_index):
+                _say(partition, refuse)
+                partition.committed_leader_epoch = -1
+                partition.metadata = ""
+
+
+def _mark_topics(answer: MetadataResponse, refuse: Refuse) -> None:
     for topic in answer.topics:
         name = topic.name or ""
         if not refuse.means(name):
@@ -263,10 +332,13 @@ def mark(answer: MetadataResponse, refuse: Refuse) -> None:
             topic.partitions = []
 
 
-def _place_of(request: Request[Any], version: int) -> _Place | None:
-    """The way to the codes; None where one stands at the top. Raises ConfigurationError."""
+def _place_of(request: Request[Any], version: int, *, some: bool) -> _Place | None:
+    """The way to the codes, of a whole request or of some of what it is about.
+
+    None where one stands at the top. Raises ConfigurationError.
+    """
     for place in _PLACES.get(request.API_KEY, ()):
-        if version in place.versions:
+        if version in place.versions and some >= place.some:
             return place
     answer_class = response_of(type(request))
     if answer_class is None or "error_code" not in answer_class._names():
@@ -287,9 +359,10 @@ def _meant(place: _Place, request: Request[Any], refuse: Refuse, known: Known) -
                 yield refuse.means(name, _index(inner))
 
 
-def _split(steps: tuple[_Step, ...], left: Any, answer: Any, refuse: Refuse, known: Known) -> None:
+def _split(place: _Place, left: Any, answer: Any, refuse: Refuse, known: Known) -> None:
     """Move what is meant from `left` to `answer`."""
-    first, top = steps[0], type(answer)
+    steps, top = place.steps, type(answer)
+    first = steps[0]
     kept = []
     for member in getattr(left, first.asked) or ():
         name = _name(member, known)
@@ -298,14 +371,14 @@ def _split(steps: tuple[_Step, ...], left: Any, answer: Any, refuse: Refuse, kno
             continue
         told = _named_again(first, member, top)
         if len(steps) == 1:
-            _say(told, refuse)
+            _say(told, refuse, place.says_why)
         else:
             inner = steps[1]
             meant = [it for it in getattr(member, inner.asked) if refuse.means(name, _index(it))]
             rest = [it for it in getattr(member, inner.asked) if not refuse.means(name, _index(it))]
             for it in meant:
                 deep = _named_again(inner, it, top)
-                _say(deep, refuse)
+                _say(deep, refuse, place.says_why)
                 getattr(told, inner.answered).append(deep)
             if rest:
                 setattr(member, inner.asked, rest)
@@ -328,13 +401,13 @@ def _named_again(step: _Step, member: Any, top: type[Response]) -> Any:
     return told
 
 
-def _say(struct: Any, refuse: Refuse) -> None:
+def _say(struct: Any, refuse: Refuse, says_why: bool = True) -> None:
     names = struct._names()
     for name, value in _UNKNOWN.items():
         if name in names:
             setattr(struct, name, value)
     struct.error_code = refuse.code
-    if "error_message" in names:
+    if says_why and "error_message" in names:
         struct.error_message = "a fault of the test"
 
 

@@ -13,7 +13,15 @@ from .api_00_produce import produce
 from .api_01_fetch import fetch
 from .api_02_list_offsets import list_offsets
 from .api_03_metadata import metadata
+from .api_08_offset_commit import offset_commit
+from .api_09_offset_fetch import offset_fetch
 from .api_10_find_coordinator import find_coordinator
+from .api_11_join_group import join_group
+from .api_12_heartbeat import heartbeat
+from .api_13_leave_group import leave_group
+from .api_14_sync_group import sync_group
+from .api_15_describe_groups import describe_groups
+from .api_16_list_groups import list_groups
 from .api_17_sasl_handshake import sasl_handshake
 from .api_18_api_versions import api_versions
 from .api_19_create_topics import create_topics
@@ -30,6 +38,8 @@ from .api_38_create_delegation_token import create_delegation_token
 from .api_39_renew_delegation_token import renew_delegation_token
 from .api_40_expire_delegation_token import expire_delegation_token
 from .api_41_describe_delegation_token import describe_delegation_token
+from .api_42_delete_groups import delete_groups
+from .api_47_offset_delete import offset_delete
 from .api_48_describe_client_quotas import describe_client_quotas
 from .api_49_alter_client_quotas import alter_client_quotas
 from .api_50_describe_user_scram_credentials import describe_user_scram_credentials
@@ -44,7 +54,15 @@ KAFKA_APIS: Final[tuple[Api, ...]] = (
     fetch,
     list_offsets,
     metadata,
+    offset_commit,
+    offset_fetch,
     find_coordinator,
+    join_group,
+    heartbeat,
+    leave_group,
+    sync_group,
+    describe_groups,
+    list_groups,
     sasl_handshake,
     api_versions,
     create_topics,
@@ -61,6 +79,8 @@ KAFKA_APIS: Final[tuple[Api, ...]] = (
     renew_delegation_token,
     expire_delegation_token,
     describe_delegation_token,
+    delete_groups,
+    offset_delete,
     describe_client_quotas,
     alter_client_quotas,
     describe_user_scram_credentials,

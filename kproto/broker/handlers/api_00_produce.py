@@ -18,6 +18,9 @@ v0-v2 and refuses them); without a whole message they are a success with offset 
 With acks=-1, a partition whose ISR is smaller than min.insync.replicas, or than all of its replicas
 if that is less, is NOT_ENOUGH_REPLICAS.
 
+Kafka's own topics are not written to (INVALID_TOPIC_EXCEPTION), but for a client that calls itself
+`__admin_client`.
+
 Left out: transactions (a transactional batch is answered with INVALID_TXN_STATE, as one outside a
 transaction is); `record_errors`, since records are mostly not decoded: the message names the first
 that was refused.
@@ -42,10 +45,8 @@ from ..context import Context
 from ..decisions import CloseConnection
 from ..refusal import refusal
 from ..registry import handles
-from ..rights import allows, check, check_topic_of_id
+from ..rights import allows, asked_topic
 from ..storage.appending import append_records
-from ..storage.partition import Partition
-from ..topics import Topic
 
 _NO_OFFSET = -1
 _FIRST_VERSION_BY_ID = 13
@@ -58,6 +59,8 @@ _ATTRIBUTES_AT = 22
 _TRANSACTIONAL = 0x10
 _STORAGE_ERROR = code_of("KAFKA_STORAGE_ERROR")
 _ALL_IN_SYNC = -1
+#: What Kafka's admin client calls itself, and who may therefore write to Kafka's own topics.
+_ADMIN_CLIENT = "__admin_client"
 _FIRST_VERSION_OF_LEADERS = 10
 _NOT_LEADER = code_of("NOT_LEADER_OR_FOLLOWER")
 
@@ -105,13 +108,21 @@ def _partition(
     try:
         if denied is not None:
             raise refusal(denied, "who writes transactional records must have the right to its id")
-        found = _find(context, topic, version)
+        found = asked_topic(
+            context,
+            Operation.WRITE,
+            topic.name,
+            topic.topic_id,
+            by_id=version >= _FIRST_VERSION_BY_ID,
+        )
         if request.acks not in (-1, 0, 1):
             raise refusal("INVALID_REQUIRED_ACKS", f"acks is {request.acks}; it is -1, 0 or 1")
         partition = found.partition(data.index)
+        if found.is_internal and context.client_id != _ADMIN_CLIENT:
+            raise refusal("INVALID_TOPIC_EXCEPTION", f"topic {found.name!r} is Kafka's own")
         found.check_leader(data.index, context.endpoint.node_id)
         if request.acks == _ALL_IN_SYNC:
-            _check_in_sync(found, partition)
+            found.check_in_sync(data.index)
         now_ms = context.clock.now_ms()
         if not context.cluster.room.has(len(data.records or b"")):
             context.cluster.topics.keep_retention(now_ms)
@@ -130,16 +141,6 @@ def _partition(
         log_append_time_ms=appended.log_append_time,
         log_start_offset=start_offset,
     )
-
-
-def _check_in_sync(topic: Topic, partition: Partition) -> None:
-    led = partition.led
-    least = min(topic.config.min_insync_replicas, len(led.replicas))
-    if len(led.in_sync) < least:
-        raise refusal(
-            "NOT_ENOUGH_REPLICAS",
-            f"in sync are {len(led.in_sync)} replicas, and min.insync.replicas asks for {least}",
-        )
 
 
 def _name_leaders(context: Context, response: ProduceResponse) -> None:
@@ -187,20 +188,6 @@ def _is_transactional(records: bytes | None) -> bool:
         and records[_MAGIC_AT] == _MAGIC_OF_BATCHES
         and bool(records[_ATTRIBUTES_AT] & _TRANSACTIONAL)
     )
-
-
-def _find(context: Context, topic: TopicProduceData, version: int) -> Topic:
-    """The topic, if the client may write to it; of a name it does not hear whether it is there.
-
-    Of an id it does not hear the name.
-    """
-    topics = context.cluster.topics
-    if version >= _FIRST_VERSION_BY_ID:
-        found = topics.with_id(topic.topic_id)
-        check_topic_of_id(context, Operation.WRITE, found)
-        return found
-    check(context, Operation.WRITE, ResourceType.TOPIC, topic.name)
-    return topics.named(topic.name)
 
 
 def _code_known_to(version: int, code: int) -> int:

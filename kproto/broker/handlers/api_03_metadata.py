@@ -140,7 +140,7 @@ def _find(
         check_topic_name(name)
         if not may_create:
             raise
-    topic = context.cluster.plan_topic(name)
+    topic = context.cluster.plan_automatic_topic(name)
     topics.add(topic)
     return topic
 

@@ -10,8 +10,11 @@ v6      of a share partition, `group:topicId:partition` (KIP-932)
 The leader of the partition of __consumer_offsets, __transaction_state or __share_group_state to
 which a key hashes coordinates it. Where nobody leads that, it is COORDINATOR_NOT_AVAILABLE.
 
-Left out: those topics, of which there are only leaders (see `coordinators`), so that the first
-answer is not COORDINATOR_NOT_AVAILABLE as Kafka's is while it creates them; what coordinators do.
+The first who asks about a group has __consumer_offsets created.
+
+Left out: that the first answer is COORDINATOR_NOT_AVAILABLE, as Kafka's is while it creates a
+topic; the topics of transactions and shares, of which there are only leaders (see `coordinators`),
+and what their coordinators do.
 """
 
 from __future__ import annotations

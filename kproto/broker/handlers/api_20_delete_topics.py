@@ -17,6 +17,7 @@ from ...wire.errors import BrokerResponseError
 from ...wire.uuid import ZERO_UUID, Uuid
 from ..authorizer import DENIED, Operation, ResourceType
 from ..context import Context
+from ..coordinating import moment
 from ..quotas import MutationQuota
 from ..refusal import refusal
 from ..registry import handles
@@ -64,7 +65,7 @@ def _delete(
         check_mutations(quota, len(topic.partitions))
     except BrokerResponseError as error:
         return _refused(topic.name, topic.topic_id, error)
-    context.cluster.topics.remove(topic)
+    context.cluster.delete_topic(topic, moment(context))
     return DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_message=None)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..leadership import Leadership
+from ..watched import Watched
 from .log import PartitionLog
 from .memory import MemoryLog
 from .room import Room
@@ -30,6 +31,9 @@ class Partition:
         self.led = Leadership.first((0,)) if led is None else led
         self.log = MemoryLog(room) if log is None else log
         self.sequences = ProducerSequences()
+        #: Changes with each leader epoch and when the topic is deleted, and not with appends: for
+        #: what waits where the leader coordinates something.
+        self.moved = Watched()
 
     @property
     def high_watermark(self) -> int:
@@ -67,3 +71,4 @@ class Partition:
         epochs = self.log.epochs
         epochs.begin(epochs.current + 1, self.log.end_offset)
         self.log.notify()
+        self.moved.notify()

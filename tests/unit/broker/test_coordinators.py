@@ -32,9 +32,9 @@ def test_the_hash_is_that_of_java(text: str, value: int) -> None:
 
 
 def test_the_partition_is_not_negative() -> None:
-    assert partition_of("hello") == 22
-    assert partition_of("Hello, World") == 18
-    assert partition_of("polygenelubricants") == 0, "Kafka's abs of the least int32"
+    assert partition_of("hello", 50) == 22
+    assert partition_of("Hello, World", 50) == 18
+    assert partition_of("polygenelubricants", 50) == 0, "Kafka's abs of the least int32"
 
 
 def test_internal_topics_are_placed_once_each_and_led_as_others() -> None:
@@ -45,14 +45,14 @@ def test_internal_topics_are_placed_once_each_and_led_as_others() -> None:
         return [Leadership((1, 2), 1, (1, 2)) for _ in range(count)]
 
     coordinators = Coordinators(place)
-    assert [coordinators.of(CoordinatorType.GROUP, key) for key in "abc"] == [1, 1, 1]
+    assert [coordinators.of(CoordinatorType.SHARE, key) for key in "abc"] == [1, 1, 1]
     assert placed == [50]
     coordinators.change(lambda led: after_stop(led, 1, {2}))
-    assert coordinators.of(CoordinatorType.GROUP, "a") == 2
+    assert coordinators.of(CoordinatorType.SHARE, "a") == 2
     assert coordinators.of(CoordinatorType.TRANSACTION, "a") == 1
     assert placed == [50, 50]
     coordinators.change(lambda led: after_stop(led, 2, set()))
-    assert coordinators.of(CoordinatorType.GROUP, "a") == NO_LEADER
+    assert coordinators.of(CoordinatorType.SHARE, "a") == NO_LEADER
 
 
 def test_keys_of_share_partitions() -> None:

@@ -1,6 +1,7 @@
 """Each handled API in each version, over a socket: what goes in, what must come out.
 
-Produce, Fetch and ListOffsets are in test_records_in_every_version.py.
+Produce, Fetch and ListOffsets are in test_records_in_every_version.py, those of groups in
+test_groups_in_every_version.py, committed offsets in test_offsets_in_every_version.py.
 """
 
 from __future__ import annotations
@@ -66,7 +67,15 @@ def test_api_versions(connection: RawConnection, version: int) -> None:
         1: (0, 18),
         2: (0, 11),
         3: (0, 13),
+        8: (0, 10),
+        9: (0, 10),
         10: (0, 6),
+        11: (0, 9),
+        12: (0, 4),
+        13: (0, 5),
+        14: (0, 5),
+        15: (0, 6),
+        16: (0, 5),
         17: (0, 1),
         18: (0, 5),
         19: (0, 7),
@@ -83,6 +92,8 @@ def test_api_versions(connection: RawConnection, version: int) -> None:
         39: (0, 2),
         40: (0, 2),
         41: (0, 3),
+        42: (0, 3),
+        47: (0, 0),
         48: (0, 1),
         49: (0, 1),
         50: (0, 0),

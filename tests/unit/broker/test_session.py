@@ -64,7 +64,7 @@ def test_api_versions_in_an_unknown_version_is_answered_in_v0(
 
 
 @pytest.mark.parametrize(
-    ("api_key", "version"), [(UNKNOWN_API, 0), (-5, 0), (3, 14), (3, -1), (22, 6), (11, 0)]
+    ("api_key", "version"), [(UNKNOWN_API, 0), (-5, 0), (3, 14), (3, -1), (22, 6), (24, 0)]
 )
 def test_anything_else_unsupported_closes_the_connection(
     broker: ThreadedBroker, connection: RawConnection, api_key: int, version: int

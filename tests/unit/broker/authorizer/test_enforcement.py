@@ -10,6 +10,7 @@ from kproto.broker import Acl, BrokerSettings
 from kproto.broker.authorizer import CLUSTER_NAME, DENIED, NEEDS, Need, ResourceType
 from kproto.broker.cluster import ClusterState, Endpoint
 from kproto.broker.context import Context, Principal
+from kproto.broker.coordinators import CoordinatorType
 from kproto.messages import API_KEYS
 from kproto.protocol.error_codes import code_of
 from kproto.testing.clock import ManualClock
@@ -22,7 +23,7 @@ HERE = "10.0.0.1"
 
 
 def context(acls: list[Acl], *, auto_create: bool = False, **settings: Any) -> Context:
-    """That of a request of alice; topic t is there."""
+    """That of a request of alice; topic t is there, and who coordinates groups."""
     given = BrokerSettings(
         authorizer=True,
         delegation_token_secret_key="k",
@@ -34,6 +35,7 @@ def context(acls: list[Acl], *, auto_create: bool = False, **settings: Any) -> C
     endpoint = Endpoint(1, "localhost", 9091)
     cluster.join(endpoint)
     cluster.topics.add(cluster.plan_topic("t"))
+    cluster.coordinator(CoordinatorType.GROUP, "g")  # the first question makes the topic of groups
     return Context(
         cluster,
         given,

@@ -1,0 +1,169 @@
+"""OffsetCommit (8), v0 to v10.
+
+v0      Kafka kept what this version commits in ZooKeeper; here it goes where all others go
+v1      generation and member id; a commit may bring its own timestamp
+v2-v4   how long to keep the offset; v5 leaves that to the broker (KIP-211)
+v3      throttle time
+v6      leader epoch (KIP-320)
+v7      group instance id (KIP-345)
+v8      flexible
+v9      GROUP_ID_NOT_FOUND, STALE_MEMBER_EPOCH (KIP-848)
+v10     topics by id (KIP-848, KIP-1191)
+
+The coordinator alone takes commits: others are NOT_COORDINATOR. A topic or partition that is not
+there is UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID, and the rest is committed. Who may commit
+is decided by `groups.committing`; each commit is a record of `__consumer_offsets`, and those of one
+request are one batch.
+
+Left out: member epochs, as all groups are classic ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from ...messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from ...messages.offset_commit_response import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from ...protocol.error_codes import code_of
+from ...wire.errors import BrokerResponseError
+from ..authorizer import Operation, ResourceType
+from ..context import Context
+from ..coordinating import find_group, find_or_create_group, moment
+from ..groups.committing import check_commit, keeps_session
+from ..groups.offsets import CommittedOffset, too_long
+from ..groups.stored import offset_record
+from ..registry import handles
+from ..rights import asked_topic, check
+from ..topics import Topic
+
+_FIRST_VERSION_BY_ID: Final = 10
+_NONE: Final = code_of("NONE")
+_TOO_LARGE: Final = code_of("OFFSET_METADATA_TOO_LARGE")
+#: What a request says that leaves a time to the broker.
+_NOT_SAID: Final = -1
+
+#: The last moment that a record can name.
+_LAST_MS: Final = (1 << 63) - 1
+
+#: A partition of a request, of the topic that was found for it.
+_Wanted = tuple[OffsetCommitRequestTopic, Topic, OffsetCommitRequestPartition]
+
+
+@handles(OffsetCommitRequest, versions=range(11))
+def offset_commit(
+    context: Context, request: OffsetCommitRequest, version: int
+) -> OffsetCommitResponse:
+    """Commit what can be, or say of each partition why not."""
+    answer = _Answer()
+    try:
+        check(context, Operation.READ, ResourceType.GROUP, request.group_id)
+    except BrokerResponseError as error:
+        for topic in request.topics:
+            answer.add(topic, topic.partitions, error.code)
+        return answer.response()
+    wanted: list[_Wanted] = []
+    for topic in request.topics:
+        try:
+            found = asked_topic(
+                context,
+                Operation.READ,
+                topic.name,
+                topic.topic_id,
+                by_id=version >= _FIRST_VERSION_BY_ID,
+            )
+        except BrokerResponseError as error:
+            answer.add(topic, topic.partitions, error.code)
+            continue
+        for partition in topic.partitions:
+            try:
+                found.partition(partition.partition_index)
+            except BrokerResponseError as error:
+                answer.add(topic, [partition], error.code)
+            else:
+                wanted.append((topic, found, partition))
+    if wanted:
+        try:
+            codes = _commit(context, request, wanted, version)
+        except BrokerResponseError as error:
+            codes = [error.code] * len(wanted)
+        for (topic, _, partition), code in zip(wanted, codes, strict=True):
+            answer.add(topic, [partition], code)
+    return answer.response()
+
+
+def _commit(
+    context: Context, request: OffsetCommitRequest, wanted: list[_Wanted], version: int
+) -> list[int]:
+    """The error code of each partition, of which those without one are committed.
+
+    Raises BrokerResponseError where none is.
+    """
+    keeper = context.cluster.offsets_topic
+    group_id, now = request.group_id, moment(context)
+    generation = request.generation_id_or_member_epoch
+    member_id, instance_id = request.member_id, request.group_instance_id
+    group = find_group(context, group_id)
+    check_commit(group, member_id, generation, instance_id, version)
+    if group is not None and keeps_session(group):
+        group.live_on(member_id, now)
+    most = context.settings.offset_metadata_max_bytes
+    expire_ms = None
+    if request.retention_time_ms != _NOT_SAID:
+        expire_ms = min(now.date_ms + request.retention_time_ms, _LAST_MS)
+    codes: list[int] = []
+    commits: list[tuple[str, int, CommittedOffset]] = []
+    for _, topic, partition in wanted:
+        if too_long(partition.committed_metadata, most):
+            codes.append(_TOO_LARGE)
+            continue
+        codes.append(_NONE)
+        committed = CommittedOffset(
+            partition.committed_offset,
+            partition.committed_leader_epoch,
+            partition.committed_metadata or "",
+            now.date_ms if partition.commit_timestamp == _NOT_SAID else partition.commit_timestamp,
+            expire_ms,
+            topic.topic_id,
+        )
+        commits.append((topic.name, partition.partition_index, committed))
+    keeper.append(group_id, [offset_record(group_id, *commit) for commit in commits], now)
+    if group is None:
+        group = find_or_create_group(context, group_id, keep=False)
+    for commit in commits:
+        group.offsets.put(*commit)
+    return codes
+
+
+class _Answer:
+    """The partitions of each topic that was named, in the order in which they were decided on."""
+
+    def __init__(self) -> None:
+        self._topics: dict[tuple[str, bytes], OffsetCommitResponseTopic] = {}
+
+    def add(
+        self,
+        topic: OffsetCommitRequestTopic,
+        partitions: Iterable[OffsetCommitRequestPartition],
+        code: int,
+    ) -> None:
+        key = topic.name, bytes(topic.topic_id)
+        if key not in self._topics:
+            self._topics[key] = OffsetCommitResponseTopic(
+                name=topic.name, topic_id=topic.topic_id, partitions=[]
+            )
+        self._topics[key].partitions += [
+            OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code)
+            for each in partitions
+        ]
+
+    def response(self) -> OffsetCommitResponse:
+        return OffsetCommitResponse(topics=self._topics.values())

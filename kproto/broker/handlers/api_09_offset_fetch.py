@@ -1,0 +1,199 @@
+"""OffsetFetch (9), v0 to v10.
+
+v0      Kafka kept what this version fetches in ZooKeeper; here all versions read the same
+v1      from the coordinator
+v2      null asks for all topics (KIP-88); an error code for the group
+v3      throttle time
+v5      leader epoch (KIP-320)
+v6      flexible
+v7      only offsets that no transaction can still change (KIP-447)
+v8      many groups in one request (KIP-709)
+v9      member id and epoch (KIP-848)
+v10     topics by id (KIP-848, KIP-1191)
+
+Nothing committed is offset -1, also of a group, topic or partition that is not there. Before v2 an
+error of the group stands beside each partition. Of all topics those are left out that the client
+may not describe, and since v10 those that have no id as they are there no more.
+
+Left out: UNSTABLE_OFFSET_COMMIT, as there are no transactions; member epochs, as all groups are
+classic ones, of which Kafka does not look at them either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple, TypeVar
+
+from ...messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
+from ...messages.offset_fetch_response import (
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+from ...protocol.error_codes import code_of
+from ...wire.errors import BrokerResponseError
+from ...wire.uuid import ZERO_UUID, Uuid
+from ..authorizer import Operation, ResourceType
+from ..context import Context
+from ..coordinating import find_group
+from ..groups.group import Group
+from ..groups.offsets import CommittedOffset
+from ..registry import handles
+from ..rights import allows, check, check_topic_of_id
+
+#: A partition of an answer, before v8 and since.
+P = TypeVar("P", OffsetFetchResponsePartition, OffsetFetchResponsePartitions)
+
+_FIRST_VERSION_WITH_GROUP_ERROR: Final = 2
+_FIRST_VERSION_OF_MANY: Final = 8
+_FIRST_VERSION_BY_ID: Final = 10
+_NONE: Final = code_of("NONE")
+
+#: What is told of a partition of which nothing is committed.
+_NOTHING: Final = CommittedOffset(-1)
+
+
+class _Topic(NamedTuple):
+    """A topic that is asked for, and its partitions."""
+
+    name: str
+    topic_id: Uuid
+    partitions: Sequence[int]
+
+
+class _Found(NamedTuple):
+    """What is answered of a topic: a code and a commit for each partition."""
+
+    name: str
+    topic_id: Uuid
+    partitions: list[tuple[int, int, CommittedOffset]]
+
+
+@handles(OffsetFetchRequest, versions=range(11))
+def offset_fetch(
+    context: Context, request: OffsetFetchRequest, version: int
+) -> OffsetFetchResponse:
+    """Tell of each group what it has committed."""
+    if version >= _FIRST_VERSION_OF_MANY:
+        return OffsetFetchResponse(
+            groups=[_group(context, each, version) for each in request.groups]
+        )
+    topics = None
+    if request.topics is not None:
+        topics = [_Topic(each.name, ZERO_UUID, each.partition_indexes) for each in request.topics]
+    code, found = _answered(context, request.group_id, topics, version)
+    return OffsetFetchResponse(
+        error_code=code,
+        topics=[
+            OffsetFetchResponseTopic(
+                name=topic.name, partitions=_partitions(OffsetFetchResponsePartition, topic)
+            )
+            for topic in found
+        ],
+    )
+
+
+def _group(
+    context: Context, wanted: OffsetFetchRequestGroup, version: int
+) -> OffsetFetchResponseGroup:
+    topics = None
+    if wanted.topics is not None:
+        topics = [
+            _Topic(each.name, each.topic_id, each.partition_indexes) for each in wanted.topics
+        ]
+    code, found = _answered(context, wanted.group_id, topics, version)
+    return OffsetFetchResponseGroup(
+        group_id=wanted.group_id,
+        error_code=code,
+        topics=[
+            OffsetFetchResponseTopics(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=_partitions(OffsetFetchResponsePartitions, topic),
+            )
+            for topic in found
+        ],
+    )
+
+
+def _partitions(kind: type[P], topic: _Found) -> list[P]:
+    return [
+        kind(
+            partition_index=index,
+            committed_offset=committed.offset,
+            committed_leader_epoch=committed.leader_epoch,
+            metadata=committed.metadata,
+            error_code=code,
+        )
+        for index, code, committed in topic.partitions
+    ]
+
+
+def _answered(
+    context: Context, group_id: str, topics: list[_Topic] | None, version: int
+) -> tuple[int, list[_Found]]:
+    """The error code of a group, and its topics; None asks for all of them."""
+    try:
+        check(context, Operation.DESCRIBE, ResourceType.GROUP, group_id)
+        group = find_group(context, group_id)
+    except BrokerResponseError as error:
+        if version >= _FIRST_VERSION_WITH_GROUP_ERROR:
+            return error.code, []
+        return _NONE, [_failed(topic, error.code) for topic in topics or ()]
+    if topics is None:
+        return _NONE, [] if group is None else _all(context, group, version)
+    found, refused = [], []
+    for topic in topics:
+        try:
+            found.append(_asked(context, group, topic, version))
+        except BrokerResponseError as error:
+            refused.append(_failed(topic, error.code))
+    return _NONE, found + refused
+
+
+def _all(context: Context, group: Group, version: int) -> list[_Found]:
+    found = []
+    for name in group.offsets.topics:
+        if not allows(context, Operation.DESCRIBE, ResourceType.TOPIC, name):
+            continue
+        topic = context.cluster.topics.get(name)
+        if topic is None and version >= _FIRST_VERSION_BY_ID:
+            continue
+        found.append(
+            _Found(
+                name,
+                ZERO_UUID if topic is None else topic.topic_id,
+                [
+                    (partition, _NONE, committed)
+                    for partition, committed in group.offsets.of_topic(name).items()
+                ],
+            )
+        )
+    return found
+
+
+def _asked(context: Context, group: Group | None, topic: _Topic, version: int) -> _Found:
+    """Raises UNKNOWN_TOPIC_ID and TOPIC_AUTHORIZATION_FAILED."""
+    name = topic.name
+    if version >= _FIRST_VERSION_BY_ID:
+        known = context.cluster.topics.with_id(topic.topic_id)
+        check_topic_of_id(context, Operation.DESCRIBE, known)
+        name = known.name
+    else:
+        check(context, Operation.DESCRIBE, ResourceType.TOPIC, name)
+    partitions = []
+    for index in topic.partitions:
+        committed = None if group is None else group.offsets.get(name, index)
+        if committed is None or not committed.is_of(topic.topic_id):
+            committed = _NOTHING
+        partitions.append((index, _NONE, committed))
+    return _Found(name, topic.topic_id, partitions)
+
+
+def _failed(topic: _Topic, code: int) -> _Found:
+    return _Found(
+        topic.name, topic.topic_id, [(index, code, _NOTHING) for index in topic.partitions]
+    )

@@ -1,0 +1,136 @@
+"""JoinGroup (11), v0 to v9.
+
+v0      a member joins, and waits for the generation; its session timeout is the rebalance timeout
+v1      rebalance timeout (KIP-62)
+v2      throttle time
+v4      a new dynamic member gets an id first, MEMBER_ID_REQUIRED (KIP-394)
+v5      group instance id (KIP-345)
+v6      flexible
+v7      protocol type; no protocol is null (KIP-559)
+v8      reason (KIP-800), which the log says
+v9      a static leader that comes back may be told not to assign (KIP-814)
+
+Left out: the order of Kafka's hash map. Members are told to the leader, and lead in the place of
+one that left, in the order in which they joined.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from uuid import uuid4
+
+from ...messages.join_group_request import JoinGroupRequest
+from ...messages.join_group_response import JoinGroupResponse, JoinGroupResponseMember
+from ...protocol.error_codes import code_of
+from ...wire.errors import BrokerResponseError
+from ...wire.limits import MAX_STRING_BYTES
+from ..context import Context
+from ..coordinating import (
+    answered,
+    check_coordinator,
+    check_member_request,
+    find_group,
+    find_or_create_group,
+    moment,
+)
+from ..decisions import Decision
+from ..groups import JoinAnswer, Joining, MemberProtocol
+from ..refusal import refusal
+from ..registry import handles
+
+_FIRST_VERSION_OF_REBALANCE_TIMEOUT: Final = 1
+_FIRST_VERSION_OF_REQUIRED_ID: Final = 4
+_FIRST_VERSION_OF_NULL: Final = 7
+_FIRST_VERSION_OF_SKIPPING: Final = 9
+
+
+@handles(JoinGroupRequest, versions=range(10))
+def join_group(context: Context, request: JoinGroupRequest, version: int) -> Decision:
+    """Answer with the generation, once it has begun."""
+
+    def written(answer: JoinAnswer) -> JoinGroupResponse:
+        return _response(answer, version)
+
+    try:
+        check_member_request(context, request.group_id)
+    except BrokerResponseError as error:
+        # Who may not read the group hears nothing, not even the id that it gave.
+        member_id = "" if error.name == "GROUP_AUTHORIZATION_FAILED" else request.member_id
+        return written(JoinAnswer(member_id, error.name))
+    try:
+        _check_session_timeout(context, request)
+        check_coordinator(context, request.group_id)
+    except BrokerResponseError as error:
+        member_id = "" if error.name == "NOT_COORDINATOR" else request.member_id
+        return written(JoinAnswer(member_id, error.name))
+    now, new_id = moment(context), _new_id(context, request)
+    if request.member_id:
+        group = find_group(context, request.group_id)
+    elif len(new_id.encode()) > MAX_STRING_BYTES:
+        return written(JoinAnswer("", "UNKNOWN_SERVER_ERROR"))  # as Kafka, which cannot say the id
+    else:
+        try:
+            group = find_or_create_group(context, request.group_id, keep=True)
+        except BrokerResponseError as error:
+            return written(JoinAnswer("", error.name))
+    if group is None:
+        return written(JoinAnswer(request.member_id, "UNKNOWN_MEMBER_ID"))
+    awaited = group.join(_joining(context, request, version), new_id, now)
+    return answered(context, group, awaited, written)
+
+
+def _check_session_timeout(context: Context, request: JoinGroupRequest) -> None:
+    least = context.settings.group_min_session_timeout_ms
+    most = context.settings.group_max_session_timeout_ms
+    if not least <= request.session_timeout_ms <= most:
+        raise refusal(
+            "INVALID_SESSION_TIMEOUT",
+            f"a session of {request.session_timeout_ms} ms; the broker takes {least} to {most} ms",
+        )
+
+
+def _joining(context: Context, request: JoinGroupRequest, version: int) -> Joining:
+    by_itself = version >= _FIRST_VERSION_OF_REBALANCE_TIMEOUT
+    return Joining(
+        member_id=request.member_id,
+        protocol_type=request.protocol_type,
+        protocols=tuple(MemberProtocol(it.name, it.metadata) for it in request.protocols),
+        session_timeout_ms=request.session_timeout_ms,
+        rebalance_timeout_ms=(
+            request.rebalance_timeout_ms if by_itself else request.session_timeout_ms
+        ),
+        instance_id=request.group_instance_id,
+        client_id=context.client_id or "",
+        client_host=f"/{context.host}",
+        reason=request.reason or "",
+        needs_member_id=version >= _FIRST_VERSION_OF_REQUIRED_ID,
+        may_skip=version >= _FIRST_VERSION_OF_SKIPPING,
+    )
+
+
+def _new_id(context: Context, request: JoinGroupRequest) -> str:
+    start = request.group_instance_id
+    if start is None:
+        start = "null" if context.client_id is None else context.client_id  # as Java writes it
+    return f"{start}-{uuid4()}"
+
+
+def _response(answer: JoinAnswer, version: int) -> JoinGroupResponse:
+    protocol = answer.protocol
+    if protocol is None and version < _FIRST_VERSION_OF_NULL:
+        protocol = ""
+    return JoinGroupResponse(
+        error_code=code_of(answer.error),
+        generation_id=answer.generation,
+        protocol_type=answer.protocol_type,
+        protocol_name=protocol,
+        leader=answer.leader,
+        skip_assignment=answer.skip_assignment,
+        member_id=answer.member_id,
+        members=[
+            JoinGroupResponseMember(
+                member_id=it.member_id, group_instance_id=it.instance_id, metadata=it.metadata
+            )
+            for it in answer.members
+        ],
+    )

@@ -1,0 +1,38 @@
+"""Heartbeat (12), v0 to v4.
+
+v0      the session of a member goes on
+v1      throttle time
+v3      group instance id (KIP-345)
+v4      flexible
+
+Left out: COORDINATOR_LOAD_IN_PROGRESS, as a coordinator that takes over has loaded at once.
+"""
+
+from __future__ import annotations
+
+from ...messages.heartbeat_request import HeartbeatRequest
+from ...messages.heartbeat_response import HeartbeatResponse
+from ...wire.errors import BrokerResponseError
+from ..context import Context
+from ..coordinating import check_member_request, find_group, moment
+from ..refusal import refusal
+from ..registry import handles
+
+
+@handles(HeartbeatRequest, versions=range(5))
+def heartbeat(context: Context, request: HeartbeatRequest, version: int) -> HeartbeatResponse:
+    """Let the session go on, or say that the member has to join again."""
+    try:
+        check_member_request(context, request.group_id)
+        _heartbeat(context, request)
+    except BrokerResponseError as error:
+        return HeartbeatResponse(error_code=error.code)
+    return HeartbeatResponse()
+
+
+def _heartbeat(context: Context, request: HeartbeatRequest) -> None:
+    now = moment(context)
+    group = find_group(context, request.group_id)
+    if group is None:
+        raise refusal("UNKNOWN_MEMBER_ID", f"there is no group {request.group_id!r}")
+    group.heartbeat(request.member_id, request.group_instance_id, request.generation_id, now)

@@ -1,0 +1,64 @@
+"""SyncGroup (14), v0 to v5.
+
+v0      the leader assigns; every member waits for its assignment
+v1      throttle time
+v3      group instance id (KIP-345)
+v4      flexible
+v5      protocol type and name, which must be those of the generation (KIP-559)
+
+Left out: nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...messages.sync_group_request import SyncGroupRequest
+from ...messages.sync_group_response import SyncGroupResponse
+from ...protocol.error_codes import code_of
+from ...wire.errors import BrokerResponseError
+from ..context import Context
+from ..coordinating import answered, check_member_request, find_group, moment
+from ..decisions import Decision
+from ..groups import SyncAnswer, Syncing
+from ..refusal import refusal
+from ..registry import handles
+
+_FIRST_VERSION_OF_PROTOCOL: Final = 5
+
+
+@handles(SyncGroupRequest, versions=range(6))
+def sync_group(context: Context, request: SyncGroupRequest, version: int) -> Decision:
+    """Answer with the assignment, once the leader has made it."""
+    try:
+        if version >= _FIRST_VERSION_OF_PROTOCOL:
+            _check_protocol(request)
+        check_member_request(context, request.group_id)
+        group = find_group(context, request.group_id)
+    except BrokerResponseError as error:
+        return SyncGroupResponse(error_code=error.code)
+    if group is None:
+        return SyncGroupResponse(error_code=code_of("UNKNOWN_MEMBER_ID"))
+    syncing = Syncing(
+        request.member_id,
+        request.generation_id,
+        request.group_instance_id,
+        request.protocol_type,
+        request.protocol_name,
+        {it.member_id: it.assignment for it in request.assignments},
+    )
+    return answered(context, group, group.sync(syncing, moment(context)), _response)
+
+
+def _check_protocol(request: SyncGroupRequest) -> None:
+    if request.protocol_type is None or request.protocol_name is None:
+        raise refusal("INCONSISTENT_GROUP_PROTOCOL", "SyncGroup names no protocol type and name")
+
+
+def _response(answer: SyncAnswer) -> SyncGroupResponse:
+    return SyncGroupResponse(
+        error_code=code_of(answer.error),
+        protocol_type=answer.protocol_type,
+        protocol_name=answer.protocol,
+        assignment=answer.assignment,
+    )

@@ -1,0 +1,92 @@
+"""DescribeGroups (15), v0 to v6.
+
+v0      state, protocol and members of groups
+v1      throttle time
+v3      authorized operations (KIP-430)
+v4      group instance id (KIP-345)
+v5      flexible
+v6      GROUP_ID_NOT_FOUND for a group that is not there, which is Dead in all (KIP-1043)
+
+What members said is told of a stable group alone, and so is the protocol. Groups that may not be
+described come first.
+
+Left out: groups of another type than classic, of which there are none yet.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...messages.describe_groups_request import DescribeGroupsRequest
+from ...messages.describe_groups_response import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsResponse,
+)
+from ...wire.errors import BrokerResponseError
+from ..authorizer import Operation, ResourceType
+from ..context import Context
+from ..coordinating import find_group
+from ..groups import Group, GroupState
+from ..refusal import refusal
+from ..registry import handles
+from ..rights import allows, authorized_operations, check
+
+_FIRST_VERSION_OF_NOT_FOUND: Final = 6
+
+
+@handles(DescribeGroupsRequest, versions=range(7))
+def describe_groups(
+    context: Context, request: DescribeGroupsRequest, version: int
+) -> DescribeGroupsResponse:
+    """Tell of each group what it is."""
+    # Stable: those that may not be described first.
+    wanted = sorted(request.groups, key=lambda it: _may_describe(context, it))
+    found = [_described(context, group_id, version) for group_id in wanted]
+    if request.include_authorized_operations:
+        for group in found:
+            if not group.error_code:
+                group.authorized_operations = authorized_operations(
+                    context, ResourceType.GROUP, group.group_id
+                )
+    return DescribeGroupsResponse(groups=found)
+
+
+def _may_describe(context: Context, group_id: str) -> bool:
+    return allows(context, Operation.DESCRIBE, ResourceType.GROUP, group_id)
+
+
+def _described(context: Context, group_id: str, version: int) -> DescribedGroup:
+    try:
+        check(context, Operation.DESCRIBE, ResourceType.GROUP, group_id)
+        group = find_group(context, group_id)
+    except BrokerResponseError as error:
+        return DescribedGroup(group_id=group_id, error_code=error.code)
+    if group is not None:
+        return _described_group(group)
+    missing = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD)
+    if version >= _FIRST_VERSION_OF_NOT_FOUND:
+        absent = refusal("GROUP_ID_NOT_FOUND", f"there is no group {group_id!r}")
+        missing.error_code, missing.error_message = absent.code, absent.detail
+    return missing
+
+
+def _described_group(group: Group) -> DescribedGroup:
+    is_stable = group.state is GroupState.STABLE
+    return DescribedGroup(
+        group_id=group.group_id,
+        group_state=group.state,
+        protocol_type=group.protocol_type or "",
+        protocol_data=(group.protocol or "") if is_stable else "",
+        members=[
+            DescribedGroupMember(
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=member.metadata(group.protocol) if is_stable else b"",
+                member_assignment=member.assignment,
+            )
+            for member in group.members.values()
+        ],
+    )

@@ -1,0 +1,48 @@
+"""ListGroups (16), v0 to v5.
+
+v0      the groups that the node coordinates
+v1      throttle time
+v3      flexible
+v4      states, and only groups in some of them (KIP-518)
+v5      types, and only groups of some of them (KIP-848)
+
+Names of states and types are taken in any case. Who may describe the cluster sees all groups,
+others those that they may describe.
+
+Left out: groups of another type than classic, of which there are none yet.
+"""
+
+from __future__ import annotations
+
+from ...messages.list_groups_request import ListGroupsRequest
+from ...messages.list_groups_response import ListedGroup, ListGroupsResponse
+from ..authorizer import Operation, ResourceType
+from ..context import Context
+from ..coordinating import moment
+from ..registry import handles
+from ..rights import allows, allows_cluster
+
+
+@handles(ListGroupsRequest, versions=range(6))
+def list_groups(context: Context, request: ListGroupsRequest, version: int) -> ListGroupsResponse:
+    """List what this node coordinates and the client may see."""
+    states = {state.strip().lower() for state in request.states_filter}
+    types = {kind.lower() for kind in request.types_filter}
+    node_id = context.endpoint.node_id
+    sees_all = allows_cluster(context, Operation.DESCRIBE)
+    return ListGroupsResponse(
+        groups=[
+            ListedGroup(
+                group_id=group.group_id,
+                protocol_type=group.protocol_type or "",
+                group_state=group.state,
+                group_type=group.type,
+            )
+            for group in context.cluster.offsets_topic.all_of(node_id, moment(context))
+            if (not states or group.state.lower() in states)
+            and (not types or group.type in types)
+            and (
+                sees_all or allows(context, Operation.DESCRIBE, ResourceType.GROUP, group.group_id)
+            )
+        ]
+    )

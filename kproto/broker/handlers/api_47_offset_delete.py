@@ -1,0 +1,91 @@
+"""OffsetDelete (47), v0 to v0.
+
+v0      offsets of a group, partition by partition (KIP-496)
+
+A topic that members subscribe to is GROUP_SUBSCRIBED_TO_TOPIC, and one or a partition that is not
+there is UNKNOWN_TOPIC_OR_PARTITION; what was not committed is deleted already. With members that
+are no consumers the whole is NON_EMPTY_GROUP.
+
+Left out: nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...messages.offset_delete_request import OffsetDeleteRequest
+from ...messages.offset_delete_response import (
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from ...protocol.error_codes import code_of
+from ...wire.errors import BrokerResponseError
+from ..authorizer import Operation, ResourceType
+from ..context import Context
+from ..coordinating import find_group, moment
+from ..groups.committing import check_deletion
+from ..groups.offsets import TopicPartition
+from ..groups.stored import offset_tombstone
+from ..refusal import refusal
+from ..registry import handles
+from ..rights import check
+
+_SUBSCRIBED: Final = code_of("GROUP_SUBSCRIBED_TO_TOPIC")
+
+
+@handles(OffsetDeleteRequest, versions=range(1))
+def offset_delete(
+    context: Context, request: OffsetDeleteRequest, version: int
+) -> OffsetDeleteResponse:
+    """Delete what can be, or say of each partition why not."""
+    group_id = request.group_id
+    now = moment(context)
+    keeper = context.cluster.offsets_topic
+    answer = OffsetDeleteResponse()
+    places: list[TopicPartition] = []
+    try:
+        check(context, Operation.DELETE, ResourceType.GROUP, group_id)
+        if not group_id:
+            raise refusal("INVALID_GROUP_ID", "the group id is empty")
+        group = find_group(context, group_id)
+        check_deletion(group)
+        assert group is not None
+        for topic in request.topics:
+            for partition in topic.partitions:
+                place = TopicPartition(topic.name, partition.partition_index)
+                try:
+                    _check_topic(context, place)
+                except BrokerResponseError as error:
+                    _add(answer, place, error.code)
+                else:
+                    places.append(place)
+        subscribed = {place for place in places if group.is_subscribed_to(place.topic)}
+        gone = [
+            place
+            for place in places
+            if place not in subscribed and group.offsets.get(*place) is not None
+        ]
+        keeper.append(group_id, [offset_tombstone(group_id, *place) for place in gone], now)
+    except BrokerResponseError as error:
+        return OffsetDeleteResponse(error_code=error.code)
+    for place in gone:
+        group.offsets.remove(*place)
+    for place in places:
+        _add(answer, place, _SUBSCRIBED if place in subscribed else 0)
+    return answer
+
+
+def _check_topic(context: Context, place: TopicPartition) -> None:
+    check(context, Operation.READ, ResourceType.TOPIC, place.topic)
+    context.cluster.topics.named(place.topic).partition(place.partition)
+
+
+def _add(answer: OffsetDeleteResponse, place: TopicPartition, code: int) -> None:
+    topic = answer.topics.find(name=place.topic)
+    if topic is None:
+        topic = OffsetDeleteResponseTopic(name=place.topic)
+        answer.topics.append(topic)
+    topic.partitions.append(
+        OffsetDeleteResponsePartition(partition_index=place.partition, error_code=code)
+    )
