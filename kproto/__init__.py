@@ -16,9 +16,12 @@ if TYPE_CHECKING:
         Ack,
         AckEvent,
         Acks,
+        Assignor,
         BrokerAnswer,
         Client,
         ClientSettings,
+        CommitFailedError,
+        CommittedOffset,
         ConnectionEvent,
         Consumer,
         Delivery,
@@ -27,9 +30,11 @@ if TYPE_CHECKING:
         FetchedPartition,
         FetchedRecords,
         FetchedValues,
+        GroupConsumer,
         Hooks,
         LogTruncatedError,
         NewTopic,
+        NoCommittedOffsetError,
         Producer,
         ProducerRecord,
         RequestEvent,
@@ -69,6 +74,7 @@ __all__ = [
     "Ack",
     "AckEvent",
     "Acks",
+    "Assignor",
     "AuthenticationError",
     "BearerToken",
     "BrokerAnswer",
@@ -77,6 +83,8 @@ __all__ = [
     "Client",
     "ClientCredentials",
     "ClientSettings",
+    "CommitFailedError",
+    "CommittedOffset",
     "ConfigurationError",
     "ConnectionEvent",
     "Consumer",
@@ -90,11 +98,13 @@ __all__ = [
     "FetchedPartition",
     "FetchedRecords",
     "FetchedValues",
+    "GroupConsumer",
     "Hooks",
     "KprotoError",
     "LogTruncatedError",
     "MissingCodecError",
     "NewTopic",
+    "NoCommittedOffsetError",
     "OAuthBearer",
     "Plain",
     "Producer",
@@ -133,11 +143,19 @@ _ELSEWHERE = {
 }
 
 
+_ERRORS_OF_CLIENT = {
+    "CommitFailedError",
+    "DeliveryError",
+    "LogTruncatedError",
+    "NoCommittedOffsetError",
+}
+
+
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"{__name__} has no public name {name!r}")
     module = _ELSEWHERE.get(name, ".client")
-    if name.endswith("Error") and name not in ("DeliveryError", "LogTruncatedError"):
+    if name.endswith("Error") and name not in _ERRORS_OF_CLIENT:
         module = ".wire.errors"
     found = getattr(import_module(module, __name__), name)
     globals()[name] = found

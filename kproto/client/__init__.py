@@ -4,10 +4,14 @@ from .admin.topics import NewTopic
 from .client import Client
 from .cluster.metadata import TopicPartition
 from .cluster.requests import BrokerAnswer
+from .consumer.committed import CommittedOffset
 from .consumer.consumer import Consumer
+from .consumer.errors import CommitFailedError, NoCommittedOffsetError
 from .consumer.fetch_requests import FetchedPartition
+from .consumer.group_consumer import GroupConsumer
 from .consumer.truncation import LogTruncatedError
 from .consumer.waiting import FetchedBatch, FetchedRecords, FetchedValues
+from .groups.assignor import Assignor
 from .observing.hooks import AckEvent, ConnectionEvent, Hooks, RequestEvent, RetryEvent
 from .producer.acks import Acks
 from .producer.batch import Ack, BatchDelivery, Delivery
@@ -21,10 +25,13 @@ __all__ = [
     "AckEvent",
     "Acks",
     "Address",
+    "Assignor",
     "BatchDelivery",
     "BrokerAnswer",
     "Client",
     "ClientSettings",
+    "CommitFailedError",
+    "CommittedOffset",
     "CompressionName",
     "ConnectionEvent",
     "Consumer",
@@ -35,9 +42,11 @@ __all__ = [
     "FetchedPartition",
     "FetchedRecords",
     "FetchedValues",
+    "GroupConsumer",
     "Hooks",
     "LogTruncatedError",
     "NewTopic",
+    "NoCommittedOffsetError",
     "Producer",
     "ProducerRecord",
     "RequestEvent",

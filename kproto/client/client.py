@@ -5,17 +5,19 @@ Producers and consumers share what their client knows of the cluster, and its co
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
 from ..clock import SYSTEM_CLOCK, Clock
 from ..messages.base import Request, Response
 from ..messages.delete_topics_request import DeleteTopicsRequest
 from ..security.mechanisms import Sasl
 from ..security.tls import AnyTls
+from ..wire.errors import ConfigurationError
 from .admin.topics import (
     NewTopic,
     create_topics_request,
@@ -30,7 +32,13 @@ from .connections.broker_connection import BrokerConnection
 from .consumer.consumer import Consumer, Start
 from .consumer.fetch import fetch_partition
 from .consumer.fetch_requests import FETCH_BYTES, FetchedPartition
+from .consumer.group_consumer import GroupConsumer
 from .consumer.offsets import OffsetWanted, list_offsets
+from .consumer.ownership import Callback, Callbacks
+from .consumer.topics import GroupStart
+from .groups.assignor import Assignor
+from .groups.member import Member
+from .groups.settings import GroupSettings
 from .producer.producer import REMEMBERED_BATCHES, Producer
 from .producer.producer_record import CompressionName
 from .settings import ClientSettings, parse_bootstrap
@@ -83,10 +91,12 @@ class Client:
         The names are those of Kafka's Java clients and of librdkafka, as
         docs/security-properties.md lists them. `overrides` are fields of ClientSettings, `tls` and
         `sasl` among them, and `bootstrap`: they take the place of all properties about the same.
-        Producers and consumers of this client begin with what the properties say of them. Raises
-        ConfigurationError, which names the property and no secret.
+        Producers and consumers of this client begin with what the properties say of them; with
+        `group.id` its consumers are members of that group, but for those that are given another
+        `group`, or None. Raises ConfigurationError, which names the property and no secret.
         """
-        from .properties import client_arguments  # with its table, which few clients need
+        # With its table, which few clients need.
+        from .properties import client_arguments, consumer_of
 
         arguments = client_arguments(source, overrides)
         client = cls(arguments.bootstrap, arguments.settings, clock=clock)
@@ -96,9 +106,9 @@ class Client:
             client.producer = partial(  # type: ignore[method-assign]  # see above
                 client.producer, **arguments.producer
             )
-        if arguments.consumer:
-            client.consumer = partial(  # type: ignore[method-assign]  # see above
-                client.consumer, **arguments.consumer
+        if arguments.consumer or arguments.group:
+            client.consumer = consumer_of(  # type: ignore[method-assign, assignment]  # see above
+                client.consumer, arguments
             )
         return client
 
@@ -321,25 +331,113 @@ class Client:
             idempotent=idempotent,
         )
 
+    @overload
     def consumer(
         self,
         topics: str | Iterable[str] | Iterable[TopicPartition],
         *,
+        group: None = None,
         start: Start = "earliest",
         stop_at_end: bool = False,
         max_bytes: int = FETCH_BYTES,
         max_wait_ms: int = 500,
         read_committed: bool = False,
-    ) -> Consumer:
+    ) -> Consumer: ...
+
+    @overload
+    def consumer(
+        self,
+        topics: str | Iterable[str] | re.Pattern[str] | Iterable[TopicPartition],
+        *,
+        group: str,
+        start: GroupStart = "earliest",
+        max_bytes: int = FETCH_BYTES,
+        max_wait_ms: int = 500,
+        read_committed: bool = False,
+        instance_id: str | None = None,
+        auto_commit: bool = True,
+        auto_commit_interval_ms: int = 5_000,
+        assignors: Sequence[str | Assignor] = ("range", "cooperative-sticky"),
+        session_timeout_ms: int = 45_000,
+        heartbeat_interval_ms: int = 3_000,
+        max_poll_interval_ms: int = 300_000,
+        leave: bool | Literal["auto"] = "auto",
+        on_assigned: Callback | None = None,
+        on_revoked: Callback | None = None,
+        on_lost: Callback | None = None,
+    ) -> GroupConsumer: ...
+
+    def consumer(
+        self,
+        topics: str | Iterable[str] | re.Pattern[str] | Iterable[TopicPartition],
+        *,
+        group: str | None = None,
+        start: Start | GroupStart = "earliest",
+        stop_at_end: bool = False,
+        max_bytes: int = FETCH_BYTES,
+        max_wait_ms: int = 500,
+        read_committed: bool = False,
+        instance_id: str | None = None,
+        auto_commit: bool | None = None,
+        auto_commit_interval_ms: int | None = None,
+        assignors: Sequence[str | Assignor] | None = None,
+        session_timeout_ms: int | None = None,
+        heartbeat_interval_ms: int | None = None,
+        max_poll_interval_ms: int | None = None,
+        leave: bool | Literal["auto"] | None = None,
+        on_assigned: Callback | None = None,
+        on_revoked: Callback | None = None,
+        on_lost: Callback | None = None,
+    ) -> Consumer | GroupConsumer:
         """A consumer of whole topics, or of single partitions; to be used with `async for`.
 
-        See `kproto.client.consumer`.
+        `start` is an offset of each partition, or the start or the end of all. `max_bytes` bounds
+        what a fetch brings of a partition, and `max_wait_ms` how long a broker may hold it.
+
+        With `group` one that shares topics with the other members of that group, or reads
+        partitions by hand, and commits what is done; to be used with `async with`. Then `start` is
+        for what the group has committed nothing of, a time or "none" as well. `on_assigned`,
+        `on_revoked` and `on_lost`, functions or coroutine functions, get partitions as (topic,
+        number) when they come, while they can still be committed, and when they are gone. The rest
+        is that of `kproto.client.groups.settings.GroupSettings`, times in ms. See `Consumer` and
+        `GroupConsumer`. Raises ConfigurationError.
         """
-        return Consumer(
+        settings: dict[str, Any] = {
+            "instance_id": instance_id,
+            "auto_commit": auto_commit,
+            "auto_commit_interval_ms": auto_commit_interval_ms,
+            "assignors": assignors,
+            "session_timeout_ms": session_timeout_ms,
+            "heartbeat_interval_ms": heartbeat_interval_ms,
+            "max_poll_interval_ms": max_poll_interval_ms,
+            "leave": leave,
+        }
+        callbacks = Callbacks(on_assigned, on_revoked, on_lost)
+        given = {name: each for name, each in settings.items() if each is not None}
+        if group is None:
+            for name in [*given, *(name for name in callbacks._fields if getattr(callbacks, name))]:
+                raise ConfigurationError(f"{name} is for a consumer of a group: give its name, too")
+            return Consumer(
+                self._view,
+                topics,  # type: ignore[arg-type]  # it refuses a pattern
+                start=start,  # type: ignore[arg-type]  # it refuses the others
+                stop_at_end=stop_at_end,
+                max_bytes=max_bytes,
+                max_wait_ms=max_wait_ms,
+                read_committed=read_committed,
+            )
+        if stop_at_end:
+            raise ConfigurationError(
+                f"a consumer of a group ({group}) has no end: leave out stop_at_end, or give "
+                "group=None"
+            )
+        return GroupConsumer(
             self._view,
             topics,
-            start=start,
-            stop_at_end=stop_at_end,
+            GroupSettings(group, **given),
+            Member,
+            start=start,  # type: ignore[arg-type]  # it refuses offsets
+            callbacks=callbacks,
             max_bytes=max_bytes,
             max_wait_ms=max_wait_ms,
             read_committed=read_committed,

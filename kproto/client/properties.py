@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from ..schema.nearest import nearest
 from ..security.properties import PropertySource, from_properties
 from ..wire.errors import ConfigurationError
 from .settings import ClientSettings
 
-__all__ = ["ClientArguments", "client_arguments"]
+__all__ = ["ClientArguments", "client_arguments", "consumer_of"]
+
+T = TypeVar("T")
 
 _BOOTSTRAP: Final = "bootstrap"
 
@@ -23,6 +25,8 @@ class ClientArguments(NamedTuple):
     settings: ClientSettings
     producer: Mapping[str, Any]
     consumer: Mapping[str, Any]
+    #: What consumers of a group begin with besides; `group` is the one of those that name none.
+    group: Mapping[str, Any]
 
 
 def client_arguments(source: PropertySource, overrides: Mapping[str, Any]) -> ClientArguments:
@@ -43,4 +47,16 @@ def client_arguments(source: PropertySource, overrides: Mapping[str, Any]) -> Cl
         raise ConfigurationError(
             "the properties have no bootstrap.servers: set it, or give bootstrap="
         )
-    return ClientArguments(bootstrap, ClientSettings(**settings), found.producer, found.consumer)
+    return ClientArguments(
+        bootstrap, ClientSettings(**settings), found.producer, found.consumer, found.group
+    )
+
+
+def consumer_of(make: Callable[..., T], arguments: ClientArguments) -> Callable[..., T]:
+    """`Client.consumer`, which begins with what properties say; what is given counts first."""
+
+    def consumer(topics: Any, **given: Any) -> T:
+        member = arguments.group if given.get("group", arguments.group.get("group")) else {}
+        return make(topics, **{**arguments.consumer, **member, **given})
+
+    return consumer

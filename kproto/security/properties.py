@@ -60,6 +60,8 @@ class ClientProperties:
     producer: Mapping[str, Any] = field(default_factory=dict)
     #: Arguments of `Client.consumer`.
     consumer: Mapping[str, Any] = field(default_factory=dict)
+    #: Arguments of `Client.consumer` that are for members of a group alone, `group` among them.
+    group: Mapping[str, Any] = field(default_factory=dict)
     #: Names that have no use here, in the order in which they were given.
     unused: tuple[str, ...] = ()
     #: Names about TLS and SASL which `security.protocol` does not ask for.
@@ -135,13 +137,18 @@ def read_values(
     producer.pop("acks", None)  # always all
     if producer.get("max_in_flight", 0) > _IDEMPOTENT_IN_FLIGHT:
         producer.setdefault("idempotent", False)
+    consumer = _plain(by_part.get("consumer", {}))
+    group = _plain(by_part.get("group", {}))
+    if consumer.get("start") == "none":
+        group["start"] = consumer.pop("start")
     bootstrap = by_part.get("bootstrap", {}).get("bootstrap")
     order = {name: place for place, name in enumerate(values)}
     return ClientProperties(
         None if bootstrap is None else str(bootstrap.value),
         settings,
         producer,
-        _plain(by_part.get("consumer", {})),
+        consumer,
+        group,
         tuple(sorted(unused, key=order.__getitem__)),
         tuple(not_asked_for),
     )
@@ -253,9 +260,7 @@ def _text(values: Mapping[str, Any], name: str) -> str:
 
 def _has_no_use(row: Row, given: Given) -> bool:
     """Whether kproto does not do what this value says."""
-    if row.name == "acks":
-        return bool(given.value != "all")
-    return row.name == "start" and given.value is None
+    return row.name == "acks" and bool(given.value != "all")
 
 
 def _plain(given: GivenByRow) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from .property_values import (
     TEXT,
     Kind,
     choice,
+    several,
     whole,
 )
 
@@ -29,8 +30,9 @@ class Row:
     """One thing that is set, and the properties that set it, which must then agree.
 
     `part` is `bootstrap`, `settings` (of ClientSettings), `producer` and `consumer` (arguments of
-    `Client.producer` and `Client.consumer`), or `tls` and `sasl`, which make one object of several
-    rows. `name` is unique within its part.
+    `Client.producer` and `Client.consumer`), `group` (arguments of `Client.consumer` for one of a
+    group), or `tls` and `sasl`, which make one object of several rows. `name` is unique within its
+    part.
     """
 
     part: str
@@ -43,6 +45,15 @@ class Row:
 
 #: A time in ms, up to 24 days, which is the most that a Java int holds.
 _MS: Final = whole(1)
+
+#: librdkafka's names, and the classes of Kafka's clients.
+_ASSIGNORS: Final = {
+    **{each: each for each in ("range", "roundrobin", "sticky", "cooperative-sticky")},
+    "org.apache.kafka.clients.consumer.RangeAssignor": "range",
+    "org.apache.kafka.clients.consumer.RoundRobinAssignor": "roundrobin",
+    "org.apache.kafka.clients.consumer.StickyAssignor": "sticky",
+    "org.apache.kafka.clients.consumer.CooperativeStickyAssignor": "cooperative-sticky",
+}
 
 ROWS: Final = (
     Row("bootstrap", "bootstrap", ("bootstrap.servers", "metadata.broker.list"), ADDRESSES),
@@ -115,10 +126,11 @@ ROWS: Final = (
             {
                 **dict.fromkeys(("earliest", "smallest", "beginning"), "earliest"),
                 **dict.fromkeys(("latest", "largest", "end"), "latest"),
-                **dict.fromkeys(("none", "error")),
+                **dict.fromkeys(("none", "error"), "none"),
             }
         ),
-        "`none` and `error` are logged, for there is no position that could be missing",
+        "`none` and `error` are for consumers of a group: others have no position that could be "
+        "missing",
     ),
     Row(
         "consumer",
@@ -132,6 +144,26 @@ ROWS: Final = (
         "read_committed",
         ("isolation.level",),
         choice({"read_committed": True, "read_uncommitted": False}, any_case=True),
+    ),
+    Row(
+        "group",
+        "group",
+        ("group.id",),
+        TEXT,
+        "consumers of this client are members of it, unless they say `group=None` or another",
+    ),
+    Row("group", "instance_id", ("group.instance.id",), TEXT),
+    Row("group", "session_timeout_ms", ("session.timeout.ms",), _MS),
+    Row("group", "heartbeat_interval_ms", ("heartbeat.interval.ms",), _MS),
+    Row("group", "max_poll_interval_ms", ("max.poll.interval.ms",), _MS),
+    Row("group", "auto_commit", ("enable.auto.commit",), SWITCH),
+    Row("group", "auto_commit_interval_ms", ("auto.commit.interval.ms",), _MS),
+    Row(
+        "group",
+        "assignors",
+        ("partition.assignment.strategy",),
+        several(_ASSIGNORS),
+        "the names, or Kafka's classes; one of your own is given in Python",
     ),
     Row(
         "security",

@@ -23,6 +23,7 @@ __all__ = [
     "TEXT",
     "Kind",
     "choice",
+    "several",
     "whole",
 ]
 
@@ -78,6 +79,18 @@ def choice(values: Mapping[str, Any], *, any_case: bool = False) -> Kind:
 
     named = [each or "empty" for each in values]
     return Kind(f"{', '.join(named[:-1])} or {named[-1]}", read)
+
+
+def several(values: Mapping[str, Any]) -> Kind:
+    """Some of the keys of `values`, parted by commas, which stand for their values: a tuple."""
+
+    def read(text: str) -> tuple[Any, ...]:
+        keys = [each.strip() for each in text.split(",")]
+        if not set(keys) <= values.keys():
+            raise ValueError
+        return tuple(values[each] for each in keys)
+
+    return Kind(f"some of {', '.join(values)}, parted by commas", read)
 
 
 def _text(text: str) -> str:

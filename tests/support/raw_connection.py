@@ -6,6 +6,7 @@ one alike.
 
 from __future__ import annotations
 
+import select
 import socket
 import ssl
 import struct
@@ -32,7 +33,7 @@ class RawConnection:
     def __init__(
         self,
         bootstrap: str,
-        client_id: str = "raw",
+        client_id: str | None = "raw",
         tls: ssl.SSLContext | None = None,
         timeout: float = TIMEOUT_S,
     ) -> None:
@@ -78,6 +79,10 @@ class RawConnection:
         message = self._protocol.receive(self.receive_frame()).message
         assert message is not None
         return message
+
+    def has_answer(self, timeout_s: float) -> bool:
+        """Whether an answer begins to come within the time; for one with all before it read."""
+        return bool(select.select([self._socket], [], [], timeout_s)[0])
 
     def receive_rest(self) -> bytes:
         """Read all that comes until the broker closes the connection."""

@@ -26,7 +26,7 @@ TOGETHER = (
     ("tests/kafka/test_secured_cluster.py", "clusters"),
     ("tests/interop/test_cluster_like_kafka.py", "clusters"),
     ("tests/kafka/", "brokers"),
-    ("tests/spark/", "brokers"),
+    ("tests/spark/", "spark"),
     ("tests/interop/test_events.py", "brokers"),
     ("tests/interop/test_like_kafka.py", "brokers"),
     ("tests/unit/test_readme.py", "brokers"),
@@ -36,7 +36,7 @@ TOGETHER = (
 """Tests that share servers, by their path: those of one name run in one process of a run.
 
 The first row that fits counts. Those of clusters share none, but two clusters at once are too much
-for a small machine.
+for a small machine. Those of Spark share a broker with the others, but take as long as all of them.
 """
 
 

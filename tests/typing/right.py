@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, datetime, timedelta
 from typing import Any, assert_type
 
-from kproto import Client, Uuid, messages
+from kproto import (
+    Client,
+    CommittedOffset,
+    Consumer,
+    FetchedRecords,
+    GroupConsumer,
+    Record,
+    Uuid,
+    messages,
+)
 from kproto.messages import (
     ApiVersionsResponse,
     DescribeTopicPartitionsResponse,
@@ -35,6 +46,8 @@ from kproto.messages.produce_request import (
     TopicProduceDataCollection,
 )
 from kproto.wire.tags import RawTaggedField
+
+Place = tuple[str, int]
 
 
 async def a_request_knows_its_response(client: Client) -> None:
@@ -121,3 +134,37 @@ def code_for_every_request(request: Request[ProduceResponse]) -> type[Response]:
     assert_type(request.LISTENERS, tuple[str, ...])
     assert_type(messages.ProduceRequest, type[ProduceRequest])
     return ProduceResponse
+
+
+async def a_group_makes_another_consumer(client: Client) -> None:
+    assert_type(client.consumer("a", start={("a", 0): 5}, stop_at_end=True), Consumer)
+    assert_type(client.consumer([("a", 0)], group="g"), GroupConsumer)
+    assert_type(client.consumer(re.compile("a.*"), group="g", start="none"), GroupConsumer)
+    client.consumer("a", group="g", start=datetime.now(UTC), instance_id="i", leave=True)
+    client.consumer(["a", "b"], group="g", start=timedelta(hours=1), assignors=["sticky"])
+
+
+async def a_group_consumer_is_read_like_any(client: Client) -> None:
+    async def on_revoked(places: list[tuple[str, int]]) -> None:
+        await consumer.commit()
+
+    def on_assigned(places: list[tuple[str, int]]) -> None:
+        consumer.seek(places[0], "earliest")
+
+    async with client.consumer(
+        "a", group="g", on_assigned=on_assigned, on_revoked=on_revoked
+    ) as consumer:
+        assert_type(consumer, GroupConsumer)
+        async for record in consumer:
+            assert_type(record, Record)
+            await consumer.commit(record)
+        async for fetched in consumer.batches():
+            assert_type(fetched, FetchedRecords)
+            await consumer.commit(fetched, "m")
+        await consumer.commit({("a", 0): 5})
+        assert_type(await consumer.committed(("a", 0)), dict[Place, CommittedOffset | None])
+        assert_type(await consumer.position(("a", 0)), int)
+        assert_type(await consumer.lag(), dict[Place, int])
+        assert_type(await consumer.offsets_for_times({("a", 0): 5}), dict[Place, int | None])
+        assert_type(consumer.assignment, frozenset[tuple[str, int]])
+        consumer.pause(*consumer.assignment)

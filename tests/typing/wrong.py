@@ -5,6 +5,9 @@ Read by checkers, never run; every other line must be free of errors.
 
 from __future__ import annotations
 
+import re
+from datetime import timedelta
+
 from kproto import Client, Uuid, messages
 from kproto.messages import (
     FetchResponse,
@@ -91,3 +94,19 @@ def wrong_codecs(request: MetadataRequest, data: bytes) -> None:
     text: str = request.encode(12)  # error: a message is bytes
     other: MetadataRequest = MetadataResponse.decode(data, 12)  # error: another message
     print(text, other)
+
+
+async def wrong_consumers(client: Client) -> None:
+    client.consumer("a", auto_commit=False)  # error: without a group
+    client.consumer(re.compile("a"))  # error: nor a pattern
+    client.consumer("a", start=timedelta(hours=1))  # error: nor a duration
+    client.consumer("a", group="g", stop_at_end=True)  # error: a group has no end
+    client.consumer("a", group="g", start={("a", 0): 5})  # error: commits say where
+    client.consumer("a", group=b"g")  # error: a group is a str
+    client.consumer("a", group="g", on_lost=lambda: None)  # error: it is told partitions
+    async with client.consumer("a", group="g") as consumer:
+        consumer.seek("a", 5)  # error: a partition is wanted
+        consumer.seek(("a", 0), "middle")  # error: no such place
+        await consumer.commit([("a", 0)])  # error: offsets are wanted
+        offset: int = (await consumer.committed())["a", 0].offset  # error: there may be none
+        print(offset)

@@ -56,7 +56,7 @@ class Changes:
 
 
 def _of_topic(before: TopicInfo, now: TopicInfo) -> Iterator[str]:
-    if now.topic_id != before.topic_id:
+    if now.is_another_than(before):
         yield f"topic {now.name} was made anew: its id is {now.topic_id}, not {before.topic_id}"
         return
     moved = [

@@ -23,6 +23,7 @@ __all__ = [
     "PartitionInfo",
     "TopicInfo",
     "TopicPartition",
+    "named",
     "why_unled",
 ]
 
@@ -35,6 +36,9 @@ _NO_SUCH_PARTITION: Final = code_of("UNKNOWN_TOPIC_OR_PARTITION")
 
 #: A topic's name, and the number of one of its partitions.
 TopicPartition: TypeAlias = tuple[str, int]
+
+#: Names of partitions in one line.
+_SHOWN: Final = 10
 
 
 class Broker(NamedTuple):
@@ -76,6 +80,16 @@ class TopicInfo:
     partitions: dict[int, PartitionInfo]
     internal: bool = False
     error_code: int = 0
+
+    def is_another_than(self, before: TopicInfo | None) -> bool:
+        """Whether the topic was deleted and made anew since `before` (KIP-516).
+
+        Unknown where one of both tells no id: a cluster that learns of ids gives them to topics
+        that it has.
+        """
+        if before is None or ZERO_UUID in (self.topic_id, before.topic_id):
+            return False
+        return self.topic_id != before.topic_id
 
 
 @dataclass(slots=True)
@@ -220,3 +234,10 @@ def why_unled(topics: Iterable[TopicInfo], topic: str, partition: int) -> Broker
             known = _NO_LEADER if partition in info.partitions else _NO_SUCH_PARTITION
             code = info.error_code or known
     return error_of_code(code, f"looking for the leader of {topic}[{partition}]")
+
+
+def named(places: Iterable[TopicPartition]) -> str:
+    """Partitions in a message or a line: `orders[0], orders[1]`; of many the first."""
+    names = [f"{topic}[{partition}]" for topic, partition in sorted(places)]
+    more = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

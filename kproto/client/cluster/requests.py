@@ -316,7 +316,14 @@ class Requests:
         Those that are not known are asked for together, while they are not there yet. Raises
         BrokerResponseError for the first that cannot be found.
         """
+        nodes = self._known_of(kind, keys)
+        if len(nodes) == len(set(keys)):
+            return nodes
         return await self._view.retrying(lambda: self._find(kind, keys))
+
+    def _known_of(self, kind: CoordinatorType, keys: Sequence[str]) -> dict[str, int]:
+        known = ((key, self._known(kind, key)) for key in keys)
+        return {key: node for key, node in known if node is not None}
 
     def _known(self, kind: CoordinatorType, key: str) -> int | None:
         node = self.coordinators.node(kind, key)
@@ -327,9 +334,8 @@ class Requests:
 
         Another call may forget some of it before this one is done.
         """
-        known = {key: self._known(kind, key) for key in keys}
-        nodes = {key: node for key, node in known.items() if node is not None}
-        missing = [key for key in known if key not in nodes]
+        nodes = self._known_of(kind, keys)
+        missing = [key for key in dict.fromkeys(keys) if key not in nodes]
         if not missing:
             return nodes
         connection = await self._view.connection()

@@ -13,6 +13,9 @@ T = TypeVar("T")
 
 async def all_of(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """Their results, side by side. After the first error none of them is left running."""
+    calls = list(calls)
+    if len(calls) == 1:
+        return [await calls[0]]
     tasks = [asyncio.create_task(call) for call in calls]
     try:
         return await asyncio.gather(*tasks)

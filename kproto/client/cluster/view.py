@@ -36,7 +36,7 @@ from .joining import Joining
 from .metadata import Broker, Cluster, LeaderHint, TopicInfo, TopicPartition, why_unled
 from .reaching import reach, reach_any
 from .requests import BrokerAnswer, Requests
-from .routing import Route, route_of
+from .routing import CoordinatorType, Route, route_of
 from .side_by_side import all_of
 
 __all__ = ["ClusterView"]
@@ -196,6 +196,19 @@ class ClusterView:
     def abort(self, owner: object) -> None:
         """The same, for who cannot wait."""
         self._pool.abort(owner)
+
+    # Coordinators of groups
+
+    async def group_coordinator(self, group_id: str) -> int:
+        """The node that coordinates a group; asks for it unless it is known.
+
+        Errors that time mends are waited out for `delivery_timeout_ms`. Raises BrokerResponseError.
+        """
+        return (await self._requests.find(CoordinatorType.GROUP, [group_id]))[group_id]
+
+    def forget_group_coordinator(self, group_id: str) -> None:
+        """It is gone, or has turned out to be another."""
+        self._requests.coordinators.forget(CoordinatorType.GROUP, [group_id])
 
     # Metadata
 
@@ -390,18 +403,21 @@ class ClusterView:
         """Wait until the clock shows `moment`, in seconds."""
         await self.clock.sleep(moment - self.clock.monotonic())
 
-    async def by(self, moment: float, operation: Awaitable[T]) -> T:
-        """The result of `operation`; RequestTimeoutError when it is not there by `moment`."""
+    async def by(self, moment: float, operation: Awaitable[T], limit_ms: int | None = None) -> T:
+        """The result of `operation`; RequestTimeoutError when it is not there by `moment`.
+
+        That names the time there was for it: `limit_ms`, or else `delivery_timeout_ms`.
+        """
         try:
             async with self.clock.timeout(max(0.0, moment - self.clock.monotonic())):
                 return await operation
         except TimeoutError as error:
             if isinstance(error, KprotoError) or self.clock.monotonic() < moment - TICK_S:
                 raise  # it is the operation's own
-            limit = self.settings.delivery_timeout_ms
-            raise RequestTimeoutError(
-                f"no broker answered within {limit} ms (delivery_timeout_ms)"
-            ) from None
+            limit = f"{self.settings.delivery_timeout_ms} ms (delivery_timeout_ms)"
+            if limit_ms not in (None, self.settings.delivery_timeout_ms):
+                limit = f"{limit_ms} ms"
+            raise RequestTimeoutError(f"no broker answered within {limit}") from None
 
     async def retrying(
         self,

@@ -28,7 +28,10 @@ class Home:
         There a future would never wake who waits for it, and two threads would change the same
         state at once.
         """
-        loop = asyncio.get_running_loop()
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:  # a call that waits for nothing, from anywhere
+            loop = None
         if self.loop is None:
             self.loop = loop
         elif self.loop is not loop:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from functools import lru_cache
+from typing import Any, TypeVar
 
 from ...messages.base import Request, Response
-from ...schema.set_fields import first_to_end, last_to_begin
+from ...schema.set_fields import Shape, first_to_end, last_to_begin, shape_of
 from ...wire.errors import UnsupportedVersionError
 
 __all__ = ["version_for"]
@@ -22,9 +23,9 @@ def version_for(
     Raises UnsupportedVersionError, which names the field that leaves none, or the two that exclude
     each other.
     """
-    definition = request._definition()
-    ending = first_to_end(definition, request)
-    beginning = last_to_begin(definition, request)
+    shape = _shape_of(type(request))  # type: ignore[arg-type]  # its objects have no hash
+    ending = first_to_end(shape, request)
+    beginning = last_to_begin(shape, request)
     name = type(request).__name__
     lowest = 0 if beginning is None else beginning.versions.lowest
     highest = None if ending is None else ending.versions.highest
@@ -48,3 +49,8 @@ def version_for(
             f"and its field {beginning.path} is set, which versions {beginning.versions} have"
         )
     return version
+
+
+@lru_cache(maxsize=256)  # more than there are requests
+def _shape_of(request: type[Request[Any]]) -> Shape:
+    return shape_of(request._definition())

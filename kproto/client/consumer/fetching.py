@@ -9,10 +9,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from typing import Final, NamedTuple
 
 from ...messages.fetch_request import FetchRequest
 from ...messages.fetch_response import FetchResponse, PartitionData
 from ...protocol.error_codes import error_of_code
+from ...wire.checks import check_whole_number
 from ...wire.errors import BrokerResponseError, KprotoError, ProtocolError
 from ..cluster.metadata import Broker, TopicPartition, why_unled
 from ..cluster.view import ClusterView
@@ -30,16 +32,40 @@ from .fetch_requests import (
 from .handing_out import HandingOut
 from .offsets import OffsetWanted, ask_for_offsets, list_offsets, offsets_or_errors
 from .partition import NO_REPLICA, PartitionState, plan_fetches
-from .partitions import Partitions, ReadOptions
+from .partitions import Places
 from .sessions import FetchSession, WantedPartition
 from .truncation import AskedEpoch, EpochEnd, LogTruncatedError, epoch_ends
 from .under_way import UnderWay
 from .visible import visible_batches
 from .waiting import Waiting
 
-__all__ = ["Fetching"]
+__all__ = ["FetchOptions", "Fetching"]
 
 logger = logging.getLogger("kproto.client")
+
+
+#: What a fetch can say, in bytes and in ms.
+_MOST: Final = 0x7FFFFFFF
+
+
+class FetchOptions(NamedTuple):
+    """How to fetch, and what to do where a log lacks what was asked for.
+
+    `max_bytes` of each partition, and how long a broker may hold a fetch, `max_wait_ms`. Who stands
+    behind the end of a log goes to its end where he `prefers_end`, else to its start; and nowhere
+    where positions are `is_exact`: that is an error then.
+    """
+
+    max_bytes: int
+    max_wait_ms: int
+    read_committed: bool
+    prefers_end: bool = False
+    is_exact: bool = False
+
+    def check(self) -> None:
+        """Raises ConfigurationError for what no fetch can say."""
+        check_whole_number("max_bytes", self.max_bytes, 1, _MOST)
+        check_whole_number("max_wait_ms", self.max_wait_ms, 0, _MOST)
 
 
 class Fetching:
@@ -48,8 +74,8 @@ class Fetching:
     def __init__(
         self,
         view: ClusterView,
-        options: ReadOptions,
-        partitions: Partitions,
+        options: FetchOptions,
+        partitions: Places,
         under_way: UnderWay,
         handing_out: HandingOut,
         owner: object,
@@ -63,6 +89,7 @@ class Fetching:
         self.high_watermarks: dict[TopicPartition, int] = {}  # as fetches told them last
         self._refreshes = Attempts(view.settings)
         self._sessions: dict[int, FetchSession] = {}  # by broker
+        self._hurried: dict[TopicPartition, PartitionState] = {}
 
     def take_what_came(self) -> None:
         """Raises the error of a partition that must not be tried again, or not any more.
@@ -89,6 +116,8 @@ class Fetching:
             self._under_way.look(f"positions at {node}", self._find_positions(node, states))
         for node, states in plan.unsure_by_node.items():
             self._under_way.look(f"epochs at {node}", self._validate(node, states))
+        if self._hurried:
+            self._make_way(plan.by_node)
         for node, states in plan.by_node.items():
             if node not in self._under_way.fetches:
                 self._fetch_at(node, states, now)
@@ -119,6 +148,43 @@ class Fetching:
         ends_at = self._attempt_ends_at(states, now)
         fetch = Fetch(wanted, by_place, topics, session, now, ends_at)
         self._under_way.fetch(node, fetch, self._fetch(node, fetch))
+
+    def hurry(self, states: Mapping[TopicPartition, PartitionState]) -> None:
+        """Let these, which have just come, wait for no fetch that a broker holds.
+
+        Connections to their leaders are opened while somebody looks where they begin.
+        """
+        self._hurried.update(states)
+        leaders = {self._view.cluster.leader(*place) for place in states}
+        for node in leaders & self._view.cluster.brokers.keys():
+            self._under_way.look(f"a connection to {node}", self._connect(node))
+
+    async def _connect(self, node: int) -> None:
+        with suppress(KprotoError):  # whoever fetches there tries again, and is told
+            await self._view.connection_to(node, owner=self._owner)
+
+    def _make_way(self, by_node: Mapping[int, Sequence[PartitionState]]) -> None:
+        """Give up what is under way where partitions wait behind it that are in a hurry.
+
+        A broker works on one request of a connection at a time: so others are opened.
+        """
+        is_held_up = False
+        for node, states in by_node.items():
+            for state in states:
+                place = (state.topic, state.partition)
+                if self._hurried.get(place) is state:
+                    del self._hurried[place]
+                    is_held_up = is_held_up or node in self._under_way.fetches
+        if is_held_up:
+            for fetch in self._under_way.give_up_fetches():
+                fetch.session.lost()
+            self._view.abort(self._owner)
+
+    def forget(self, places: Iterable[TopicPartition]) -> None:
+        """Others read these now."""
+        for place in places:
+            self.high_watermarks.pop(place, None)
+            self._hurried.pop(place, None)
 
     def close_sessions(self) -> None:
         """Let brokers forget what is read. Waits for nothing: one who is not told forgets later.
@@ -163,9 +229,9 @@ class Fetching:
             if state is None or state is not self._partitions.by_place.get(place):
                 continue
             if isinstance(found, BrokerResponseError):
-                self._failed([place], found, view.clock.monotonic())
+                self._failed({place: state}, found, view.clock.monotonic())
             else:
-                gone = state.found(found, self._options.start == "latest")
+                gone = state.found(found, self._options.prefers_end)
                 if gone:
                     logger.warning(
                         "%s[%d]: the log no longer has offsets %d to %d; they are passed over",
@@ -223,7 +289,7 @@ class Fetching:
                 continue  # an answer of the leader before came meanwhile; it is asked for again
             try:
                 if isinstance(found, BrokerResponseError):
-                    self._failed([place], found, view.clock.monotonic())
+                    self._failed({place: known}, found, view.clock.monotonic())
                 else:
                     self._take_end_of_epoch(known, found)
                     known.leader_epoch = asked[place].current
@@ -250,7 +316,7 @@ class Fetching:
             state.set_back(handed_out, end.epoch, end.offset)
             logger.info("%s: the log was truncated to offset %d, unread", place, end.offset)
             return
-        if isinstance(self._options.start, Mapping):
+        if self._options.is_exact:
             state.position = handed_out
             diverging = end.offset if end.is_known else None
             raise LogTruncatedError(state.topic, state.partition, handed_out, diverging)
@@ -277,15 +343,16 @@ class Fetching:
     async def _find_leaders(self, states: Sequence[PartitionState]) -> None:
         """Ask for metadata; a partition that nobody leads then waits before it is asked again."""
         view = self._view
+        asked = {(state.topic, state.partition): state for state in states}
         begun = view.clock.monotonic()
         ends_at = self._attempt_ends_at(states, begun)
         try:
-            found = await view.by(ends_at, view.refresh({state.topic for state in states}))
+            found = await view.by(ends_at, view.refresh({topic for topic, _ in asked}))
         except KprotoError as lost:
-            self._failed([(state.topic, state.partition) for state in states], lost, begun)
+            self._failed(asked, lost, begun)
             return
         now = view.clock.monotonic()
-        for state in states:
+        for state in self._still(asked).values():
             if view.led_by(state.topic, state.partition, state.suspect_since) is None:
                 error = why_unled(found, state.topic, state.partition)
                 state.failed(error, now)
@@ -355,7 +422,7 @@ class Fetching:
             for each in fetch.states.values():
                 if each.replica is not None:
                     self._keep_to_leader(each, fetch.ended)
-            self._failed(fetch.wanted, response, begun, fetch.ended)
+            self._failed(fetch.states, response, begun, fetch.ended)
             return
         hints = leader_hints(response, fetch.topics)
         if hints:
@@ -411,7 +478,7 @@ class Fetching:
             if leader in cluster.brokers and (leader != node or epoch > wanted.leader_epoch):
                 state.moved(error, now)
                 return
-        self._failed([place], error, now, now)
+        self._failed({place: state}, error, now, now)
 
     def _take_partition(
         self, node: int, state: PartitionState, data: PartitionData, now: float
@@ -445,24 +512,28 @@ class Fetching:
         """Read from the leader for as long as the longest wait between two tries."""
         state.keep_to_leader(now + self._view.settings.retry_backoff_max_ms / 1000)
 
+    def _still(
+        self, states: Mapping[TopicPartition, PartitionState]
+    ) -> dict[TopicPartition, PartitionState]:
+        """Those that are read yet: not what has gone, was moved, or is of a topic made anew."""
+        now = self._partitions.by_place
+        return {place: state for place, state in states.items() if now.get(place) is state}
+
     def _failed(
         self,
-        places: Iterable[TopicPartition],
+        states: Mapping[TopicPartition, PartitionState],
         error: KprotoError,
         begun: float,
         ended: float | None = None,
     ) -> None:
-        """Let partitions wait after an attempt of that time.
+        """Let partitions wait after an attempt of that time, unless others read them by now.
 
         Raises `error` where nothing mends it, or it has lasted too long.
         """
         now = self._view.clock.monotonic() if ended is None else ended
-        for place in places:
-            state = self._partitions.by_place.get(place)
-            if state is None:
-                continue  # the topic was made anew with fewer partitions
+        for place, state in self._still(states).items():
             state.attempts.begin(begun)
-            if is_out_of_range(error) and not isinstance(self._options.start, Mapping):
+            if is_out_of_range(error) and not self._options.is_exact:
                 state.lost(error, now)
             else:
                 state.failed(error, now)
@@ -476,7 +547,7 @@ class Fetching:
     def _take_records(self, state: PartitionState, data: PartitionData) -> None:
         place = (state.topic, state.partition)
         most = self._view.settings.max_decompressed_bytes
-        batches, state.position, state.last_epoch = visible_batches(
+        visible = visible_batches(
             data,
             state.topic,
             state.position,
@@ -484,13 +555,14 @@ class Fetching:
             read_committed=self._options.read_committed,
             max_decompressed_bytes=most,
         )
+        state.took(visible)
         # Behind all others, so that in a full response each partition has its turn.
         self._partitions.move_behind(place)
-        if batches:
+        if visible.batches:
             waiting = Waiting(
                 state,
-                batches,
+                visible.batches,
                 high_watermark=data.high_watermark,
                 max_decompressed_bytes=most,
             )
-            self._handing_out.ready.append(waiting)
+            self._handing_out.add(waiting)

@@ -40,21 +40,27 @@ class HandingOut:
     handed out. The first two raise what `Waiting` raises; `ready[0]` is then what cannot be opened.
     """
 
-    __slots__ = ("_change", "_current", "_opened", "_source", "ready", "rest")
+    __slots__ = ("_change", "_current", "_left", "_opened", "_source", "ready", "rest")
 
     def __init__(self, change: Change | None = None) -> None:
         self._change = change
         self.ready: deque[Waiting] = deque()
+        # What is handed out without asking, and all that is left of the list: the same, mostly.
         self.rest: Iterator[Record] = iter(())
+        self._left = self.rest
         # The list that was taken last, where it came from, and the batches it was made of.
         self._current: FetchedRecords | None = None
         self._source: Waiting | None = None
         self._opened: list[PlacedBatch] = []
 
+    def add(self, waiting: Waiting) -> None:
+        """Let what has come wait for its turn."""
+        self.ready.append(waiting)
+
     def begin(self, fetched: FetchedRecords) -> Record:
         """Hand out a list by record; the first of them."""
         self._current = fetched
-        self.rest = iter(fetched.records)
+        self.rest = self._left = iter(fetched.records)
         return next(self.rest)
 
     def take_records(self) -> FetchedRecords | None:
@@ -128,12 +134,12 @@ class HandingOut:
         self.ready.extend(left)
         current = self._current
         if current is not None and (current.topic, current.partition) == place:
-            self.rest = iter(())
+            self.rest = self._left = iter(())
             self._current = None
         return position
 
     def _take_rest(self) -> FetchedRecords | None:
-        left = list(self.rest)
+        left = list(self._left)
         if not left or self._current is None:
             return None
         return self._current._replace(records=left)
@@ -145,7 +151,7 @@ class HandingOut:
             (waiting.state.topic, waiting.state.partition): waiting.position
             for waiting in reversed(self.ready)
         }
-        left = length_hint(self.rest)
+        left = length_hint(self._left)
         if left and self._current is not None:
             place = (self._current.topic, self._current.partition)
             found[place] = self._current.records[-left].offset

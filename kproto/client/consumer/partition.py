@@ -15,6 +15,7 @@ from ..retry import Attempts, Remedy
 from ..settings import ClientSettings
 from .fetch_requests import fetch_remedy
 from .truncation import UNKNOWN_EPOCH
+from .visible import Visible
 
 __all__ = [
     "NOT_FOUND",
@@ -109,6 +110,11 @@ class PartitionState:
         self.last_epoch = last_epoch
         if self.end is not None:
             self.end = min(self.end, max(log_end, position))
+
+    def took(self, visible: Visible) -> None:
+        """Go on behind what a fetch brought."""
+        self.position = visible.position
+        self.last_epoch = visible.last_epoch
 
     def prefer(self, replica: int, until: float) -> None:
         """Read from a replica near by, as the leader says."""

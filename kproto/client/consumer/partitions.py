@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from ...protocol.error_codes import code_of, error_of_code
 from ..cluster.metadata import TopicInfo, TopicPartition
@@ -16,7 +16,7 @@ from .partition import PartitionState, new_partitions
 from .topics import Start, topic_of
 from .under_way import UnderWay
 
-__all__ = ["Partitions", "ReadOptions"]
+__all__ = ["Partitions", "Places", "ReadOptions"]
 
 logger = logging.getLogger("kproto.client")
 
@@ -26,13 +26,35 @@ _REMADE: Final = code_of("UNKNOWN_TOPIC_ID")
 
 
 class ReadOptions(NamedTuple):
-    """How a consumer reads; sizes in bytes, times in ms."""
+    """Where a consumer begins and ends."""
 
     start: Start
     stop_at_end: bool
-    max_bytes: int
-    max_wait_ms: int
     read_committed: bool
+
+
+class Places(Protocol):
+    """What may be read now, for who fetches it.
+
+    `by_place` are all partitions, in the order in which they are asked for; `unbegun` topics of
+    which nothing may be asked for before `begin_again`.
+    """
+
+    by_place: dict[TopicPartition, PartitionState]
+    unbegun: set[str]
+
+    def ones_begun(self) -> list[PartitionState]:
+        """Those that may be asked for."""
+        ...
+
+    def move_behind(self, place: TopicPartition) -> None:
+        """Ask for all others before this one."""
+
+    async def begin_again(self, name: str) -> None:
+        """Begin with a topic as if it had not been begun with yet."""
+
+    def add_new(self) -> None:
+        """Look at what metadata shows anew. Raises KprotoError where what was wanted is gone."""
 
 
 class Partitions:
@@ -128,7 +150,7 @@ class Partitions:
             if info is None or info is self._known.get(name):
                 continue
             before = self._known.get(name)
-            if before is not None and before.topic_id != info.topic_id:
+            if info.is_another_than(before):
                 self._begin_anew(info)
             self._known[name] = info
             if name not in self._wanted or self._options.stop_at_end:

@@ -74,6 +74,14 @@ class UnderWay:
             except KprotoError as fault:
                 yield fault
 
+    def give_up_fetches(self) -> list[Fetch]:
+        """End all fetches without an answer; returns them."""
+        given_up = list(self.fetches.values())
+        self.fetches.clear()
+        for task, _ in given_up:
+            task.cancel()
+        return [fetch for _, fetch in given_up]
+
     def cancel(self) -> list[asyncio.Task[None]]:
         """Give all of it up; returns the tasks, which end soon."""
         tasks: list[asyncio.Task[None]] = [task for task, _ in self.fetches.values()]

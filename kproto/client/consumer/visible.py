@@ -31,12 +31,14 @@ class PlacedBatch(NamedTuple):
 class Visible(NamedTuple):
     """The batches of one fetch in order, and the offset of the next record to be fetched.
 
-    `last_epoch` is the leader epoch of the batch before it; -1 where that tells none.
+    `last_epoch` is the leader epoch of the batch before it; -1 where that tells none. `epochs` has
+    the offsets at which an epoch begins that the batch before has not, hidden batches counted.
     """
 
     batches: list[PlacedBatch]
     position: int
     last_epoch: int
+    epochs: list[tuple[int, int]]
 
 
 def visible_batches(
@@ -59,6 +61,7 @@ def visible_batches(
     last_epoch = -1
     before: int | None = None  # behind the batch before; messages of old magics may repeat
     batches: list[PlacedBatch] = []
+    epochs: list[tuple[int, int]] = []
     aborted = AbortedTransactions(aborted_transactions(data)) if read_committed else None
     try:
         for batch in read_batches(data.records or b"", whole_first=True):
@@ -72,8 +75,10 @@ def visible_batches(
                     aborted.see_marker(batch, max_decompressed_bytes)
             elif aborted is None or not aborted.hides(batch):
                 batches.append(PlacedBatch(position, batch))
+            if batch.partition_leader_epoch != last_epoch:
+                last_epoch = batch.partition_leader_epoch
+                epochs.append((max(position, batch.base_offset), last_epoch))
             position = next_offset
-            last_epoch = batch.partition_leader_epoch
             if end is not None and position >= end:
                 position = end
                 break  # What stands behind is not asked for, broken or not.
@@ -86,7 +91,7 @@ def visible_batches(
             f"{place}: all that the fetch from offset {begun} brought lies before it, and would be "
             "brought again"
         )
-    return Visible(batches, position, last_epoch)
+    return Visible(batches, position, last_epoch, epochs)
 
 
 def aborted_transactions(data: PartitionData) -> list[tuple[int, int]]:

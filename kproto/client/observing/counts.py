@@ -7,7 +7,7 @@ from typing import Any
 
 from .histogram import BATCH_BYTES, BATCH_RECORDS, LATENCY_MS, Histogram
 
-__all__ = ["ApiCounts", "BatchCounts", "BrokerCounts"]
+__all__ = ["ApiCounts", "BatchCounts", "BrokerCounts", "GroupCounts"]
 
 
 class ApiCounts:
@@ -88,3 +88,20 @@ class BatchCounts:
         self.bytes = Histogram(BATCH_BYTES)
         self.acknowledged = 0
         self.failed = 0
+
+
+class GroupCounts:
+    """What the members of one group have done that this client has."""
+
+    __slots__ = ("heartbeats", "joins", "late", "lost_partitions", "rebalances")
+
+    def __init__(self) -> None:
+        self.joins = 0
+        self.rebalances = 0
+        self.heartbeats = 0
+        self.lost_partitions = 0
+        self.late = 0
+
+    def as_dict(self) -> dict[str, int]:
+        """As `metrics` shows it."""
+        return {name: getattr(self, name) for name in sorted(self.__slots__)}

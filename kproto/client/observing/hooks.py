@@ -47,7 +47,7 @@ class RetryEvent(NamedTuple):
     """Something is tried again after `error`, the `attempt`th in a row, in `wait_ms`.
 
     `what` is "produce", "fetch" (of `topic` and `partition`), "metadata" (of `topic`), "leaders"
-    (a question to several leaders) or "call" (one to any broker).
+    (a question to several leaders), "commit" (of a group's offsets) or "call" (any other).
     """
 
     what: str

@@ -16,7 +16,7 @@ from ...messages.base import Message
 from ...wire.errors import BrokerResponseError, KprotoError
 from .calls import HookCalls, SettledBatch
 from .connection_watch import NO_WATCH, ConnectionWatch
-from .counts import ApiCounts, BatchCounts, BrokerCounts
+from .counts import ApiCounts, BatchCounts, BrokerCounts, GroupCounts
 from .hooks import Hooks, RetryEvent
 from .lines import Troubles, at, say, tells_changes, wants
 
@@ -74,6 +74,7 @@ class Observer:
         self._producers: WeakSet[HoldsRecords] = WeakSet()
         self._consumers: WeakKeyDictionary[HasPositions, dict[tuple[str, int], int]]
         self._consumers = WeakKeyDictionary()
+        self._groups: dict[str, GroupCounts] = {}
         self._troubles = Troubles()
         self._is_over = False
 
@@ -206,6 +207,12 @@ class Observer:
         """A consumer is there; in `ends` it notes the high watermark of each partition."""
         self._consumers[consumer] = ends
 
+    # Groups
+
+    def group(self, group_id: str) -> GroupCounts:
+        """Where members of a group count what they do."""
+        return self._groups.setdefault(group_id, GroupCounts())
+
     # What is told of it all
 
     def metrics(self, nodes: Mapping[str, int]) -> dict[str, Any]:
@@ -237,6 +244,7 @@ class Observer:
                 "batch_bytes": self._batches.bytes.as_dict(),
             },
             "consumers": {"lag": self._lag()},
+            "groups": {group_id: its.as_dict() for group_id, its in self._groups.items()},
             "hooks": {"failures": self.calls.failures},
         }
 

@@ -122,7 +122,7 @@ CASES = [
 @pytest.mark.parametrize(
     ("is_cold", "late"),
     [
-        pytest.param(True, False, id="cold-waiting"),
+        pytest.param(True, False, id="cold-waiting", marks=pytest.mark.slow),
         pytest.param(True, True, id="cold-done", marks=pytest.mark.exhaustive),
         pytest.param(False, False, id="warm-waiting", marks=pytest.mark.exhaustive),
         pytest.param(False, True, id="warm-done", marks=pytest.mark.exhaustive),

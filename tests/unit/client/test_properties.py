@@ -13,7 +13,9 @@ import trustme
 
 from kproto import AuthenticationError, Client, ClientSettings, ConfigurationError
 from kproto.broker import Broker
+from kproto.client.consumer.errors import NoCommittedOffsetError
 from kproto.client.properties import client_arguments
+from kproto.messages import DescribeGroupsRequest
 from kproto.security import Plain, Tls
 from kproto.testing.clock import ManualClock
 from tests.unit.client.secured_broker import SECRET, SecuredBroker, client_ca, server_tls
@@ -103,6 +105,51 @@ async def test_producers_and_consumers_begin_with_what_the_properties_say() -> N
             assert here == []
             consumer = client.consumer("greetings", start="earliest", stop_at_end=True)
             assert len([record async for record in consumer]) == 2
+
+
+async def test_consumers_are_members_of_the_group_that_the_properties_name() -> None:
+    async with Broker() as broker:
+        properties = {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": "billing",
+            "group.instance.id": "till-1",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "none",
+        }
+        async with Client.from_properties(properties) as client:
+            await client.create_topics("orders")
+            async with client.producer() as producer:
+                await producer.send("orders", b"one")
+            alone = client.consumer("orders", group=None, stop_at_end=True)
+            assert [record.value async for record in alone] == [b"one"]
+            with pytest.raises(ConfigurationError, match=r"\(billing\) has no end.* group=None$"):
+                client.consumer("orders", stop_at_end=True)
+            for group in ("billing", "shipping"):
+                given: dict[str, Any] = {} if group == "billing" else {"group": group}
+                consumer: Any = client.consumer("orders", **given)  # what a checker sees is less
+                async with consumer:
+                    with pytest.raises(NoCommittedOffsetError, match=group):
+                        await anext(aiter(consumer))
+                answer = await client.request(DescribeGroupsRequest(groups=[group]))
+                (member,) = answer.groups[0].members
+                assert member.group_instance_id == "till-1"
+                assert answer.groups[0].protocol_type == "consumer"
+
+
+async def test_settings_of_members_wait_for_a_group() -> None:
+    async with Broker() as broker:
+        properties = {
+            "bootstrap.servers": broker.bootstrap,
+            "session.timeout.ms": 7000,
+            "heartbeat.interval.ms": 7000,
+        }
+        async with Client.from_properties(properties) as client:
+            await client.create_topics("orders")
+            consumer = client.consumer("orders", stop_at_end=True)
+            assert [record async for record in consumer] == []
+            with pytest.raises(ConfigurationError, match="heartbeat_interval_ms is 7000"):
+                client.consumer("orders", group="billing")
+            client.consumer("orders", group="billing", heartbeat_interval_ms=2000)
 
 
 KAFKA = "org.apache.kafka.common.security."

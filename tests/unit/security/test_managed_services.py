@@ -156,7 +156,7 @@ def test_plain_over_tls(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Non
             logging.WARNING,
             (
                 f"{tmp_path}/client.properties: no use here for client.dns.lookup,"
-                " session.timeout.ms, schema.registry.url, basic.auth.credentials.source,"
+                " schema.registry.url, basic.auth.credentials.source,"
                 " basic.auth.user.info"
             ),
         )

@@ -62,6 +62,14 @@ def test_settings_of_the_three() -> None:
             "max.partition.fetch.bytes": 12,
             "fetch.wait.max.ms": 13,
             "isolation.level": "READ_COMMITTED",
+            "group.id": "billing",
+            "group.instance.id": "till-1",
+            "session.timeout.ms": 14,
+            "heartbeat.interval.ms": 15,
+            "max.poll.interval.ms": 16,
+            "enable.auto.commit": "False",
+            "auto.commit.interval.ms": 17,
+            "partition.assignment.strategy": "roundrobin, range",
         }
     )
     assert found == ClientProperties(
@@ -86,7 +94,40 @@ def test_settings_of_the_three() -> None:
             "idempotent": True,
         },
         {"start": "earliest", "max_bytes": 12, "max_wait_ms": 13, "read_committed": True},
+        {
+            "group": "billing",
+            "instance_id": "till-1",
+            "session_timeout_ms": 14,
+            "heartbeat_interval_ms": 15,
+            "max_poll_interval_ms": 16,
+            "auto_commit": False,
+            "auto_commit_interval_ms": 17,
+            "assignors": ("roundrobin", "range"),
+        },
     )
+
+
+def test_no_position_can_be_missing_but_that_of_a_group() -> None:
+    for none in ("none", "error"):
+        found = read_values({"auto.offset.reset": none, "max.partition.fetch.bytes": 1})
+        assert found.consumer == {"max_bytes": 1}
+        assert found.group == {"start": "none"}
+
+
+def test_assignors_go_by_their_names_and_by_kafkas_classes() -> None:
+    kafka = "org.apache.kafka.clients.consumer."
+    classes = ("Range", "RoundRobin", "Sticky", "CooperativeSticky")
+    named = ",".join(f"{kafka}{each}Assignor" for each in classes)
+    found = read_values({"partition.assignment.strategy": named})
+    names = ("range", "roundrobin", "sticky", "cooperative-sticky")
+    assert found.group == {"assignors": names}
+    assert read_values({"partition.assignment.strategy": list(names)}).group == found.group
+    for wrong in ("com.example.Mine", "", "range,"):
+        with pytest.raises(
+            ConfigurationError,
+            match=r"^partition\.assignment\.strategy is .*some of range, .*parted by commas$",
+        ):
+            read_values({"partition.assignment.strategy": wrong})
 
 
 @pytest.mark.parametrize(
@@ -109,10 +150,9 @@ def test_idempotence_gives_way_as_with_kafkas_client(
 def test_what_has_no_use_is_logged_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
     found = from_properties(
         {
-            "group.id": "hunter2",
+            "group.remote.assignor": "hunter2",
             "key.serializer": object,
             "acks": "1",
-            "auto.offset.reset": "none",
             "schema.registry.basic.auth.user.info": "a:hunter2",
             "basic.auth.user.info": "a:hunter2",
             "bearer.auth.token": "hunter2",
@@ -128,7 +168,7 @@ def test_what_has_no_use_is_logged_in_one_line(caplog: pytest.LogCaptureFixture)
             "kproto.security",
             logging.WARNING,
             (
-                "properties: no use here for group.id, key.serializer, acks, auto.offset.reset,"
+                "properties: no use here for group.remote.assignor, key.serializer, acks,"
                 " schema.registry.basic.auth.user.info, basic.auth.user.info, bearer.auth.token,"
                 " ssl.protocol; security.protocol does not ask for ssl.key.password, sasl.password"
             ),

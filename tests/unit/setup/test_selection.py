@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[3]
     ("test", "group"),
     [
         ("tests/kafka/test_client.py::test_a[4.4.0]", "brokers"),
-        ("tests/spark/test_plan.py::test_b", "brokers"),
+        ("tests/spark/test_plan.py::test_b", "spark"),
         ("tests/reference/test_some.py::test_c", "reference"),
         ("tests/unit/wire/test_varints.py::test_d", "tests/unit/wire/test_varints.py"),
     ],

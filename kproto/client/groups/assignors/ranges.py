@@ -17,22 +17,49 @@ __all__ = ["assign_ranges"]
 
 def assign_ranges(topics: TopicRacks, members: Mapping[str, Subscription]) -> Assignment:
     """Who reads what; partitions in order of topic and number."""
+    consumers = _consumers_in_order(topics, members)
     racks = {member_id: rack_of(member) for member_id, member in members.items()}
-    consumers = consumers_of(topics, members)
-    shares = [
-        _Share(topic, partitions, in_order(members, consumers[topic]), racks)
-        for topic, partitions in topics.items()
-        if consumers[topic]
-    ]
+    found: Assignment = {member_id: [] for member_id in members}
+    if not any(racks.values()):
+        for topic in sorted(consumers):
+            _give_in_turn(topic, len(topics[topic]), consumers[topic], found)
+        return found
+    shares = [_Share(topic, topics[topic], its, racks) for topic, its in consumers.items()]
     if any(share.racks_count for share in shares):
         _match_racks(shares)
     for share in shares:
         share.give(None)
-    found: Assignment = {member_id: [] for member_id in members}
     for share in sorted(shares, key=lambda each: each.topic):
         for member_id, given in share.given.items():
             found[member_id] += [(share.topic, partition) for partition in sorted(given)]
     return found
+
+
+def _consumers_in_order(
+    topics: TopicRacks, members: Mapping[str, Subscription]
+) -> dict[str, list[str]]:
+    """The consumers of each topic that has any; sorted once where topics have the same ones."""
+    in_orders: dict[tuple[str, ...], list[str]] = {}
+    found = {}
+    for topic, its in consumers_of(topics, members).items():
+        key = tuple(its)
+        if key and key not in in_orders:
+            in_orders[key] = in_order(members, its)
+        if key:
+            found[topic] = in_orders[key]
+    return found
+
+
+def _give_in_turn(topic: str, count: int, consumers: Sequence[str], found: Assignment) -> None:
+    """Give each consumer its run of `count` partitions; the first ones get one more."""
+    each, with_one_more = divmod(count, len(consumers))
+    begin = 0
+    for at, consumer in enumerate(consumers):
+        end = begin + each + (at < with_one_more)
+        if begin == end:
+            return
+        found[consumer] += [(topic, partition) for partition in range(begin, end)]
+        begin = end
 
 
 class _Share:

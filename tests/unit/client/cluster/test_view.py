@@ -16,6 +16,7 @@ from kproto import (
     ClientSettings,
     ConfigurationError,
     KprotoError,
+    RequestTimeoutError,
 )
 from kproto.client.cluster.response_codes import says_it_is_no_coordinator
 from kproto.client.retry import TICK_S
@@ -224,6 +225,22 @@ async def test_the_last_attempt_begins_when_the_time_is_over(limit: int) -> None
         with pytest.raises(BrokerConnectionError):
             await retrying
         assert times[-1] == pytest.approx(limit / 1000, abs=TICK_S)
+
+
+@pytest.mark.parametrize(
+    ("limit_ms", "said"),
+    [(None, "700 ms (delivery_timeout_ms)"), (700, "700 ms (delivery_timeout_ms)"), (50, "50 ms")],
+)
+async def test_who_waits_in_vain_is_told_which_limit_it_was(
+    limit_ms: int | None, said: str
+) -> None:
+    async with by_hand(delivery_timeout_ms=700) as (_, client, clock):
+        until = clock.monotonic() + 0.05
+        waiting = asyncio.create_task(client._view.by(until, asyncio.Event().wait(), limit_ms))
+        await clock.advance(51)
+        with pytest.raises(RequestTimeoutError) as told:
+            await waiting
+        assert str(told.value) == f"no broker answered within {said}"
 
 
 async def test_a_last_attempt_that_is_not_answered_ends_soon() -> None:

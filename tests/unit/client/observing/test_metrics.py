@@ -17,6 +17,7 @@ from kproto.broker import Cluster as Brokers
 from kproto.broker.faults import Close, Delay, Throttled
 from kproto.client.cluster import view
 from kproto.client.connections.broker_connection import BrokerConnection
+from kproto.client.groups.settings import GroupSettings
 from kproto.client.observing.observer import MOST_ADDRESSES, NullObserver, Observer
 from kproto.messages import (
     MetadataRequest,
@@ -28,6 +29,7 @@ from kproto.messages.metadata_response import MetadataResponse
 from kproto.protocol.connection import ClientConnection
 from kproto.protocol.error_codes import code_of
 from kproto.testing.clock import ManualClock
+from tests.support.group_owner import made
 from tests.support.pages import page_text
 
 PAGE = page_text("docs/observability.md")
@@ -41,6 +43,7 @@ NAMED = {
     ("retries",): "WHAT",
     ("consumers", "lag"): "TOPIC",
     ("consumers", "lag", "TOPIC"): "PARTITION",
+    ("groups",): "GROUP",
 }
 
 
@@ -67,6 +70,7 @@ async def test_the_page_lists_what_a_run_gives() -> None:
             await producer.send("t", b"v")
         async with client.consumer("t") as consumer:
             assert (await anext(aiter(consumer))).value == b"v"
+            made(client, GroupSettings("g"), "t")
             told = client.metrics()
     assert json.loads(json.dumps(told)) == told
     rows = re.findall(r"^\| `([^`]+)` \| ([^|]+) \|", PAGE, re.MULTILINE)

@@ -1,0 +1,266 @@
+"""Sends commits, one after the other, so that none overtakes another; what they mean says
+`committing`.
+
+A commit goes on when who waits for it is cancelled: the broker may have it already, and the next
+one waits for that. It is not tried again then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
+from typing import Any, Final, Protocol, TypeAlias
+
+from ...wire.errors import BrokerResponseError, KprotoError, RequestTimeoutError
+from ..cluster.metadata import TopicPartition, named
+from ..cluster.view import ClusterView
+from ..retry import Attempts, Remedy, remedy_of
+from .committed import Identity, ToCommit, commit_answers, commit_request
+from .committing import Committing, judged
+from .errors import CommitFailedError
+from .under_way import see
+
+__all__ = ["Claims", "Committer", "Made", "Membership", "Offsets"]
+
+#: What to commit, asked for when it is its turn.
+Offsets: TypeAlias = Callable[[], Mapping[TopicPartition, ToCommit]]
+
+#: By what a partition is this member's, None where it is not any more: who has it again has another
+#: claim, and so has who reads another topic of its name.
+Claims: TypeAlias = Mapping[TopicPartition, object]
+
+#: Is told what was committed, as soon as the broker has it.
+Made: TypeAlias = Callable[[Iterable[TopicPartition]], None]
+
+#: Refusals that may only say that a rebalance has overtaken the commit.
+_OVERTAKEN: Final = ("ILLEGAL_GENERATION", "REBALANCE_IN_PROGRESS")
+
+_OUT: Final = (
+    "not assigned to this consumer any more, as the group goes on without it; others may read them "
+    "by now: their records come again from where was committed last"
+)
+
+_MOVED: Final = (
+    "not assigned to this consumer any more, or of a topic that was made anew; others may read "
+    "them by now: what was not committed comes again"
+)
+
+
+class Membership(Protocol):
+    """Who commits, as the member of the group knows."""
+
+    @property
+    def identity(self) -> Identity | None:
+        """None while the member is in no generation that is stable."""
+
+    def commit_refused(self, error: BrokerResponseError, identity: Any) -> None:
+        """The broker refused the commit of who that was: an `identity` that it has given."""
+
+
+class Committer:
+    """Commits for `group_id`; without a `membership` for a group that has no members."""
+
+    def __init__(
+        self,
+        view: ClusterView,
+        group_id: str,
+        committing: Committing,
+        claim: Callable[[TopicPartition], object],
+        membership: Membership | None,
+    ) -> None:
+        self._view = view
+        self._group_id = group_id
+        self._committing = committing
+        self._claim = claim
+        self._membership = membership
+        self._in_turn = asyncio.Lock()
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    async def commit(
+        self,
+        offsets: Offsets,
+        limit_ms: int,
+        claims: Claims | None = None,
+        made: Made | None = None,
+    ) -> None:
+        """Commit what `offsets` gives once the commits before are over; all within `limit_ms`.
+
+        Errors that time mends are waited out, rebalances too, as long as the partitions stay this
+        member's: by the `claims` that are given, else by those it has when its turn comes. Raises
+        CommitFailedError where they do not, and where the consumer is closed meanwhile,
+        BrokerResponseError for other refusals, the first of them; what others there is, is
+        committed.
+        """
+        given_up = asyncio.Event()
+        task = asyncio.create_task(self._commit(offsets, limit_ms, claims, made, given_up))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        task.add_done_callback(see)
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            given_up.set()
+            raise
+        if task.cancelled():
+            raise CommitFailedError("the consumer was closed before the broker had answered")
+        task.result()
+
+    async def end(self, until: float) -> None:
+        """Wait for what is under way, up to `until` in seconds of the clock."""
+        tasks = list(self._under_way)
+        if tasks:
+            with suppress(TimeoutError):
+                async with self._view.clock.timeout(max(0.0, until - self._view.clock.monotonic())):
+                    await asyncio.wait(tasks)
+
+    async def close(self) -> None:
+        """Give up what is under way."""
+        tasks = list(self._under_way)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _commit(
+        self,
+        offsets: Offsets,
+        limit_ms: int,
+        claims: Claims | None,
+        made: Made | None,
+        given_up: asyncio.Event,
+    ) -> None:
+        clock = self._view.clock
+        attempts = Attempts(self._view.settings, limit_ms, clock.monotonic())
+        try:
+            async with clock.timeout(limit_ms / 1000):
+                await self._in_turn.acquire()
+        except TimeoutError:
+            why = f"the commits before it were not over within {limit_ms} ms"
+            raise RequestTimeoutError(why) from None
+        try:
+            left = dict(offsets())
+            if claims is None:
+                claims = {place: self._claim(place) for place in left}
+            if not given_up.is_set():
+                await self._carry_out(left, claims, made, attempts, limit_ms, given_up)
+        finally:
+            self._in_turn.release()
+
+    async def _carry_out(
+        self,
+        left: dict[TopicPartition, ToCommit],
+        claims: Claims,
+        made: Made | None,
+        attempts: Attempts,
+        limit_ms: int,
+        given_up: asyncio.Event,
+    ) -> None:
+        """Commit until nothing is left, or nothing helps."""
+        view = self._view
+        soon_ms = view.settings.topic_timeout_ms
+        soon = Attempts(view.settings, soon_ms, view.clock.monotonic())
+        fault: KprotoError | None = None
+        error: KprotoError | None = None
+        while True:
+            gone = [place for place in left if not self._is_ours(place, claims)]
+            if gone:
+                fault = fault or _gone(gone, error)
+                left = {place: its for place, its in left.items() if place not in gone}
+            if not left:
+                break
+            try:
+                identity = self._identity(left)
+                asking = view.request(commit_request(self._group_id, identity, left))
+                ends_at = attempts.ends_at(view.clock.monotonic())
+                response = await view.by(ends_at, asking, limit_ms)
+                answers = judged(commit_answers(response, left))
+            except KprotoError as lost:
+                if remedy_of(lost) is Remedy.FAIL and not _may_pass(lost):
+                    raise
+                error = lost
+            else:
+                now = view.clock.monotonic()
+                ours = [place for place in answers.committed if self._is_ours(place, claims)]
+                self._committing.committed({place: left[place] for place in ours}, now)
+                if made is not None:
+                    made(ours)
+                again: dict[TopicPartition, KprotoError] = dict(answers.again)
+                if answers.refused:
+                    refused = self._refused(answers.refused, identity)
+                    if not refused.retriable:
+                        raise refused
+                    again |= dict.fromkeys(answers.refused, refused)
+                if answers.soon and soon.failed(_first(answers.soon), now):
+                    again |= answers.soon
+                elif answers.soon:
+                    fault = fault or _first(answers.soon)
+                if answers.failed:
+                    fault = fault or _first(answers.failed)
+                left = {place: left[place] for place in again}
+                if not left:
+                    break
+                error = next(iter(again.values()))
+            if given_up.is_set() or not attempts.failed(error, view.clock.monotonic()):
+                raise fault or error
+            view.observer.retried("commit", error, attempts)
+            await view.until(attempts.not_before)
+        if fault is not None:
+            raise fault
+
+    def _is_ours(self, place: TopicPartition, claims: Claims) -> bool:
+        claim = claims[place]
+        return claim is not None and self._claim(place) is claim
+
+    def _identity(self, offsets: Mapping[TopicPartition, ToCommit]) -> Identity | None:
+        """Who commits. Raises CommitFailedError where the member may not now."""
+        if self._membership is None:
+            return None
+        identity = self._membership.identity
+        if identity is None:
+            raise CommitFailedError(
+                f"{named(offsets)}: the member of group {self._group_id!r} is in no generation: a "
+                "rebalance is under way, and was not over in time",
+                retriable=True,
+            )
+        return identity
+
+    def _refused(
+        self, errors: Mapping[TopicPartition, BrokerResponseError], identity: Identity | None
+    ) -> CommitFailedError:
+        """The error of a commit that was not ours to make; the member is told.
+
+        Where a rebalance has overtaken it, it is for the member to say whether these stay its own.
+        """
+        error = _first(errors)
+        is_overtaken = False
+        if self._membership is None or identity is None:
+            why = (
+                "the group has members, and for such a group no partitions that were given by hand "
+                "can be committed: read them in a group of their own"
+            )
+        else:
+            self._membership.commit_refused(error, identity)
+            is_overtaken = error.name in _OVERTAKEN
+            why = "a rebalance is under way, and was not over in time" if is_overtaken else _OUT
+        refused = CommitFailedError(
+            f"{named(errors)}: {why}", name=error.name, retriable=is_overtaken
+        )
+        refused.__cause__ = error
+        return refused
+
+
+def _may_pass(error: KprotoError) -> bool:
+    """Whether the end of a rebalance may mend it."""
+    return isinstance(error, CommitFailedError) and error.retriable
+
+
+def _gone(places: Collection[TopicPartition], error: KprotoError | None) -> CommitFailedError:
+    """The error of a commit of what was lost while it waited, for its turn or behind `error`."""
+    name = error.name if isinstance(error, CommitFailedError | BrokerResponseError) else None
+    gone = CommitFailedError(f"{named(places)}: {_MOVED}", name=name)
+    gone.__cause__ = error
+    return gone
+
+
+def _first(errors: Mapping[TopicPartition, BrokerResponseError]) -> BrokerResponseError:
+    return next(iter(errors.values()))

@@ -1,0 +1,103 @@
+"""`Assignor`: a plain function with a name, and those that every Kafka client has.
+
+What members tell their leader for an assignor is made here. Knows no member and no broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from ...wire.errors import ConfigurationError
+from ..cluster.metadata import TopicPartition
+from .assignors.ranges import assign_ranges
+from .assignors.roundrobin import assign_in_turns
+from .assignors.sticky import assign_cooperatively, assign_stickily
+from .assignors.sticky_data import cooperative_user_data, sticky_user_data
+from .assignors.subscriptions import NO_GENERATION, Assign
+
+__all__ = ["ASSIGNORS", "Assignor", "UserData", "assignors_called", "cooperate"]
+
+#: Makes what a member says of itself: of the topics that it wants, and of the partitions that it
+#: got last by this assignor with their generation, NO_GENERATION where it never did.
+UserData: TypeAlias = Callable[[Sequence[str], Sequence[TopicPartition], int], bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Assignor:
+    """Who reads what, as `assign` says: a plain function, called by the leader of the group alone.
+
+    It gets the topics with the racks of their replicas, and for each member what it wants; it
+    returns the partitions of each. All members of a group must have an assignor of that `name` in
+    common. `cooperative` is for one that never gives a member what another still reads: then
+    members go on reading while the group rebalances (KIP-429), if all their assignors are so.
+    `user_data` is what a member tells the function of itself.
+    """
+
+    name: str
+    assign: Assign
+    cooperative: bool = False
+    user_data: UserData | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise ConfigurationError(
+                f"the name of an assignor is {self.name!r}; it must be a str, and not empty"
+            )
+        for what, function in (("assign", self.assign), ("user_data", self.user_data)):
+            if not callable(function) and (function is not None or what == "assign"):
+                raise ConfigurationError(
+                    f"{what} of the assignor {self.name!r} is {function!r}; it must be a function"
+                )
+
+
+def _sticky_data(
+    topics: Sequence[str], partitions: Sequence[TopicPartition], generation: int
+) -> bytes | None:
+    return None if generation == NO_GENERATION else sticky_user_data(partitions, generation)
+
+
+def _cooperative_data(
+    topics: Sequence[str], partitions: Sequence[TopicPartition], generation: int
+) -> bytes:
+    return cooperative_user_data(generation)
+
+
+#: Those that Kafka's own clients have, by name.
+ASSIGNORS: Final[dict[str, Assignor]] = {
+    each.name: each
+    for each in (
+        Assignor("range", assign_ranges),
+        Assignor("roundrobin", assign_in_turns),
+        Assignor("sticky", assign_stickily, user_data=_sticky_data),
+        Assignor("cooperative-sticky", assign_cooperatively, True, _cooperative_data),
+    )
+}
+
+
+def assignors_called(given: str | Assignor | Iterable[str | Assignor]) -> tuple[Assignor, ...]:
+    """The assignors that a user names, the preferred one first. Raises ConfigurationError."""
+    if isinstance(given, str | Assignor):
+        given = (given,)
+    if not isinstance(given, Iterable):
+        raise ConfigurationError(f"assignors is {given!r}; name one, or several")
+    found: dict[str, Assignor] = {}
+    for each in given:
+        known = ASSIGNORS.get(each) if isinstance(each, str) else each
+        if not isinstance(known, Assignor):
+            names = ", ".join(ASSIGNORS)
+            raise ConfigurationError(
+                f"{each!r} is no assignor: name one of {names}, or give a kproto.Assignor"
+            )
+        if known.name in found:
+            raise ConfigurationError(f"assignors names {known.name!r} twice")
+        found[known.name] = known
+    if not found:
+        raise ConfigurationError(f"assignors is empty; name one of {', '.join(ASSIGNORS)}")
+    return tuple(found.values())
+
+
+def cooperate(assignors: Iterable[Assignor]) -> bool:
+    """Whether a member rebalances cooperatively: if all its assignors do (KIP-429)."""
+    return all(each.cooperative for each in assignors)

@@ -1,0 +1,117 @@
+"""What an error means for a member of a group, by the request that it answers. Knows no state.
+
+Rows stand beside the KIP that brought them. What has no row is asked again if time mends it, by
+the table of `retry`, and ends the member otherwise.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+from ...wire.errors import BrokerResponseError, KprotoError
+from ..retry import Remedy, remedy_of
+from .settings import GroupSettings
+
+__all__ = ["Asked", "Meaning", "explained", "meaning_of"]
+
+
+class Asked(Enum):
+    """What a member asks for."""
+
+    COORDINATOR = "finding the coordinator"
+    TOPICS = "asking for the topics"
+    JOIN = "joining"
+    SYNC = "asking for the assignment"
+    HEARTBEAT = "heartbeat"
+    COMMIT = "committing"
+    LEAVE = "leaving"
+
+
+class Meaning(Enum):
+    """What follows from an error."""
+
+    RETRY = "the same again, after a wait"
+    FIND_COORDINATOR = "find the coordinator, then the same again"
+    TAKE_ID = "join with the member id that came along"
+    REBALANCE = "join again; still a member, with all that it reads"
+    GENERATION_OVER = "what it read may be others' by now; join again as the same member"
+    ID_OVER = "what it read is others'; join again as a new member"
+    FENCED = "another has taken its place for good"
+    FAIL = "tell the user"
+
+
+_EVERYWHERE: Final = {
+    "COORDINATOR_LOAD_IN_PROGRESS": Meaning.RETRY,
+    "COORDINATOR_NOT_AVAILABLE": Meaning.FIND_COORDINATOR,
+    "NOT_COORDINATOR": Meaning.FIND_COORDINATOR,
+    "FENCED_INSTANCE_ID": Meaning.FENCED,  # KIP-345: another has the same instance id
+    "GROUP_AUTHORIZATION_FAILED": Meaning.FAIL,
+    "INVALID_GROUP_ID": Meaning.FAIL,
+}
+
+#: Of a member in a generation.
+_IN_GENERATION: Final = {
+    "UNKNOWN_MEMBER_ID": Meaning.ID_OVER,
+    "ILLEGAL_GENERATION": Meaning.GENERATION_OVER,  # the member id is good yet
+    "REBALANCE_IN_PROGRESS": Meaning.REBALANCE,
+}
+
+_TABLE: Final[dict[Asked, dict[str, Meaning]]] = {
+    Asked.COORDINATOR: {},
+    Asked.TOPICS: {},
+    Asked.JOIN: {
+        "MEMBER_ID_REQUIRED": Meaning.TAKE_ID,  # KIP-394
+        "UNKNOWN_MEMBER_ID": Meaning.ID_OVER,
+        "ILLEGAL_GENERATION": Meaning.GENERATION_OVER,
+        "REBALANCE_IN_PROGRESS": Meaning.RETRY,  # the broker could not store the group in time
+        "GROUP_MAX_SIZE_REACHED": Meaning.FAIL,  # KIP-389
+        "INCONSISTENT_GROUP_PROTOCOL": Meaning.FAIL,
+        "INVALID_SESSION_TIMEOUT": Meaning.FAIL,
+    },
+    Asked.SYNC: _IN_GENERATION  # REBALANCE_IN_PROGRESS: KIP-568
+    | {"INCONSISTENT_GROUP_PROTOCOL": Meaning.FAIL},  # KIP-559
+    Asked.HEARTBEAT: _IN_GENERATION,
+    Asked.COMMIT: _IN_GENERATION,
+    Asked.LEAVE: {},
+}
+
+#: What an error means to who set the member up: `{assignors}`, `{instance}` and `{session}` are
+#: the member's.
+_WORDS: Final[dict[str, str]] = {
+    "FENCED_INSTANCE_ID": "another member has joined as instance {instance}; give each its own",
+    "GROUP_AUTHORIZATION_FAILED": "the principal needs READ on the group",
+    "GROUP_MAX_SIZE_REACHED": "the group has as many members as its broker allows (group.max.size)",
+    "INCONSISTENT_GROUP_PROTOCOL": "the members of the group have no assignor in common with this "
+    "one, which has {assignors}; or it is no group of consumers",
+    "INVALID_GROUP_ID": "the broker does not take that id of a group",
+    "INVALID_SESSION_TIMEOUT": "the broker does not take a session_timeout_ms of {session} "
+    "(group.min.session.timeout.ms, group.max.session.timeout.ms)",
+}
+
+
+def meaning_of(asked: Asked, error: KprotoError) -> Meaning:
+    """What an error means for the member that asked."""
+    if isinstance(error, BrokerResponseError):
+        known = _TABLE[asked].get(error.name) or _EVERYWHERE.get(error.name)
+        if known is not None:
+            return known
+    remedy = remedy_of(error)
+    if remedy is Remedy.FAIL:
+        return Meaning.FAIL
+    if isinstance(error, BrokerResponseError):
+        return Meaning.RETRY
+    return Meaning.FIND_COORDINATOR  # a broker that is silent or gone may coordinate no more
+
+
+def explained(error: KprotoError, settings: GroupSettings) -> KprotoError:
+    """The same error, and what it means to who set the member up so."""
+    if not isinstance(error, BrokerResponseError) or error.name not in _WORDS:
+        return error
+    words = _WORDS[error.name].format(
+        assignors=", ".join(each.name for each in settings.chosen),
+        instance=settings.instance_id,
+        session=settings.session_timeout_ms,
+    )
+    detail = f"{error.detail}: {words}"
+    return BrokerResponseError(error.code, error.name, detail, retriable=error.retriable)

@@ -1,0 +1,83 @@
+"""`Reading`: what a member of a group has its partitions read by, in tests; it reads nothing.
+
+Notes each call with its places, so that a test sees in which order partitions came and went.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+
+from kproto.client.client import Client
+from kproto.client.cluster.metadata import TopicPartition
+from kproto.client.groups.member import Member
+from kproto.client.groups.settings import GroupSettings
+from kproto.client.groups.subscription import Subscription
+from kproto.wire.errors import KprotoError
+
+__all__ = ["Reading", "made"]
+
+
+class Reading:
+    """An `Owner`. With `held` a revoke waits until it is set, as for a record in hand."""
+
+    def __init__(self) -> None:
+        self.places: set[TopicPartition] = set()
+        self.calls: list[tuple[str, tuple[TopicPartition, ...]]] = []
+        self.error: KprotoError | None = None
+        self.is_late = False
+        self.held: asyncio.Event | None = None
+        self.until = 0.0
+        self.on_call: Callable[[str, Collection[TopicPartition]], None] = lambda name, places: None
+
+    def _note(self, name: str, places: Collection[TopicPartition]) -> None:
+        self.calls.append((name, tuple(sorted(places))))
+        self.on_call(name, places)
+
+    @property
+    def names(self) -> list[str]:
+        """What was called, in order."""
+        return [name for name, _ in self.calls]
+
+    def owned(self) -> Collection[TopicPartition]:
+        return frozenset(self.places)
+
+    async def revoke(self, places: Collection[TopicPartition], until: float) -> None:
+        assert set(places) <= self.places
+        self.until = until
+        if self.held is not None:
+            self.calls.append(("waits", ()))
+            await self.held.wait()
+        self._note("revoke", places)
+        self.places.difference_update(places)
+
+    async def lose(self, places: Collection[TopicPartition]) -> None:
+        assert set(places) <= self.places
+        self._note("lose", places)
+        self.places.difference_update(places)
+
+    async def assign(self, places: Collection[TopicPartition]) -> None:
+        assert self.places.isdisjoint(places)
+        self._note("assign", places)
+        self.places.update(places)
+
+    def failed(self, error: KprotoError) -> None:
+        self.error = error
+
+    def is_slow(self, now: float) -> bool:
+        return self.is_late
+
+    async def until_true(self, condition: Callable[[], object]) -> None:
+        """Wait for something that happens to this member; the test's own limit ends it."""
+        while not condition():  # noqa: ASYNC110 - what is waited for is no event of one loop
+            await asyncio.sleep(0.002)
+
+
+def made(
+    client: Client, settings: GroupSettings, wanted: str | Subscription
+) -> tuple[Member, Reading]:
+    """A member that is not started yet, and who reads for it."""
+    reading = Reading()
+    member = Member(client._view, settings, reading)
+    member.subscribe(Subscription.to(wanted) if isinstance(wanted, str) else wanted)
+    return member, reading

@@ -1,0 +1,142 @@
+"""A consumer of a group at a scripted broker, with a member that a test plays."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
+
+from kproto import Client
+from kproto.client.cluster.view import ClusterView
+from kproto.client.consumer.committed import Identity
+from kproto.client.consumer.group_consumer import GroupConsumer
+from kproto.client.consumer.ownership import Callbacks, Ownership
+from kproto.client.groups.settings import GroupSettings
+from kproto.client.groups.subscription import Subscription
+from kproto.client.settings import ClientSettings
+from kproto.clock import SYSTEM_CLOCK, Clock
+from kproto.wire.errors import BrokerResponseError
+from tests.unit.client.scripted_broker import ScriptedBroker, quick
+from tests.unit.client.scripted_coordinator import ScriptedCoordinator
+from tests.unit.client.scripted_log import ScriptedLog, batch
+
+__all__ = ["FAR", "QUICK", "Group", "Played", "Who", "group"]
+
+QUICK = quick(topic_timeout_ms=100, delivery_timeout_ms=1000)
+
+#: Far beyond the end of any test, in seconds of the clock.
+FAR = 1e9
+
+
+class Who(NamedTuple):
+    """A member in a generation."""
+
+    member_id: str
+    generation: int
+    instance_id: str | None = None
+
+
+class Played:
+    """The member: notes what it is told, and has `owner` do what the test says."""
+
+    def __init__(self, view: ClusterView, settings: GroupSettings, owner: Ownership) -> None:
+        self.owner = owner
+        self.wanted: Subscription | None = None
+        self.identity: Who | None = Who("m", 7)
+        self.holds_until = float("inf")
+        self.told: list[Any] = []
+        self.refused: list[tuple[str, Identity]] = []
+        self.asks = 0
+        self.closes: asyncio.Event | None = None
+
+    def start(self) -> None:
+        self.told.append("start")
+
+    async def leave(self, leave: bool, reason: str) -> None:
+        self.told.append(("leave", leave))
+
+    async def close(self) -> None:
+        self.told.append("close")
+        if self.closes is not None:
+            await self.closes.wait()
+
+    def subscribe(self, subscription: Subscription) -> None:
+        self.wanted = subscription
+
+    def unsubscribe(self) -> None:
+        self.wanted = None
+
+    def rejoin(self, reason: str) -> None:
+        self.told.append(("rejoin", reason))
+
+    def topics_changed(self) -> None:
+        self.told.append("topics changed")
+
+    def asked(self) -> None:
+        self.asks += 1
+
+    def commit_refused(self, error: BrokerResponseError, identity: Identity) -> None:
+        self.refused.append((error.name, identity))
+
+
+@dataclass
+class Group:
+    """All that a test plays with."""
+
+    broker: ScriptedBroker
+    log: ScriptedLog
+    coordinator: ScriptedCoordinator
+    client: Client
+    played: list[Played]
+
+    @property
+    def member(self) -> Played:
+        return self.played[-1]
+
+    @property
+    def owner(self) -> Ownership:
+        return self.member.owner
+
+    def consumer(self, topics: Any = "t", **given: Any) -> GroupConsumer:
+        callbacks = {name: given.pop(name, None) for name in Callbacks._fields}
+        names = [each.name for each in fields(GroupSettings)]
+        settings = GroupSettings("g", **{name: given.pop(name) for name in names if name in given})
+
+        def make(*arguments: Any) -> Played:
+            self.played.append(Played(*arguments))
+            return self.member
+
+        reading: dict[str, Any] = {
+            "start": "earliest",
+            "max_bytes": 1_048_576,
+            "max_wait_ms": 20,
+            "read_committed": False,
+        }
+        return GroupConsumer(
+            self.client._view,
+            topics,
+            settings,
+            make,
+            callbacks=Callbacks(**callbacks),
+            **(reading | given),
+        )
+
+
+@asynccontextmanager
+async def group(
+    *partitions: list[bytes],
+    settings: ClientSettings = QUICK,
+    clock: Clock = SYSTEM_CLOCK,
+    make: Callable[[int, bytes], bytes] = lambda offset, value: batch(offset, [value]),
+) -> AsyncIterator[Group]:
+    """Topic `t`, each of whose partitions has a batch for each of its values."""
+    async with ScriptedBroker({"t": len(partitions)}) as broker:
+        log = ScriptedLog(broker)
+        for partition, values in enumerate(partitions):
+            for offset, value in enumerate(values):
+                log.append(make(offset, value), partition=partition)
+        coordinator = ScriptedCoordinator(broker)
+        async with Client(broker.bootstrap, settings, clock=clock) as client:
+            yield Group(broker, log, coordinator, client, [])

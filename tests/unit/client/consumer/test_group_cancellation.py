@@ -1,0 +1,305 @@
+"""Every coroutine of a group's consumer, cancelled where it waits: nothing is left, nothing lost.
+
+The member is a played one, and its calls are cancelled, too. Afterwards the same consumer hands out
+each record that is left, once, and commits what is done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from kproto import GroupConsumer
+from kproto.client.consumer.ownership import Ownership
+from tests.support.suspensions import CancelAt, points
+from tests.unit.client.consumer.grouped import FAR, Group, group
+from tests.unit.client.consumer.test_group_reading import P0, P1, TEN, THREE
+
+ALL = {(0, at) for at in range(10)} | {(1, at) for at in range(3)}
+
+
+@dataclass
+class Scene:
+    """`found` are the records that were handed out, `iteration` is what was asked."""
+
+    it: Group
+    consumer: GroupConsumer
+    closes: bool = False
+    found: list[tuple[int, int]] = field(default_factory=list)
+    iteration: AsyncIterator[Any] | None = None
+
+    async def enter(self) -> None:
+        await self.consumer.__aenter__()
+        await self.it.owner.assign([P0, P1])
+
+    async def take(self, count: int) -> None:
+        self.iteration = aiter(self.consumer)
+        for _ in range(count):
+            record = await anext(self.iteration)
+            self.found.append((record.partition, record.offset))
+
+
+Row = Callable[[Scene], Awaitable[Awaitable[object]]]
+ROWS: dict[str, list[Row]] = {}
+
+
+def row(name: str) -> Callable[[Row], Row]:
+    def add(function: Row) -> Row:
+        ROWS.setdefault(name, []).append(function)
+        return function
+
+    return add
+
+
+@row("GroupConsumer.__aenter__")
+async def entering(scene: Scene) -> Awaitable[object]:
+    async def enter() -> None:
+        try:
+            await scene.consumer.__aenter__()
+        except asyncio.CancelledError:
+            scene.closes = True
+            raise
+        await scene.it.owner.assign([P0, P1])
+
+    return enter()
+
+
+@row("GroupConsumer.__aenter__")
+async def entering_by_hand(scene: Scene) -> Awaitable[object]:
+    scene.consumer = scene.it.consumer([P0, P1], auto_commit=True)
+
+    async def enter() -> None:
+        try:
+            await scene.consumer.__aenter__()
+        except asyncio.CancelledError:
+            scene.closes = True
+            raise
+
+    return enter()
+
+
+@row("GroupConsumer.__aexit__")
+async def leaving(scene: Scene) -> Awaitable[object]:
+    await scene.enter()
+    await scene.take(3)
+    scene.closes = True
+    return scene.consumer.__aexit__(None, None, None)
+
+
+@row("GroupConsumer.__aexit__")
+async def leaving_by_an_error(scene: Scene) -> Awaitable[object]:
+    await scene.enter()
+    await scene.take(3)
+    scene.closes = True
+    return scene.consumer.__aexit__(ValueError, ValueError(), None)
+
+
+@row("GroupConsumer.close")
+async def closing(scene: Scene) -> Awaitable[object]:
+    await scene.enter()
+    await scene.take(3)
+    scene.closes = True
+    return scene.consumer.close()
+
+
+@row("GroupConsumer.close")
+async def closing_while_somebody_waits(scene: Scene) -> Awaitable[object]:
+    await scene.enter()
+    await scene.it.owner.lose([P0, P1])
+    asked = asyncio.ensure_future(anext(aiter(scene.consumer)))
+    asked.add_done_callback(lambda done: done.cancelled() or done.exception())
+    await asyncio.wait([asked], timeout=0.01)
+    scene.closes = True
+    return scene.consumer.close()
+
+
+@row("GroupConsumer.commit")
+async def committing(scene: Scene) -> Awaitable[object]:
+    await scene.enter()
+    await scene.take(3)
+    return scene.consumer.commit()
+
+
+@row("GroupConsumer.commit")
+async def committing_in_turn(scene: Scene) -> Awaitable[object]:
+    await scene.enter()
+    await scene.take(3)
+    scene.it.coordinator.commit_errors = ["COORDINATOR_LOAD_IN_PROGRESS"]
+    before = asyncio.create_task(scene.consumer.commit({P0: 0}))
+    before.add_done_callback(lambda done: done.cancelled() or done.exception())
+    await asyncio.sleep(0)
+    return scene.consumer.commit({P0: 1}, "m")
+
+
+@row("GroupConsumer.committed")
+async def looking_at_commits(scene: Scene) -> Awaitable[object]:
+    await scene.enter()
+    return scene.consumer.committed(P0, P1)
+
+
+@row("GroupConsumer.position")
+async def looking_for_a_position(scene: Scene) -> Awaitable[object]:
+    await scene.enter()
+    return scene.consumer.position(P1)
+
+
+@row("GroupConsumer.position")
+async def looking_for_the_start(scene: Scene) -> Awaitable[object]:
+    await scene.enter()
+    scene.consumer.seek(P0, "earliest")
+    return scene.consumer.position(P0)
+
+
+@row("GroupConsumer.lag")
+async def looking_for_the_lag(scene: Scene) -> Awaitable[object]:
+    await scene.enter()
+    return scene.consumer.lag()
+
+
+@row("GroupConsumer.offsets_for_times")
+async def looking_for_times(scene: Scene) -> Awaitable[object]:
+    await scene.enter()
+    return scene.consumer.offsets_for_times({P0: 5, P1: 7})
+
+
+@row("RecordIteration.__anext__")
+async def asking_for_records(scene: Scene) -> Awaitable[object]:
+    await scene.enter()
+    return scene.take(13)
+
+
+@row("RecordIteration.__anext__")
+async def asking_before_anything_is_assigned(scene: Scene) -> Awaitable[object]:
+    await scene.consumer.__aenter__()
+
+    async def read() -> None:
+        coming = asyncio.create_task(scene.it.owner.assign([P0, P1]))
+        try:
+            await scene.take(13)
+        finally:
+            await coming
+
+    return read()
+
+
+@row("Ownership.assign")
+async def being_assigned(scene: Scene) -> Awaitable[object]:
+    await scene.consumer.__aenter__()
+
+    async def assign() -> None:
+        try:
+            await scene.it.owner.assign([P0, P1])
+        except asyncio.CancelledError:
+            scene.found.clear()
+            raise
+
+    return assign()
+
+
+def given_up(scene: Scene, work: Awaitable[object]) -> Awaitable[object]:
+    async def give_up() -> None:
+        """As the member does: what is cancelled is lost next, and comes again."""
+        owner = scene.it.owner
+        try:
+            await work
+        except asyncio.CancelledError:
+            await owner.lose(owner.owned())
+            raise
+        finally:
+            while scene.consumer._committer._under_way:  # noqa: ASYNC110 - it goes on by itself
+                await asyncio.sleep(0.001)
+            scene.found = [
+                found
+                for found in scene.found
+                if found[1] < scene.it.coordinator.offsets.get(("t", found[0]), (0, -1, ""))[0]
+            ]
+            await owner.assign([P0, P1])
+
+    return give_up()
+
+
+@row("Ownership.revoke")
+async def giving_up(scene: Scene) -> Awaitable[object]:
+    await scene.enter()
+    await scene.take(3)
+    return given_up(scene, scene.it.owner.revoke([P0, P1], 0.0))
+
+
+@row("Ownership.lose")
+async def losing(scene: Scene) -> Awaitable[object]:
+    await scene.enter()
+    await scene.take(3)
+    return given_up(scene, scene.it.owner.lose([P0, P1]))
+
+
+@row("Ownership.end")
+async def ending(scene: Scene) -> Awaitable[object]:
+    await scene.enter()
+    await scene.take(3)
+    scene.closes = True
+    return scene.it.owner.end(FAR)
+
+
+async def callback(places: object) -> None:
+    """Waits, so that it can be cancelled."""
+    await asyncio.sleep(0)
+
+
+async def play(prepare: Row, cancel: CancelAt) -> None:
+    async with group(TEN, THREE) as it:
+        consumer = it.consumer(on_assigned=callback, on_revoked=callback, on_lost=callback)
+        scene = Scene(it, consumer)
+        work = await prepare(scene)
+        try:
+            await cancel.run(work)
+            if not scene.closes:
+                await reads_on(scene)
+        finally:
+            await scene.consumer.close()
+        if scene.consumer is consumer:
+            assert it.member.told[-1] == "close"
+        for place, (offset, *_) in it.coordinator.offsets.items():
+            handed_out = [at for partition, at in scene.found if partition == place[1]]
+            assert offset <= max(handed_out, default=-1) + 1
+
+
+async def reads_on(scene: Scene) -> None:
+    """All that is left comes, each record once, and is committed."""
+    records = scene.iteration or aiter(scene.consumer)
+    while len(scene.found) < len(ALL):
+        record = await asyncio.wait_for(anext(records), 5)
+        scene.found.append((record.partition, record.offset))
+    assert len(set(scene.found)) == len(scene.found)
+    assert set(scene.found) == ALL
+    await scene.consumer.commit({P0: 10, P1: 3})
+    offsets = scene.it.coordinator.offsets
+    assert {place: its[0] for place, its in offsets.items()} == {P0: 10, P1: 3}
+
+
+CASES = [
+    pytest.param(function, id=f"{name}-{function.__name__}")
+    for name, functions in ROWS.items()
+    for function in functions
+]
+
+
+@pytest.mark.parametrize("late", [pytest.param(False, id="waiting"), pytest.param(True, id="done")])
+@pytest.mark.parametrize("prepare", CASES)
+def test_nothing_is_left_and_nothing_lost(prepare: Row, late: bool) -> None:
+    assert points(lambda cancel: play(prepare, cancel), late=late) > 0
+
+
+def test_every_coroutine_has_a_row() -> None:
+    special = ("__aenter__", "__aexit__")
+    found = {
+        f"{owner.__name__}.{name}"
+        for owner in (GroupConsumer, Ownership)
+        for name, member in inspect.getmembers(owner)
+        if (not name.startswith("_") and inspect.iscoroutinefunction(member)) or name in special
+    }
+    assert found == set(ROWS) - {"RecordIteration.__anext__"}

@@ -1,0 +1,603 @@
+"""Commits: what they say, in which order, what is tried again, and what each refusal leads to."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import pickle
+from typing import Any
+
+import pytest
+
+from kproto import BrokerResponseError, ConfigurationError
+from kproto.client.consumer.errors import CommitFailedError, NoCommittedOffsetError
+from kproto.client.consumer.waiting import FetchedRecords
+from kproto.messages import OffsetCommitRequest
+from kproto.testing.clock import ManualClock
+from tests.unit.client.consumer.grouped import FAR, Who, group
+from tests.unit.client.consumer.test_group_reading import P0, P1, TEN, THREE, quiet, take
+from tests.unit.client.scripted_broker import quick
+from tests.unit.client.scripted_log import batch
+
+BY_HAND: dict[str, Any] = {"auto_commit": False}
+
+
+async def test_a_commit_says_who_commits_and_the_epoch_of_the_last_record_done() -> None:
+    def make(offset: int, value: bytes) -> bytes:
+        return batch(offset, [value], partition_leader_epoch=3 + offset // 2)
+
+    async with group(TEN, make=make) as it, it.consumer(**BY_HAND) as consumer:
+        await it.owner.assign([P0])
+        await take(aiter(consumer), 4)
+        await consumer.commit(metadata="m")
+        assert it.coordinator.offsets == {P0: (3, 4, "m")}  # that of offset 2
+        await consumer.commit({P0: 2})
+        assert it.coordinator.offsets == {P0: (2, 3, "")}
+        await consumer.commit({P0: 99})
+        assert it.coordinator.offsets == {P0: (99, -1, "")}  # nobody knows yet
+        (first, *_) = it.coordinator.commits
+        who = (first.group_id, first.member_id, first.generation_id_or_member_epoch)
+        assert who == ("g", "m", 7)
+
+
+async def test_the_epoch_of_a_commit_comes_back_with_the_next_one() -> None:
+    async with group(TEN) as it, it.consumer(**BY_HAND) as consumer:
+        it.coordinator.offsets[P0] = (4, 5, "")
+        await it.owner.assign([P0])
+        assert await consumer.position(P0) == 4
+        await consumer.commit(metadata="again")
+        assert it.coordinator.offsets[P0] == (4, 5, "again")
+        committed = await consumer.committed()
+        assert committed == {P0: (4, 5, "again")}
+
+
+async def test_what_is_committed_already_is_not_committed_again() -> None:
+    async with group(TEN, THREE) as it, it.consumer(**BY_HAND) as consumer:
+        await it.owner.assign([P0])
+        await take(aiter(consumer), 3)
+        await consumer.commit()
+        await consumer.commit()
+        await it.owner.assign([P1])
+        assert await consumer.position(P1) == 0
+        await consumer.commit()
+        assert it.coordinator.committed == [{P0: 2}, {P1: 0}]
+
+
+async def test_without_auto_commit_nothing_is_committed_by_itself() -> None:
+    async with group(TEN) as it:
+        async with it.consumer(**BY_HAND) as consumer:
+            await it.owner.assign([P0])
+            await take(aiter(consumer), 3)
+            going = asyncio.create_task(it.owner.revoke([P0], FAR))
+            await quiet(aiter(consumer))
+            await going
+        assert it.coordinator.commits == []
+
+
+async def test_what_was_handed_out_can_be_said_to_be_done() -> None:
+    async with group(TEN) as it, it.consumer(**BY_HAND) as consumer:
+        await it.owner.assign([P0])
+        records = aiter(consumer)
+        record = await anext(records)
+        await consumer.commit(record)
+        await consumer.commit()  # it stays done
+        fetched = await anext(consumer.raw_batches())
+        await consumer.commit(fetched)
+        values = await anext(consumer.values())
+        await consumer.commit(values)
+        assert it.coordinator.committed == [{P0: 1}, {P0: 2}, {P0: 10}]
+        consumer.seek(P0, 4)
+        await consumer.commit(await anext(consumer.batches()))
+        await consumer.commit()
+        assert it.coordinator.committed[3:] == [{P0: 10}]
+
+
+async def test_a_record_that_is_said_to_be_done_holds_up_nobody() -> None:
+    async with group(TEN) as it, it.consumer() as consumer:
+        await it.owner.assign([P0])
+        record = await anext(aiter(consumer))
+        going = asyncio.create_task(it.owner.revoke([P0], FAR))
+        await asyncio.wait([going], timeout=0.03)
+        assert not going.done()
+        await consumer.commit(record)
+        await going
+        assert it.coordinator.offsets[P0] == (1, -1, "")
+
+
+async def test_auto_commits_come_in_time_and_of_what_is_done_alone() -> None:
+    clock = ManualClock()
+    async with group(TEN, clock=clock) as it, it.consumer() as consumer:
+        await it.owner.assign([P0])
+        records = aiter(consumer)
+        await take(records, 3)
+        await clock.advance(4_999)
+        assert it.coordinator.commits == []
+        await clock.advance(2)
+        await it.broker.until(lambda: len(it.coordinator.commits) == 1)
+        await take(records, 2)
+        await asyncio.sleep(0.02)  # the answer
+        await clock.advance(5_001)
+        await it.broker.until(lambda: len(it.coordinator.commits) == 2)
+        assert it.coordinator.committed == [{P0: 2}, {P0: 4}]
+
+
+async def test_an_offset_is_committed_again_after_an_hour() -> None:
+    clock = ManualClock()
+    async with group(TEN, clock=clock) as it, it.consumer(**BY_HAND) as consumer:
+        await it.owner.assign([P0])
+        await take(aiter(consumer), 3)
+        await consumer.commit()
+        await clock.advance(3_599_000)
+        await consumer.commit()
+        await clock.advance(1_001)
+        await consumer.commit()
+        assert it.coordinator.committed == [{P0: 2}, {P0: 2}]
+
+
+async def test_what_was_said_with_a_commit_stays_when_it_is_made_again() -> None:
+    clock = ManualClock()
+    async with group(TEN, clock=clock) as it, it.consumer(**BY_HAND) as consumer:
+        it.coordinator.offsets[P0] = (7, -1, "of who was before")
+        await it.owner.assign([P0])
+        assert await consumer.position(P0) == 7
+        await clock.advance(3_600_001)
+        await consumer.commit()
+        assert it.coordinator.committed == [{P0: 7}]
+        assert it.coordinator.offsets[P0] == (7, -1, "of who was before")
+
+
+async def test_commits_do_not_overtake_one_another() -> None:
+    async with group(TEN) as it, it.consumer(**BY_HAND) as consumer:
+        await it.owner.assign([P0])
+        records = aiter(consumer)
+        it.coordinator.answers.clear()
+        await take(records, 2)
+        first = asyncio.create_task(consumer.commit())
+        await it.broker.until(lambda: bool(it.coordinator.commits))
+        await take(records, 2)
+        second = asyncio.create_task(consumer.commit())
+        await asyncio.wait([second], timeout=0.03)
+        assert it.coordinator.committed == [{P0: 1}]
+        it.coordinator.answers.set()
+        await asyncio.gather(first, second)
+        assert it.coordinator.committed == [{P0: 1}, {P0: 3}]
+
+
+async def test_a_commit_that_nobody_waits_for_any_more_is_still_before_the_next() -> None:
+    async with group(TEN) as it, it.consumer(**BY_HAND) as consumer:
+        await it.owner.assign([P0])
+        records = aiter(consumer)
+        it.coordinator.answers.clear()
+        await take(records, 2)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(consumer.commit(), 0.05)
+        await take(records, 2)
+        second = asyncio.create_task(consumer.commit())
+        await asyncio.wait([second], timeout=0.03)
+        assert it.coordinator.committed == [{P0: 1}]
+        it.coordinator.answers.set()
+        await second
+        assert it.coordinator.committed == [{P0: 1}, {P0: 3}]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "COORDINATOR_LOAD_IN_PROGRESS",
+        "COORDINATOR_NOT_AVAILABLE",
+        "NOT_COORDINATOR",
+        "REQUEST_TIMED_OUT",
+        "UNKNOWN_TOPIC_OR_PARTITION",
+        "UNKNOWN_TOPIC_ID",
+    ],
+)
+async def test_what_time_mends_is_tried_again(error: str) -> None:
+    async with group(TEN) as it, it.consumer(**BY_HAND) as consumer:
+        await it.owner.assign([P0])
+        await take(aiter(consumer), 3)
+        it.coordinator.commit_errors = [error, error]
+        await consumer.commit()
+        assert it.coordinator.committed == [{P0: 2}] * 3
+        assert it.coordinator.offsets[P0] == (2, -1, "")
+
+
+async def test_a_topic_that_stays_unknown_holds_up_no_other() -> None:
+    async with group(TEN, THREE) as it, it.consumer(**BY_HAND) as consumer:
+        await it.owner.assign([P0, P1])
+        records = aiter(consumer)
+        await take(records, 4)
+        it.coordinator.refused[P1] = "UNKNOWN_TOPIC_OR_PARTITION"
+        with pytest.raises(BrokerResponseError, match=r"UNKNOWN_TOPIC_OR_PARTITION.*t\[1\]"):
+            await consumer.commit({P0: 3, P1: 0})
+        assert it.coordinator.offsets == {P0: (3, -1, "")}
+        assert it.coordinator.committed[0] == {P0: 3, P1: 0}
+        assert set(map(tuple, it.coordinator.committed[1:])) == {(P1,)}
+
+
+async def test_it_is_given_up_when_its_time_is_over() -> None:
+    settings = quick(topic_timeout_ms=50, delivery_timeout_ms=100)
+    async with group(TEN, settings=settings) as it, it.consumer(**BY_HAND) as consumer:
+        await it.owner.assign([P0])
+        await take(aiter(consumer), 3)
+        it.coordinator.refused[P0] = "COORDINATOR_LOAD_IN_PROGRESS"
+        with pytest.raises(BrokerResponseError, match="COORDINATOR_LOAD_IN_PROGRESS"):
+            await consumer.commit()
+
+
+@pytest.mark.parametrize("error", ["UNKNOWN_MEMBER_ID", "FENCED_INSTANCE_ID"])
+async def test_the_member_is_told_that_it_may_not_commit(error: str) -> None:
+    async with group(TEN) as it, it.consumer(**BY_HAND) as consumer:
+        await it.owner.assign([P0])
+        await take(aiter(consumer), 3)
+        who = it.member.identity
+        it.coordinator.commit_errors = [error]
+        with pytest.raises(CommitFailedError, match=rf"{error}: t\[0\]: not assigned") as told:
+            await consumer.commit()
+        assert not told.value.retriable
+        assert it.member.refused == [(error, who)]
+        assert len(it.coordinator.commits) == 1
+
+
+async def test_a_generation_that_is_over_is_the_members_to_judge() -> None:
+    """It may be another one since: then what is still assigned is committed in that."""
+    async with group(TEN) as it, it.consumer(**BY_HAND) as consumer:
+        await it.owner.assign([P0])
+        records = aiter(consumer)
+        await take(records, 3)
+        it.coordinator.commit_errors = ["ILLEGAL_GENERATION"]
+        committing = asyncio.create_task(consumer.commit())
+        await it.broker.until(lambda: bool(it.member.refused))
+        it.member.identity = Who("m", 8)
+        await committing
+        assert [commit.generation_id_or_member_epoch for commit in it.coordinator.commits] == [7, 8]
+        await take(records, 1)
+        it.coordinator.commit_errors = ["ILLEGAL_GENERATION"] * 99
+        committing = asyncio.create_task(consumer.commit())
+        await it.broker.until(lambda: len(it.member.refused) >= 2)
+        await it.owner.lose([P0])
+        with pytest.raises(CommitFailedError, match=r"ILLEGAL_GENERATION: t\[0\]: not") as told:
+            await committing
+        assert not told.value.retriable
+        it.coordinator.commit_errors = []
+
+
+async def test_a_rebalance_is_waited_out() -> None:
+    async with group(TEN) as it, it.consumer(**BY_HAND) as consumer:
+        await it.owner.assign([P0])
+        records = aiter(consumer)
+        await take(records, 3)
+        it.coordinator.commit_errors = ["REBALANCE_IN_PROGRESS"]
+        await consumer.commit()
+        assert [name for name, _ in it.member.refused] == ["REBALANCE_IN_PROGRESS"]
+        assert it.coordinator.committed == [{P0: 2}, {P0: 2}]
+        await take(records, 1)
+        it.member.identity, who = None, it.member.identity
+        committing = asyncio.create_task(consumer.commit())
+        await asyncio.wait([committing], timeout=0.03)
+        assert not committing.done()
+        assert len(it.coordinator.commits) == 2  # nothing was sent
+        it.member.identity = who
+        await committing
+        assert it.coordinator.committed[2:] == [{P0: 3}]
+
+
+async def test_a_rebalance_that_takes_too_long() -> None:
+    settings = quick(topic_timeout_ms=50, delivery_timeout_ms=60)
+    async with group(TEN, settings=settings) as it, it.consumer(**BY_HAND) as consumer:
+        await it.owner.assign([P0])
+        await take(aiter(consumer), 3)
+        it.member.identity = None
+        with pytest.raises(CommitFailedError, match="in no generation") as told:
+            await consumer.commit()
+        assert told.value.retriable
+        again = pickle.loads(pickle.dumps(told.value))
+        assert (str(again), again.retriable) == (str(told.value), True)
+        it.member.identity = Who("m", 7)
+        it.coordinator.refused[P0] = "REBALANCE_IN_PROGRESS"
+        with pytest.raises(CommitFailedError, match="REBALANCE_IN_PROGRESS") as told:
+            await consumer.commit()
+        assert told.value.retriable
+
+
+async def test_the_last_commit_waits_out_a_rebalance_too() -> None:
+    async with group(TEN) as it:
+        consumer = await it.consumer().__aenter__()
+        await it.owner.assign([P0])
+        await take(aiter(consumer), 3)
+        it.member.identity, who = None, it.member.identity
+        closing = asyncio.create_task(consumer.__aexit__(None, None, None))
+        await asyncio.wait([closing], timeout=0.03)
+        assert not closing.done()
+        it.member.identity = who
+        await closing
+        assert it.coordinator.committed == [{P0: 3}]
+
+
+async def test_auto_commits_only_tell_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    clock = ManualClock()
+    async with group(TEN, clock=clock) as it:
+        async with it.consumer() as consumer:
+            await it.owner.assign([P0])
+            records = aiter(consumer)
+            await take(records, 3)
+            it.coordinator.commit_errors = ["UNKNOWN_MEMBER_ID"]
+            with caplog.at_level(logging.WARNING):
+                await clock.advance(5_001)
+                await it.broker.until(lambda: "not committed" in caplog.text)
+            assert await take(records, 1) == [(0, 3)]
+        assert it.coordinator.committed == [{P0: 2}, {P0: 4}]
+
+
+async def test_nothing_is_committed_by_itself_while_there_is_no_generation() -> None:
+    clock = ManualClock()
+    async with group(TEN, clock=clock) as it, it.consumer() as consumer:
+        await it.owner.assign([P0])
+        await take(aiter(consumer), 3)
+        it.member.identity, who = None, it.member.identity
+        await clock.advance(20_000)
+        assert it.coordinator.commits == []
+        it.member.identity = who
+        await clock.advance(5_001)
+        await it.broker.until(lambda: len(it.coordinator.commits) == 1)
+
+
+async def test_what_goes_while_it_is_tried_again_is_not_committed_by_who_lost_it() -> None:
+    async with group(TEN) as it, it.consumer(**BY_HAND) as consumer:
+        await it.owner.assign([P0])
+        await take(aiter(consumer), 3)
+        it.coordinator.refused[P0] = "COORDINATOR_LOAD_IN_PROGRESS"
+        committing = asyncio.create_task(consumer.commit())
+        await it.broker.until(lambda: len(it.coordinator.commits) > 1)
+        await it.owner.lose([P0])
+        it.coordinator.refused.clear()
+        await it.owner.assign([P0])
+        with pytest.raises(CommitFailedError, match="not assigned to this consumer any more"):
+            await committing
+        assert it.coordinator.offsets == {}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "OFFSET_METADATA_TOO_LARGE",
+        "INVALID_COMMIT_OFFSET_SIZE",
+        "TOPIC_AUTHORIZATION_FAILED",
+        "GROUP_AUTHORIZATION_FAILED",
+    ],
+)
+async def test_what_nothing_mends_is_told_at_once(error: str) -> None:
+    async with group(TEN, THREE) as it, it.consumer(**BY_HAND) as consumer:
+        await it.owner.assign([P0, P1])
+        it.coordinator.refused[P1] = error
+        with pytest.raises(BrokerResponseError, match=rf"{error}.*t\[1\]"):
+            await consumer.commit({P0: 3, P1: 1})
+        assert it.coordinator.offsets == {P0: (3, -1, "")}  # the other one is
+        assert len(it.coordinator.commits) == 1
+
+
+@pytest.mark.parametrize(
+    ("offsets", "matches"),
+    [
+        ({P0: -1}, "offset of .*is -1"),
+        ({P0: 1.5}, "whole number"),
+        ({P0: True}, "whole number"),
+        ({"t": 1}, "no partition"),
+        ({("t", "0"): 1}, "no partition"),
+        ([P0], "neither offsets by partition"),
+        (7, "neither offsets by partition"),
+        (FetchedRecords("t", 0, [], 10), "no records that could be done"),
+    ],
+)
+async def test_what_is_no_offset_is_refused_at_once(offsets: Any, matches: str) -> None:
+    async with group(TEN) as it, it.consumer() as consumer:
+        await it.owner.assign([P0])
+        with pytest.raises(ConfigurationError, match=matches):
+            await consumer.commit(offsets)
+        with pytest.raises(ConfigurationError, match="metadata is 7"):
+            await consumer.commit(metadata=7)  # type: ignore[arg-type]  # that is the fault
+
+
+async def test_what_is_not_ours_is_refused_at_once() -> None:
+    async with group(TEN, THREE) as it, it.consumer() as consumer:
+        await it.owner.assign([P0])
+        with pytest.raises(CommitFailedError, match=r"t\[1\], u\[3\]: not assigned"):
+            await consumer.commit({P0: 1, P1: 2, ("u", 3): 1})
+        record = await anext(aiter(consumer))
+        await it.owner.lose([P0])
+        with pytest.raises(CommitFailedError, match=r"t\[0\]: not assigned"):
+            await consumer.commit(record)
+        assert it.coordinator.commits == []
+
+
+@pytest.mark.parametrize("is_placed", [True, False])
+async def test_what_was_handed_out_before_the_partition_went_takes_nothing_back(
+    is_placed: bool,
+) -> None:
+    async with group(TEN) as it, it.consumer(**BY_HAND) as consumer:
+        await it.owner.assign([P0])
+        record = await anext(aiter(consumer))
+        await it.owner.lose([P0])
+        it.coordinator.offsets[P0] = (5, -1, "")  # of another, who had it meanwhile
+        await it.owner.assign([P0])
+        if is_placed:
+            assert await consumer.position(P0) == 5
+        with pytest.raises(CommitFailedError, match=r"t\[0\]: .* has come back"):
+            await consumer.commit(record)
+        assert it.coordinator.commits == []
+        consumer.seek(P0, 0)  # he wants it again
+        await consumer.commit(record)
+        assert it.coordinator.committed == [{P0: 1}]
+
+
+async def test_nothing_is_committed_by_who_is_closed() -> None:
+    async with group(TEN) as it:
+        async with it.consumer() as consumer:
+            await it.owner.assign([P0])
+        with pytest.raises(ConfigurationError, match="closed"):
+            await consumer.commit()
+
+
+async def test_at_the_end_it_waits_no_longer_than_it_may(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    settings = quick(topic_timeout_ms=50, delivery_timeout_ms=100)
+    async with group(TEN, settings=settings) as it:
+        it.coordinator.refused[P0] = "COORDINATOR_LOAD_IN_PROGRESS"
+        with caplog.at_level(logging.WARNING):
+            async with it.consumer() as consumer:
+                await it.owner.assign([P0])
+                await take(aiter(consumer), 3)
+        assert "what is done was not committed" in caplog.text
+        assert it.member.told[-2:] == [("leave", True), "close"]
+
+
+@pytest.mark.parametrize("is_by_hand", [True, False])
+@pytest.mark.parametrize("is_placed", [True, False])
+async def test_what_the_user_commits_stays_where_nothing_more_is_done(
+    is_by_hand: bool, is_placed: bool
+) -> None:
+    """As he does who wants a group to begin elsewhere."""
+    clock = ManualClock()
+    async with group(TEN, clock=clock) as it:
+        it.coordinator.offsets[P0] = (10, -1, "")
+        async with it.consumer([P0] if is_by_hand else "t") as consumer:
+            if not is_by_hand:
+                await it.owner.assign([P0])
+            if is_placed:
+                assert await consumer.position(P0) == 10
+            await consumer.commit({P0: 4}, "back")
+            assert await consumer.position(P0) in (4, 10)
+            await clock.advance(6_000)
+            await clock.advance(3_600_000)
+            await it.broker.until(lambda: len(it.coordinator.commits) == 2)
+            if not is_by_hand:
+                await it.owner.revoke([P0], FAR)
+        assert it.coordinator.committed == [{P0: 4}, {P0: 4}]
+        assert it.coordinator.offsets[P0] == (4, -1, "back")
+
+
+async def test_what_is_done_behind_a_commit_of_the_user_is_committed() -> None:
+    async with group(TEN) as it:
+        async with it.consumer() as consumer:
+            await it.owner.assign([P0])
+            records = aiter(consumer)
+            await take(records, 5)
+            await consumer.commit({P0: 1})
+            assert it.coordinator.offsets[P0][0] == 1
+            await take(records, 1)
+        assert it.coordinator.committed == [{P0: 1}, {P0: 6}]
+
+
+async def test_what_is_done_while_the_user_commits_is_committed() -> None:
+    async with group(TEN) as it:
+        async with it.consumer() as consumer:
+            await it.owner.assign([P0])
+            records = aiter(consumer)
+            await take(records, 3)
+            it.coordinator.answers.clear()
+            committing = asyncio.create_task(consumer.commit({P0: 1}))
+            await it.broker.until(lambda: bool(it.coordinator.commits))
+            await take(records, 3)
+            it.coordinator.answers.set()
+            await committing
+        assert it.coordinator.committed == [{P0: 1}, {P0: 6}]
+
+
+async def test_a_seek_behind_a_commit_is_the_last_word() -> None:
+    async with group(TEN) as it:
+        it.coordinator.offsets[P0] = (7, -1, "")
+        async with it.consumer() as consumer:
+            await it.owner.assign([P0])
+            assert await consumer.position(P0) == 7
+            await consumer.commit({P0: 4})
+            consumer.seek(P0, 7)
+        assert it.coordinator.committed == [{P0: 4}, {P0: 7}]
+
+
+async def test_a_commit_of_the_user_that_fails_is_none() -> None:
+    async with group(TEN) as it:
+        async with it.consumer() as consumer:
+            await it.owner.assign([P0])
+            await take(aiter(consumer), 3)
+            it.coordinator.commit_errors = ["OFFSET_METADATA_TOO_LARGE"]
+            with pytest.raises(BrokerResponseError, match="OFFSET_METADATA_TOO_LARGE"):
+                await consumer.commit({P0: 1})
+        assert it.coordinator.offsets[P0][0] == 3
+
+
+async def test_the_log_names_what_was_not_committed_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    settings = quick(topic_timeout_ms=50, delivery_timeout_ms=100)
+    async with group(TEN, THREE, settings=settings) as it:
+        it.coordinator.refused[P1] = "UNKNOWN_TOPIC_ID"
+        with caplog.at_level(logging.WARNING):
+            async with it.consumer() as consumer:
+                await it.owner.assign([P0, P1])
+                await take(aiter(consumer), 13)
+        assert "t[1]: what is done was not committed: UNKNOWN_TOPIC_ID" in caplog.text
+        assert "t[0]" not in caplog.text
+        assert it.coordinator.offsets == {P0: (10, -1, "")}
+
+
+# Partitions by hand
+
+
+async def test_partitions_by_hand_have_no_member() -> None:
+    async with group(TEN, THREE) as it:
+        it.coordinator.offsets[P1] = (2, -1, "")
+        async with it.consumer([P0, P1]) as consumer:
+            assert it.played == []
+            assert consumer.assignment == {P0, P1}
+            assert sorted(await take(aiter(consumer), 11)) == [(0, at) for at in range(10)] + [
+                (1, 2)
+            ]
+            with pytest.raises(ConfigurationError, match="there is no member"):
+                consumer.subscribe("t")
+        assert it.coordinator.offsets == {P0: (10, -1, ""), P1: (3, -1, "")}
+        (commit,) = it.coordinator.commits
+        assert (commit.generation_id_or_member_epoch, commit.member_id) == (-1, "")
+
+
+async def test_partitions_by_hand_that_are_not_there_are_told_at_once() -> None:
+    async with group(TEN) as it:
+        with pytest.raises(BrokerResponseError, match="UNKNOWN_TOPIC_OR_PARTITION"):
+            await it.consumer([("t", 9)]).__aenter__()
+
+
+async def test_partitions_by_hand_of_a_group_that_has_members() -> None:
+    async with group(TEN) as it:
+        it.coordinator.refused[P0] = "UNKNOWN_MEMBER_ID"
+        async with it.consumer([P0]) as consumer:
+            await take(aiter(consumer), 1)
+            with pytest.raises(CommitFailedError, match="the group has members"):
+                await consumer.commit()
+
+
+async def test_a_commit_after_a_lost_connection_is_made_again() -> None:
+    async with group(TEN) as it, it.consumer(**BY_HAND) as consumer:
+        await it.owner.assign([P0])
+        await take(aiter(consumer), 3)
+        committed = it.coordinator.commit
+        calls = 0
+
+        async def once(asked: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            if calls == 1:
+                await it.coordinator.commit(asked)
+                it.broker.hang_up()
+                return None
+            return await committed(asked)
+
+        it.broker.answers[OffsetCommitRequest] = once
+        await consumer.commit()
+        assert it.coordinator.offsets[P0] == (2, -1, "")
+        assert calls == 2
+
+
+def test_errors_can_be_pickled() -> None:
+    error = NoCommittedOffsetError("g", [("b", 1), ("a", 0)])
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.partitions) == (str(error), [("a", 0), ("b", 1)])
+    assert "a[0], b[1]" in str(error)

@@ -1,0 +1,212 @@
+"""Commits that wait, for their turn or behind an error, while partitions go, move, or all ends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kproto.client.consumer.errors import CommitFailedError
+from kproto.testing.clock import ManualClock
+from tests.unit.client.consumer.grouped import FAR, QUICK, Group, group
+from tests.unit.client.consumer.test_group_reading import P0, P1, TEN, THREE, take
+
+BY_HAND: dict[str, Any] = {"auto_commit": False}
+
+
+async def under_way(it: Group, count: int = 1) -> None:
+    """The broker has so many commits, and answers none."""
+    await it.broker.until(lambda: len(it.coordinator.commits) == count)
+
+
+async def test_a_commit_that_waited_for_its_turn_is_not_of_what_others_have() -> None:
+    """The next owner may have committed more: the broker would take the smaller offset."""
+    async with group(TEN, THREE) as it, it.consumer(**BY_HAND) as consumer:
+        await it.owner.assign([P0, P1])
+        it.coordinator.answers.clear()
+        first = asyncio.create_task(consumer.commit({P1: 1}))
+        await under_way(it)
+        second = asyncio.create_task(consumer.commit({P0: 5, P1: 2}))
+        await asyncio.sleep(0)
+        await it.owner.lose([P0])
+        await it.owner.assign([P0])
+        it.coordinator.answers.set()
+        await first
+        with pytest.raises(CommitFailedError, match=r"t\[0\]: not assigned .* any more"):
+            await second
+        assert it.coordinator.committed == [{P1: 1}, {P1: 2}]
+
+
+async def test_partitions_go_when_what_the_user_commits_of_them_is_committed() -> None:
+    async with group(TEN) as it, it.consumer(**BY_HAND) as consumer:
+        await it.owner.assign([P0])
+        record = await anext(aiter(consumer))
+        it.coordinator.answers.clear()
+        going = asyncio.create_task(it.owner.revoke([P0], FAR))
+        await asyncio.sleep(0)
+        committing = asyncio.create_task(consumer.commit(record))
+        await under_way(it)
+        await asyncio.wait([going], timeout=0.05)
+        assert not going.done()
+        it.coordinator.answers.set()
+        await committing
+        await going
+        assert it.coordinator.committed == [{P0: 1}]
+
+
+async def test_they_do_not_wait_for_it_for_ever() -> None:
+    clock = ManualClock()
+    settings = replace(QUICK, delivery_timeout_ms=100_000)
+    async with (
+        group(TEN, clock=clock, settings=settings) as it,
+        it.consumer(**BY_HAND) as consumer,
+    ):
+        await it.owner.assign([P0])
+        it.coordinator.answers.clear()
+        committing = asyncio.create_task(consumer.commit({P0: 1}))
+        await under_way(it)
+        going = asyncio.create_task(it.owner.revoke([P0], FAR))
+        await clock.advance(4_999)
+        assert not going.done()
+        await clock.advance(2)
+        await going
+        it.coordinator.answers.set()
+        await committing
+
+
+async def test_a_commit_waits_for_those_before_it_no_longer_than_for_the_broker(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = ManualClock()
+    settings = replace(QUICK, delivery_timeout_ms=30_000)
+    async with (
+        group(TEN, clock=clock, settings=settings) as it,
+        it.consumer(auto_commit_interval_ms=1_000) as consumer,
+    ):
+        await it.owner.assign([P0])
+        await take(aiter(consumer), 1)
+        it.coordinator.answers.clear()
+        committing = asyncio.create_task(consumer.commit({P0: 2}))
+        await under_way(it)
+        with caplog.at_level(logging.WARNING):
+            await clock.advance(2_001)
+        assert "the commits before it were not over within 1000 ms" in caplog.text
+        it.coordinator.answers.set()
+        await committing
+        assert it.coordinator.committed == [{P0: 2}]
+
+
+async def test_an_auto_commit_has_its_time_also_where_it_comes_often(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = ManualClock()
+    settings = replace(QUICK, delivery_timeout_ms=30_000)
+    async with (
+        group(TEN, clock=clock, settings=settings) as it,
+        it.consumer(auto_commit_interval_ms=5) as consumer,
+    ):
+        await it.owner.assign([P0])
+        records = aiter(consumer)
+        await take(records, 3)
+        it.coordinator.answers.clear()
+        with caplog.at_level(logging.WARNING):
+            await clock.advance(6)
+            await under_way(it)
+            await clock.advance(900)
+            it.coordinator.answers.set()
+            await it.broker.until(lambda: bool(it.coordinator.offsets))
+            assert caplog.text == ""
+            await take(records, 1)
+            it.coordinator.answers.clear()
+            await asyncio.sleep(0.02)  # the answer
+            await clock.advance(6)
+            await under_way(it, 2)
+            await clock.advance(1_001)
+        assert "t[0]: what is done was not committed, and will be later: " in caplog.text
+        assert "no broker answered within 1000 ms\n" in caplog.text
+        it.coordinator.answers.set()
+
+
+@pytest.mark.parametrize("error", [None, asyncio.CancelledError()])
+async def test_an_auto_commit_that_closing_takes_over_is_no_matter_for_the_log(
+    error: BaseException | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = ManualClock()
+    async with group(TEN, clock=clock) as it:
+        consumer = await it.consumer(auto_commit_interval_ms=5).__aenter__()
+        await it.owner.assign([P0])
+        await take(aiter(consumer), 3)
+        it.coordinator.answers.clear()
+        with caplog.at_level(logging.WARNING):
+            await clock.advance(6)
+            await under_way(it)
+            kind = None if error is None else type(error)
+            ending = asyncio.create_task(consumer.__aexit__(kind, error, None))
+            await clock.advance(500)
+            assert not ending.done()
+            it.coordinator.answers.set()
+            await ending
+        assert caplog.text == ""
+        assert it.coordinator.offsets[P0][0] == (3 if error is None else 2)
+
+
+async def test_who_waits_for_a_commit_is_told_that_the_consumer_was_closed() -> None:
+    settings = replace(QUICK, error_flush_ms=50)
+    async with group(TEN, settings=settings) as it:
+        consumer = await it.consumer(**BY_HAND).__aenter__()
+        await it.owner.assign([P0])
+        it.coordinator.answers.clear()
+        committing = asyncio.create_task(consumer.commit({P0: 1}))
+        await under_way(it)
+        await consumer.__aexit__(ValueError, ValueError(), None)
+        with pytest.raises(CommitFailedError, match="closed before the broker had answered"):
+            await committing
+
+
+async def test_closing_waits_for_what_the_user_commits() -> None:
+    async with group(TEN) as it:
+        async with it.consumer(**BY_HAND) as consumer:
+            await it.owner.assign([P0])
+            it.coordinator.answers.clear()
+            committing = asyncio.create_task(consumer.commit({P0: 1}))
+            await under_way(it)
+            asyncio.get_running_loop().call_later(0.05, it.coordinator.answers.set)
+        assert committing.done()
+        await committing
+
+
+async def test_who_ends_with_an_error_waits_for_the_last_commit_for_error_flush_ms(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = ManualClock()
+    settings = replace(QUICK, delivery_timeout_ms=30_000, error_flush_ms=200)
+    async with group(TEN, settings=settings, clock=clock) as it:
+        consumer = await it.consumer().__aenter__()
+        await it.owner.assign([P0])
+        await take(aiter(consumer), 3)
+        it.coordinator.answers.clear()
+        ending = asyncio.create_task(consumer.__aexit__(ValueError, ValueError(), None))
+        await under_way(it)
+        with caplog.at_level(logging.WARNING):
+            await clock.advance(201)
+            await ending
+        assert "t[0]: what is done was not committed" in caplog.text
+
+
+async def test_a_seek_takes_no_claim_away() -> None:
+    """What was to be committed before it still is; what is done behind it comes with the next."""
+    async with group(TEN) as it, it.consumer(**BY_HAND) as consumer:
+        await it.owner.assign([P0])
+        await take(aiter(consumer), 3)
+        it.coordinator.refused[P0] = "COORDINATOR_LOAD_IN_PROGRESS"
+        committing = asyncio.create_task(consumer.commit())
+        await it.broker.until(lambda: len(it.coordinator.commits) > 1)
+        consumer.seek(P0, 1)
+        it.coordinator.refused.clear()
+        await committing
+        assert it.coordinator.offsets == {P0: (2, -1, "")}
+        await consumer.commit()
+        assert it.coordinator.offsets == {P0: (1, -1, "")}

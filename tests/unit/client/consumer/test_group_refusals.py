@@ -1,0 +1,83 @@
+"""What is asked of a consumer of a group where it cannot be, and is refused at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from kproto import ConfigurationError
+from tests.unit.client.consumer.grouped import group
+from tests.unit.client.consumer.test_group_reading import P0, TEN
+
+
+async def test_who_was_closed_does_not_begin() -> None:
+    """It would join, and have the group agree anew, to read nothing."""
+    async with group(TEN) as it:
+        consumer = it.consumer()
+        await consumer.close()
+        with pytest.raises(ConfigurationError, match="was closed already"):
+            await consumer.__aenter__()
+        assert "start" not in it.member.told
+        async with it.consumer() as begun:
+            with pytest.raises(ConfigurationError, match="was begun already"):
+                await begun.__aenter__()
+
+
+async def test_what_waits_for_nothing_is_refused_elsewhere_too() -> None:
+    """In another thread or loop it would change what is under way in this one."""
+    async with group(TEN) as it, it.consumer() as consumer:
+        await it.owner.assign([P0])
+        calls: list[Callable[[], object]] = [
+            lambda: consumer.seek(P0, 1),
+            lambda: consumer.pause(P0),
+            lambda: consumer.resume(P0),
+            lambda: consumer.subscribe("u"),
+            consumer.unsubscribe,
+            consumer.enforce_rebalance,
+        ]
+
+        async def elsewhere(call: Callable[[], object]) -> None:
+            call()
+
+        for call in calls:
+            with pytest.raises(ConfigurationError, match="belongs to the event loop"):
+                await asyncio.to_thread(call)
+            with pytest.raises(ConfigurationError, match="belongs to the event loop"):
+                await asyncio.to_thread(asyncio.run, elsewhere(call))
+        assert await consumer.position(P0) == 0
+        assert consumer.paused == frozenset()
+        assert it.member.told == ["start"]
+
+
+async def test_what_waits_is_refused_elsewhere_before_it_changes_anything() -> None:
+    async with group(TEN) as it:
+        async with it.consumer() as consumer:
+            await it.owner.assign([P0])
+            assert await consumer.position(P0) == 0
+            calls: list[Callable[[], Awaitable[object]]] = [
+                lambda: consumer.commit({P0: 5}),
+                consumer.commit,
+                lambda: consumer.position(P0),
+                consumer.lag,
+                consumer.committed,
+                consumer.close,
+            ]
+
+            async def elsewhere(call: Callable[[], Awaitable[object]]) -> None:
+                await call()
+
+            for call in calls:
+                with pytest.raises(ConfigurationError, match="belongs to the event loop"):
+                    await asyncio.to_thread(asyncio.run, elsewhere(call))
+        assert it.coordinator.committed == []
+
+
+async def test_what_is_no_reason_and_no_way_to_leave_is_refused_at_once() -> None:
+    async with group(TEN) as it, it.consumer() as consumer:
+        with pytest.raises(ConfigurationError, match="reason is 7"):
+            consumer.enforce_rebalance(7)  # type: ignore[arg-type]  # that is the fault
+        with pytest.raises(ConfigurationError, match="leave is 'no'"):
+            await consumer.close(leave="no")  # type: ignore[arg-type]  # this, too
+        assert it.member.told == ["start"]

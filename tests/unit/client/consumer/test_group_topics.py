@@ -1,0 +1,234 @@
+"""Topics that change under who reads them in a group: gone, made anew, or only known better."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kproto import BrokerResponseError, Client, ClientSettings, NewTopic
+from kproto.broker import Broker
+from kproto.client.consumer.errors import CommitFailedError
+from kproto.client.observing.hooks import Hooks, RetryEvent
+from kproto.messages import FetchRequest, MetadataRequest
+from kproto.testing.clock import ManualClock
+from kproto.wire.uuid import ZERO_UUID, Uuid
+from tests.unit.client.consumer.grouped import QUICK, Group, group
+from tests.unit.client.consumer.test_group_reading import P0, P1, TEN, THREE, quiet, take
+from tests.unit.client.scripted_broker import HANG_UP
+from tests.unit.client.scripted_log import batch
+
+A, B = Uuid(bytes(15) + b"a"), Uuid(bytes(15) + b"b")
+
+
+class Ids:
+    """Lets topic `t` have an id, which a test changes."""
+
+    def __init__(self, it: Group, topic_id: Uuid) -> None:
+        self.it = it
+        self.now = topic_id
+        it.log.names = it.coordinator.names = {A: "t", B: "t"}
+        it.broker.answers[MetadataRequest] = self.metadata
+
+    def metadata(self, asked: Any) -> Any:
+        answer = self.it.broker.metadata(asked)
+        for topic in answer.topics:
+            topic.topic_id = self.now
+        return answer
+
+    async def change(self, topic_id: Uuid) -> None:
+        self.now = topic_id
+        await self.it.client.refresh(["t"])
+
+
+async def test_a_topic_that_is_deleted_is_no_error_and_others_go_on() -> None:
+    """The leader notices when metadata has grown old; who reads it until then waits."""
+    clock = ManualClock()
+    settings = ClientSettings(delivery_timeout_ms=10_000, metadata_max_age_ms=20_000)
+    async with (
+        Broker(clock=clock) as broker,
+        Client(broker.bootstrap, settings, clock=clock) as client,
+        client.consumer(["stays", "goes"], group="g") as consumer,
+    ):
+        await client.create_topics(NewTopic("stays"), NewTopic("goes"))
+        asked = asyncio.create_task(anext(aiter(consumer)))
+        while len(consumer.assignment) < 2:
+            await clock.advance(100)
+            await asyncio.sleep(0.001)
+        begun = clock.monotonic()
+        await client.delete_topics("goes")
+        while len(consumer.assignment) > 1:
+            await clock.advance(100)  # little, as bytes move in real time
+            await asyncio.sleep(0.001)
+            assert not asked.done()
+        assert clock.monotonic() - begun > settings.delivery_timeout_ms / 1000
+        async with client.producer() as producer:
+            await producer.send("stays", b"one")
+        while not asked.done():
+            await clock.advance(100)
+            await asyncio.sleep(0.001)
+        assert (await asked).value == b"one"
+        closing = asyncio.create_task(consumer.close())  # tries to commit what is gone
+        while not closing.done():
+            await clock.advance(100)
+            await asyncio.sleep(0.001)
+        await closing
+
+
+@pytest.mark.parametrize("others", [[], ["t"]])
+async def test_a_topic_that_will_never_be_read_is_told_to_who_does_not_lead_too(
+    others: list[str],
+) -> None:
+    clock = ManualClock()
+
+    async def passes(condition: Any) -> None:
+        while not condition():
+            await clock.advance(100)
+            await asyncio.sleep(0.001)
+
+    async with (
+        Broker(clock=clock) as broker,
+        Client(broker.bootstrap, clock=clock) as client,
+        Client(broker.bootstrap, clock=clock) as other,
+    ):
+        await client.create_topics(NewTopic("t", partitions=2))
+        leading = client.consumer("t", group="g")
+        following = other.consumer([*others, "no topic!"], group="g")
+        await leading.__aenter__()
+        await passes(lambda: leading.assignment)
+        await following.__aenter__()
+        asked = asyncio.create_task(anext(aiter(following)))
+        await passes(asked.done)
+        with pytest.raises(BrokerResponseError, match="subscribing to topic 'no topic!'"):
+            await asked
+        for consumer in (leading, following):
+            closing = asyncio.create_task(consumer.close())
+            await passes(closing.done)
+            await closing
+
+
+async def test_who_reads_by_hand_is_told_that_a_topic_is_gone() -> None:
+    async with group(TEN) as it:
+        it.log.failing[P0] = 3
+        it.broker.answers[MetadataRequest] = it.broker.metadata
+        async with it.consumer([P0]) as consumer:
+            del it.broker.topics["t"]
+            with pytest.raises(BrokerResponseError, match="UNKNOWN_TOPIC_OR_PARTITION"):
+                await anext(aiter(consumer))
+
+
+async def test_a_topic_made_anew_is_read_from_its_start(caplog: pytest.LogCaptureFixture) -> None:
+    async with group(TEN) as it:
+        ids = Ids(it, A)
+        it.coordinator.offsets[P0] = (7, -1, "")
+        await it.client.refresh(["t"])
+        async with it.consumer(auto_commit=False) as consumer:
+            await it.owner.assign([P0])
+            records = aiter(consumer)
+            assert await take(records, 2) == [(0, 7), (0, 8)]
+            it.coordinator.refused[P0] = "COORDINATOR_LOAD_IN_PROGRESS"
+            committing = asyncio.create_task(consumer.commit({P0: 8}))
+            await it.broker.until(lambda: bool(it.coordinator.commits))
+            with caplog.at_level(logging.WARNING):
+                await ids.change(B)
+                while await take(records, 1) != [(0, 0)]:
+                    pass
+            assert "topic t was made anew; it is read from its start" in caplog.text
+            it.coordinator.refused.clear()
+            with pytest.raises(
+                CommitFailedError, match=r"t\[0\]: .* or of a topic that was made anew"
+            ):
+                await committing  # it was of the old one
+            await consumer.commit()
+            assert it.coordinator.offsets == {P0: (0, -1, "")}
+
+
+async def test_what_was_handed_out_of_the_old_topic_is_not_committed_of_the_new_one() -> None:
+    async with group(TEN) as it:
+        ids = Ids(it, A)
+        await it.client.refresh(["t"])
+        async with it.consumer(auto_commit=False) as consumer:
+            await it.owner.assign([P0])
+            records = aiter(consumer)
+            old = [await anext(records) for _ in TEN][-1]
+            await quiet(records)
+            await ids.change(B)
+            assert await take(records, 1) == [(0, 0)]
+            with pytest.raises(CommitFailedError, match=r"t\[0\]: .* since that was handed out"):
+                await consumer.commit(old)
+            new = await anext(records)
+            await consumer.commit(new)
+            assert it.coordinator.committed == [{P0: 2}]
+
+
+async def test_where_the_old_topic_was_begun_with_is_not_committed_of_the_new_one() -> None:
+    """But its start is at once: it would be passed over by who has no commit of it."""
+    async with group(TEN) as it:
+        ids = Ids(it, A)
+        await it.client.refresh(["t"])
+        it.coordinator.refused[P0] = "COORDINATOR_LOAD_IN_PROGRESS"
+        async with it.consumer(start="latest", auto_commit=False) as consumer:
+            await it.owner.assign([P0])
+            assert await consumer.position(P0) == 10
+            await it.broker.until(lambda: bool(it.coordinator.commits))
+            records = aiter(consumer)
+            await quiet(records)
+            await ids.change(B)
+            assert await take(records, 1) == [(0, 0)]
+            before = len(it.coordinator.commits)
+            it.coordinator.refused.clear()
+            await it.broker.until(lambda: bool(it.coordinator.offsets))
+            assert it.coordinator.offsets == {P0: (0, -1, "")}
+            new = {
+                topic.topic_id for each in it.coordinator.commits[before:] for topic in each.topics
+            }
+            assert new == {B}
+
+
+@pytest.mark.parametrize(("before", "after"), [(ZERO_UUID, A), (A, ZERO_UUID)])
+@pytest.mark.parametrize("is_in_group", [True, False])
+async def test_a_topic_that_has_got_an_id_is_the_same(
+    before: Uuid, after: Uuid, is_in_group: bool
+) -> None:
+    """As brokers that know of ids take over from older ones, in a cluster that runs."""
+    async with group(TEN) as it:
+        ids = Ids(it, before)
+        await it.client.refresh(["t"])
+        consumer = it.consumer() if is_in_group else it.client.consumer("t", max_wait_ms=20)
+        async with consumer:
+            if is_in_group:
+                await it.owner.assign([P0])
+            records = aiter(consumer)
+            await take(records, 10)
+            await ids.change(after)
+            it.log.append(batch(10, [b"new"]))
+            assert await take(records, 1) == [(0, 10)]
+
+
+async def test_what_becomes_of_a_fetch_is_no_matter_of_who_has_come_back() -> None:
+    retried = []
+
+    class Told(Hooks):
+        def on_retry(self, event: RetryEvent) -> None:
+            retried.append((event.topic, event.partition))
+
+    settings = replace(QUICK, hooks=Told())
+    async with group(TEN, THREE, settings=settings) as it, it.consumer() as consumer:
+        holds = asyncio.Event()
+
+        async def fetched(asked: Any) -> Any:
+            await holds.wait()
+            it.broker.answers[FetchRequest] = it.log.fetch
+            return HANG_UP
+
+        it.broker.answers[FetchRequest] = fetched
+        await it.owner.assign([P0, P1])
+        reading = asyncio.create_task(take(aiter(consumer), 1))
+        await it.broker.until(lambda: it.broker.count(FetchRequest) > 0)
+        consumer.seek(P0, 2)
+        holds.set()
+        await reading
+        assert retried == [P1]

@@ -1,0 +1,64 @@
+"""docs/groups.md says what the settings of a group are, and names every call of its consumer."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import get_overloads
+
+from kproto import Client, GroupConsumer
+from kproto.client.groups.settings import GroupSettings
+from tests.support.pages import page_text
+
+PAGE = page_text("docs/groups.md")
+
+OF_ANY_CONSUMER = {"self", "topics", "group", "max_bytes", "max_wait_ms", "read_committed"}
+
+
+def of_a_group() -> dict[str, object]:
+    """The settings with their defaults, as checkers and editors see them."""
+    (overload,) = [
+        each
+        for each in get_overloads(Client.consumer)
+        if each.__annotations__.get("group") == "str"
+    ]
+    return {
+        name: parameter.default
+        for name, parameter in inspect.signature(overload).parameters.items()
+        if name not in OF_ANY_CONSUMER
+    }
+
+
+def test_every_setting_with_its_default() -> None:
+    table = PAGE[PAGE.index("| setting of a group |") :].partition("\n\n")[0]
+    told = dict(re.findall(r"^\| `(\w+)` \| ([^|]*) \|", table, re.MULTILINE))
+
+    def shown(value: object) -> str:
+        if isinstance(value, tuple):
+            return ", ".join(f"`{each}`" for each in value)
+        if isinstance(value, str):
+            return f'`"{value}"`'
+        return f"{value:,}" if type(value) is int else str(value)
+
+    assert told == {name: shown(value) for name, value in of_a_group().items()}
+
+
+def test_the_defaults_are_those_of_the_settings() -> None:
+    settings = GroupSettings("g")
+    told = of_a_group()
+    for name in told.keys() & set(GroupSettings.__slots__):
+        assert getattr(settings, name) == told[name]
+    own = {"start", "on_assigned", "on_revoked", "on_lost"}
+    assert told.keys() - own == set(GroupSettings.__slots__) - {
+        "group_id",
+        "chosen",
+        "leave_timeout_ms",
+    }
+
+
+def test_every_call_is_named() -> None:
+    table = PAGE[PAGE.index("| call |") :].partition("\n\n")[0]
+    told = set(re.findall(r"`(?:await )?(\w+)[(`]", table))
+    iterations = {"batches", "values", "raw_batches"}
+    public = {name for name in vars(GroupConsumer) if not name.startswith("_")} | {"positions"}
+    assert told - {"CommittedOffset", "offset", "leader_epoch", "metadata"} == public - iterations

@@ -1,0 +1,192 @@
+"""`Walk`: a membership that a test leads through its phases, by hand and by a time of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kproto.client.cluster.metadata import TopicPartition
+from kproto.client.groups.assignors.subscriptions import Subscription as Told
+from kproto.client.groups.group_errors import Meaning
+from kproto.client.groups.membership import Membership
+from kproto.client.groups.phases import Phase
+from kproto.client.groups.protocol_data import assignment_bytes, subscription_bytes
+from kproto.client.groups.settings import GroupSettings
+from kproto.client.groups.steps import GiveUp, Join, Lead, Leave, Step, Sync, TakeOn
+from kproto.client.groups.subscription import Subscription
+from kproto.client.settings import ClientSettings
+from kproto.messages import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    SyncGroupResponse,
+)
+from kproto.messages.join_group_response import JoinGroupResponseMember
+from kproto.protocol.error_codes import code_of, error_of_code
+from kproto.wire.errors import BrokerResponseError
+
+__all__ = ["MEMBER", "OTHER", "T0", "T1", "Walk", "error"]
+
+MEMBER, OTHER = "member-1", "member-2"
+T0, T1 = ("t", 0), ("t", 1)
+
+
+def error(name: str) -> BrokerResponseError:
+    """What a broker answers."""
+    return error_of_code(code_of(name), "a test")
+
+
+class Walk:
+    """A member of group g that wants topic t; sessions of 10 s, heartbeats each second."""
+
+    def __init__(self, topic: str = "t", **settings: Any) -> None:
+        its: dict[str, Any] = {
+            "session_timeout_ms": 10_000,
+            "heartbeat_interval_ms": 1_000,
+            "max_poll_interval_ms": 60_000,
+            "assignors": ("range",),
+        } | settings
+        self.settings = GroupSettings("g", **its)
+        self.its = Membership(self.settings, ClientSettings(rack="r1"))
+        self.now = self.sent_at = 100.0
+        self.owned: set[TopicPartition] = set()
+        self.asked: JoinGroupRequest | None = None
+        self.its.subscribe(Subscription.to(topic), self.now)
+
+    @property
+    def phase(self) -> Phase:
+        return self.its.phase
+
+    def step(self) -> Step | None:
+        return self.its.step(self.now, self.owned)
+
+    def give_up(self) -> GiveUp:
+        """Carry out that step."""
+        step = self.step()
+        assert isinstance(step, GiveUp)
+        self.owned -= step.places
+        self.its.given_up(self.now)
+        return step
+
+    def join(self) -> JoinGroupRequest:
+        """Send JoinGroup."""
+        step = self.step()
+        assert isinstance(step, Join)
+        self.sent_at = self.now
+        self.asked = self.its.join_request(step.subscription.topics, self.owned)
+        return self.asked
+
+    def join_refused(self, name: str, member_id: str = "") -> Meaning | None:
+        answer = JoinGroupResponse(error_code=code_of(name), member_id=member_id)
+        return self.its.join_answered(answer, self.sent_at, self.now)
+
+    def joined(
+        self,
+        generation: int = 1,
+        *,
+        leads: bool = False,
+        skip: bool = False,
+        protocol: str = "range",
+    ) -> None:
+        """JoinGroup is answered."""
+        members = [
+            JoinGroupResponseMember(member_id=each, metadata=subscription_bytes(Told(("t",))))
+            for each in (MEMBER, OTHER)
+        ]
+        answer = JoinGroupResponse(
+            generation_id=generation,
+            protocol_type="consumer",
+            protocol_name=protocol,
+            leader=MEMBER if leads else OTHER,
+            member_id=MEMBER,
+            skip_assignment=skip,
+            members=members if leads else [],
+        )
+        assert self.its.join_answered(answer, self.sent_at, self.now) is None
+
+    def led(self, assignment: Mapping[str, Iterable[TopicPartition]]) -> None:
+        step = self.step()
+        assert isinstance(step, Lead)
+        self.its.led({member_id: list(places) for member_id, places in assignment.items()})
+
+    def sync_refused(self, name: str) -> Meaning | None:
+        assert isinstance(self.step(), Sync)
+        return self.its.sync_answered(
+            SyncGroupResponse(error_code=code_of(name)), self.now, self.now
+        )
+
+    def synced(self, *places: TopicPartition, protocol: str | None = "range") -> None:
+        assert isinstance(self.step(), Sync)
+        answer = SyncGroupResponse(
+            protocol_type="consumer", protocol_name=protocol, assignment=assignment_bytes(places)
+        )
+        assert self.its.sync_answered(answer, self.now, self.now) is None
+
+    def take_on(self) -> TakeOn:
+        step = self.step()
+        assert isinstance(step, TakeOn)
+        self.owned -= step.revoked
+        assert self.owned.isdisjoint(step.added)
+        self.owned.update(step.added)
+        self.its.taken_on(step, self.now)
+        return step
+
+    def leave(self) -> Leave:
+        step = self.step()
+        assert isinstance(step, Leave)
+        self.its.left(self.now)
+        return step
+
+    def heartbeat(self) -> HeartbeatRequest:
+        """The next one, at its time."""
+        self.now = max(self.now, self.its.next_at(self.now))
+        request = self.its.heartbeat(self.now)
+        assert request is not None
+        return request
+
+    def beaten(self, name: str | None = None, took: float = 0.1) -> Meaning | None:
+        """A heartbeat is sent and answered."""
+        request, sent_at = self.heartbeat(), self.now
+        self.now += took
+        answer = None if name is None else error(name)
+        return self.its.beaten(request, answer, sent_at, self.now)
+
+    # To a phase
+
+    def to(self, phase: Phase, *places: TopicPartition) -> Walk:
+        """Go there the shortest way; behind joining in generation 1 with these partitions."""
+        match phase:
+            case Phase.JOINING:
+                self.give_up()
+                self.join()
+            case Phase.LEADING:
+                self.to(Phase.JOINING).joined(leads=True, protocol=self.protocol)
+            case Phase.SYNCING:
+                self.to(Phase.JOINING).joined(protocol=self.protocol)
+            case Phase.TAKING_ON:
+                self.to(Phase.SYNCING).synced(*places, protocol=self.protocol)
+            case Phase.STABLE:
+                self.to(Phase.TAKING_ON, *places).take_on()
+            case Phase.PARTING:
+                self.to(Phase.STABLE, *places).its.subscribe(None, self.now)
+            case Phase.LEAVING:
+                self.to(Phase.PARTING, *places).give_up()
+            case Phase.OUT:
+                assert self.to(Phase.STABLE, *places).its.late(self.now)
+                self.out()
+            case Phase.OVER:
+                self.to(Phase.STABLE, *places).part(ends=True)
+                self.out()
+        assert self.phase is phase
+        return self
+
+    @property
+    def protocol(self) -> str:
+        return self.settings.chosen[0].name
+
+    def part(self, *, ends: bool, leaves: bool = True) -> None:
+        self.its.part("a test", self.now, leaves=leaves, ends=ends)
+
+    def out(self) -> None:
+        self.give_up()
+        self.leave()

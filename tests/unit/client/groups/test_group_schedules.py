@@ -1,0 +1,37 @@
+"""Schedules of chance: never two owners at once, and in the end all is read. No socket, no loop."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from .group_model import Model
+
+SHORT, LONG = 250, 5_000
+
+
+def play(seeds: range) -> Counter[str]:
+    seen: Counter[str] = Counter()
+    for seed in seeds:
+        model = Model(seed)
+        try:
+            model.play()
+        except BaseException as error:
+            error.add_note(f"schedule {seed} with {model.settings.assignors}, at {model.now:.3f} s")
+            raise
+        seen.update(model.seen)
+    return seen
+
+
+@pytest.mark.slow
+def test_no_partition_has_two_owners_and_none_has_none() -> None:
+    seen = play(range(SHORT))
+    assert min(seen.values()) > SHORT // 10
+    assert len(seen) == 9
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+def test_many_more_schedules() -> None:
+    play(range(SHORT, SHORT + LONG))
