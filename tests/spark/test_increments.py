@@ -56,6 +56,32 @@ def test_each_run_goes_on_where_the_last_one_ended(
     assert ids(tmp_path / "lake") == {"1": 1, "2": 2, "3": 1}
 
 
+def test_a_record_without_a_time_is_near_to_all(
+    spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path
+) -> None:
+    """Also where others of its increment have one; microseconds cannot hold the time of some."""
+    day, no_time = 86_400_000, 2**62
+    first = 1_700_000_000_000
+
+    def at(number: int, time: int) -> ProducerRecord:
+        return event(number)._replace(timestamp=time)
+
+    async def made() -> None:
+        async with Client(embedded_topics.bootstrap) as client:
+            any_time = {"message.timestamp.after.max.ms": str(2**63 - 1)}
+            await client.create_topics(NewTopic(topic_name, configs=any_time))
+
+    asyncio.run(made())
+    send(embedded_topics, topic_name, at(1, no_time), at(2, first))
+    wanted = settings(embedded_topics, topic_name, tmp_path)
+    assert run(spark, wanted).counts.valid == 2
+    send(embedded_topics, topic_name, at(3, first + 9 * day), at(1, first + 9 * day))
+    assert run(spark, wanted).counts == JobCounts(2, 1, 0, 1, 1)
+    send(embedded_topics, topic_name, at(4, first + 20 * day), at(2, no_time))
+    assert run(spark, wanted).counts == JobCounts(2, 1, 0, 1, 1)
+    assert ids(tmp_path / "lake") == {"1": 1, "2": 1, "3": 1, "4": 1}
+
+
 @pytest.mark.slow
 @pytest.mark.exhaustive
 def test_new_topics_and_lost_ones(

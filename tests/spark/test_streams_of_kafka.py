@@ -104,6 +104,18 @@ def test_a_log_that_was_cut(
     assert values(spark, tmp_path) == [*range(10), *range(20, 30)]
 
 
+async def anew(topics: Topics, topic: str) -> None:
+    """Delete a topic, and make it again once its brokers let it."""
+    async with Client(topics.bootstrap) as client:
+        await client.delete_topics(topic)
+        while True:
+            try:
+                await client.create_topics(NewTopic(topic))
+                return
+            except Exception:
+                await asyncio.sleep(0.1)
+
+
 @pytest.mark.parametrize("fails", ["true", "false"])
 def test_a_topic_that_is_deleted_or_made_anew(
     spark: Any, topics: Topics, topic_name: str, tmp_path: Path, fails: str
@@ -112,19 +124,9 @@ def test_a_topic_that_is_deleted_or_made_anew(
     wanted = options(topics, topic_name, failOnDataLoss=fails)
     query = start(spark, wanted, tmp_path, processingTime="0 seconds")
 
-    async def anew() -> None:
-        async with Client(topics.bootstrap) as client:
-            await client.delete_topics(topic_name)
-            while True:
-                try:
-                    await client.create_topics(NewTopic(topic_name))
-                    return
-                except Exception:
-                    await asyncio.sleep(0.1)
-
     try:
         query.processAllAvailable()
-        asyncio.run(anew())
+        asyncio.run(anew(topics, topic_name))
         send(topics, topic_name, range(10, 16))
         if fails == "true":
             with pytest.raises(Exception, match=r"the topic was made anew|is gone"):
@@ -134,6 +136,26 @@ def test_a_topic_that_is_deleted_or_made_anew(
             assert sorted(values(spark, tmp_path)) == [0, 1, 2, *range(10, 16)]
     finally:
         query.stop()
+
+
+@pytest.mark.parametrize("fails", ["true", "false"])
+def test_a_topic_that_was_made_anew_between_two_runs(
+    spark: Any, topics: Topics, topic_name: str, tmp_path: Path, fails: str
+) -> None:
+    """Its log ends before where the stream stands: that is told, and the stream goes on there."""
+    topics.fill(topic_name, [ProducerRecord(b"%d" % n) for n in range(5)])
+    wanted = options(topics, topic_name, failOnDataLoss=fails)
+    read_all(spark, wanted, tmp_path)
+    asyncio.run(anew(topics, topic_name))
+    send(topics, topic_name, range(10, 12))
+    if fails == "true":
+        with pytest.raises(Exception, match="the log went back from 5 to 2"):
+            read_all(spark, wanted, tmp_path)
+        wanted["failOnDataLoss"] = "false"
+    read_all(spark, wanted, tmp_path)
+    send(topics, topic_name, range(12, 15))
+    read_all(spark, wanted, tmp_path)
+    assert sorted(values(spark, tmp_path)) == [*range(5), *range(12, 15)]
 
 
 def committed(topics: Topics, group: str, topic: str) -> list[int]:

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import Observation
 from pyspark.sql import functions as sf
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
+from ..columns import EVENT_SCHEMA
 from .errors import CountMismatchError
 from .manifests import JobCounts, Manifest
 from .running import undone_after_failure
@@ -198,6 +201,7 @@ class Increments:
             sf.count(sf.lit(1)).alias("read"),
             sf.min(micros).alias("least"),
             sf.max(micros).alias("greatest"),
+            sf.count(sf.when(micros.isNull(), 1)).alias("timeless"),
             *(status_count(s).alias(s) for s in STATUSES),
         )
         kept = judged.where(sf.col("status") != DUPLICATE)
@@ -219,7 +223,8 @@ class Increments:
         return _Seen(
             {status: found[status] for status in STATUSES},
             found["read"],
-            None if least is None else (least, greatest),
+            # A record without a time is near to all, so that no times bound the others either.
+            None if least is None or found["timeless"] else (least, greatest),
         )
 
     def _write_letters(self, events: DataFrame, letters: str) -> int:
@@ -239,8 +244,8 @@ class Increments:
         """How many rows the files hold, by status."""
         if not files.holds_data(path):
             return {}
-        reader = self._spark.read.format(output.format).options(**output.options)
-        grouped = reader.schema("status string").load(path).groupBy("status").count().collect()
+        found = _read_again(self._spark, output, "status").load(path)
+        grouped = found.groupBy("status").count().collect()
         return {row["status"]: row["count"] for row in grouped}
 
     # What was written before
@@ -274,17 +279,17 @@ class Increments:
     def _before(self, numbers: Iterable[int]) -> DataFrame | None:
         """The valid events of these increments; of an output that is no files, all it has."""
         output = self._settings.output
-        reader = self._spark.read.format(output.format).options(**output.options)
         columns = ("source", "id", "timestamp")
         if not output.is_files:
             if self._settings.mode == "once" or not self._settings.window_s:
                 return None
+            reader = self._spark.read.format(output.format).options(**output.options)
             return self._kept_elsewhere(reader, columns)
         paths = [self._lake.path(number) for number in sorted(numbers)]
         if not paths:
             return None
-        schema = "source string, id string, timestamp timestamp, status string"
-        found = reader.schema(schema).option("basePath", self._files.root).load(paths)
+        reader = _read_again(self._spark, output, *columns, "status")
+        found = reader.option("basePath", self._files.root).load(paths)
         return found.where(sf.col("status") == VALID).select(*columns)
 
     def _kept_elsewhere(
@@ -300,6 +305,22 @@ class Increments:
                 raise
             return None
         return found
+
+
+def _read_again(spark: SparkSession, output: Output, *wanted: str) -> DataFrameReader:
+    """A reader of the files of an output, for some of its columns.
+
+    Columns of CSV are told by their order alone, so that all have to be named as they were written;
+    of a header Spark makes sure that it says the same.
+    """
+    known = from_arrow_schema(EVENT_SCHEMA).add("status", "string")
+    if output.format.lower() == "csv":
+        written = output.columns or known.names
+        inside = [name for name in written if name not in output.partition_by]
+        wanted = (*inside, *output.partition_by)
+    reader = spark.read.format(output.format).options(**output.options)
+    schema = StructType([known[name] for name in wanted])
+    return reader.option("enforceSchema", "false").schema(schema)
 
 
 def agreed(seen: Mapping[str, int], found: Mapping[str, int]) -> JobCounts:

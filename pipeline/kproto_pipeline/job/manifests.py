@@ -50,8 +50,8 @@ class JobCounts:
 @dataclass(frozen=True, slots=True)
 class Manifest:
     """One increment. `timestamps` are the least and the greatest of its records', in microseconds
-    since 1970; None where it has none. `dead_letters` is where those were written, if they have a
-    folder of their own: they are moved into place when this increment is there."""
+    since 1970; None where one of them has none. `dead_letters` is where those were written, if they
+    have a folder of their own: they are moved into place when this increment is there."""
 
     increment: int
     run: str

@@ -26,12 +26,12 @@ from ..arrow_records import RECORD_SCHEMA
 from ..event_checks import CHECKS, check_plain_text
 from ..plain_arrays import numbers, scalar_of
 from ..to_arrow import arrow_batches
-from .headers import HeaderColumn, headers_of_lists, joined, lengths_of, regrouped
+from .headers import HeaderColumn, check_keys, headers_of_lists, joined, lengths_of, regrouped
 from .sections import record_sections
 from .varints import varints
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from ..record_columns import Bools, Int64s
@@ -52,6 +52,13 @@ _HEADERS: Final = {
 _REQUIRED: Final = ("id", "source", "type")
 _PREFIX: Final = "ce_"
 
+#: What columns are called by in versions before 1.0.
+_OLD_NAMES: Final[Mapping[str, Mapping[str, str]]] = {
+    "0.1": {"dataschema": "schemaurl", "datacontenttype": "contenttype"},
+    "0.2": {"dataschema": "schemaurl", "datacontenttype": "contenttype"},
+    "0.3": {"dataschema": "schemaurl"},
+}
+
 #: The name of an extension that the fast way takes (CloudEvents 1.0, naming).
 _USUAL_NAME: Final = r"^[a-z0-9]{1,20}$"
 _HEADER_OF_EVENT: Final = r"(?i)^(ce_.*|content-type)$"
@@ -64,6 +71,7 @@ _COMPARED: Final = pa.schema(
 # Years that `strftime` writes with four digits.
 _FIRST_S: Final = -30_610_224_000  # 1000-01-01
 _LAST_S: Final = 253_402_300_800  # 10000-01-01
+_FIRST_EVER_S: Final = -62_135_596_800  # 0001-01-01, before which Python knows no time
 
 
 class UnwritableEventError(ValueError):
@@ -90,6 +98,7 @@ def records_of_events(rows: pa.RecordBatch, mode: Literal["binary", "structured"
     """
     events = _Events(rows)
     as_it_was = events.errors()
+    events.check(as_it_was)
     same = fast = np.zeros(len(events), dtype=bool)
     if mode == "binary":
         same = ~as_it_was & _said_by_headers(events)
@@ -159,6 +168,27 @@ class _Events:
         found: Bools = self.column("error").is_valid().to_numpy(zero_copy_only=False)
         return found
 
+    def check(self, as_it_was: Bools) -> None:
+        """Raise UnwritableEventError for what no way below would say, or say of which row."""
+        try:
+            check_keys(self.column("headers"))
+        except ValueError as error:
+            reason, row = error.args
+            raise UnwritableEventError(row, reason) from None
+        given = self.column("value").is_valid().to_numpy(zero_copy_only=False) & ~as_it_was
+        if given.any():
+            raise UnwritableEventError(
+                int(np.flatnonzero(given)[0]),
+                "it has a value, which counts for rows with an error alone; what an event is about "
+                "stands in the column data",
+            )
+        seconds = self.column("time").cast(pa.int64()).fill_null(0)
+        seconds = seconds.to_numpy(zero_copy_only=False) // 1_000_000
+        wrong = ~as_it_was & ((seconds < _FIRST_EVER_S) | (seconds >= _LAST_S))
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            raise UnwritableEventError(row, "time is outside the years 1 to 9999")
+
     def plain(self) -> Bools:
         """Which rows are right events without doubt, as the fast way writes them."""
         plain = np.ones(len(self), dtype=np.bool_)
@@ -177,8 +207,20 @@ class _Events:
             usual &= ~pc.is_in(names, pa.array([*_HEADERS, "data"])).to_numpy(zero_copy_only=False)
             usual &= check_plain_text(values.cast(pa.binary()))
             usual &= values.is_valid().to_numpy(zero_copy_only=False)
-            plain[np.repeat(np.arange(len(self)), counts)[~usual]] = False
+            plain[np.repeat(np.arange(len(self)), counts)[~usual | _repeated(counts, names)]] = (
+                False
+            )
         return plain
+
+
+def _repeated(counts: Int64s, names: pa.Array) -> Bools:
+    """Which entries of maps have the name of one before them in the same map."""
+    encoded = names.dictionary_encode()
+    codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    places = np.repeat(np.arange(len(counts)), counts) * len(encoded.dictionary) + codes
+    repeated = np.ones(len(places), dtype=np.bool_)
+    repeated[np.unique(places, return_index=True)[1]] = False
+    return repeated
 
 
 def _usual_times(times: pa.Array) -> Bools:
@@ -237,12 +279,7 @@ def _said_by_headers(events: _Events) -> Bools:
         return same
     where = np.flatnonzero(same)
     own = events.only(where)
-    try:
-        records = _with_headers(own)
-    except ValueError:
-        same[:] = False  # the key of a header is null: what is wrong is said row by row
-        return same
-    (section,) = record_sections(*records, batch_bytes=1 << 62)
+    (section,) = record_sections(*_with_headers(own), batch_bytes=1 << 62)
     fetched = GrowingBatch.of_encoded(section.data, section.count, 0).build()
     read = _Events(
         pa.Table.from_batches(
@@ -341,7 +378,7 @@ def _one_by_one(
 ) -> EventRecords:
     """Events through the binding, which says what is wrong with one."""
     names = [name for name in EVENT_SCHEMA.names if name in (*_HEADERS, "extensions", "data")]
-    columns = {name: events.column(name).to_pylist() for name in (*names, "key", "headers")}
+    columns = {name: _listed(events, where, name) for name in (*names, "key", "headers")}
     columns["time"] = [None if each is None else _written_time(each) for each in columns["time"]]
     written = []
     with warnings.catch_warnings():
@@ -361,11 +398,27 @@ def _one_by_one(
     )
 
 
+def _listed(events: _Events, where: Int64s, name: str) -> list[Any]:
+    """A column as a list. Raises UnwritableEventError for text that is none."""
+    column = events.column(name)
+    try:
+        found: list[Any] = column.to_pylist()
+    except UnicodeDecodeError:
+        for at, row in enumerate(where.tolist()):
+            try:
+                column[at].as_py()
+            except UnicodeDecodeError as error:
+                raise UnwritableEventError(row, f"{name} is no UTF-8: {error}") from error
+        raise
+    return found
+
+
 def _record(
     event: dict[str, Any], mode: Literal["binary", "structured"]
 ) -> tuple[bytes | None, bytes | None, Sequence[tuple[str, bytes | None]]]:
     """One event as a record. Raises CloudEventError."""
-    given = {name: event[name] for name in _HEADERS if event[name] is not None}
+    called = _OLD_NAMES.get(event["specversion"], {})
+    given = {called.get(name, name): event[name] for name in _HEADERS if event[name] is not None}
     for name, value in event["extensions"] or ():
         if name in given or name in ("data", "specversion"):
             raise CloudEventError(f"extension {name!r} has the name of an attribute")

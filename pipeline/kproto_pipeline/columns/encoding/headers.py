@@ -12,9 +12,11 @@ from ..plain_arrays import empty_bytes, lengths, numbers, scalar_of
 from .varints import NULL_LENGTH, varints
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from ..record_columns import Int64s
 
-__all__ = ["HeaderColumn", "headers_of_lists", "joined", "lengths_of"]
+__all__ = ["HeaderColumn", "check_keys", "headers_of_lists", "joined", "lengths_of"]
 
 
 class HeaderColumn(NamedTuple):
@@ -37,24 +39,49 @@ def headers_of_lists(lists: pa.Array) -> HeaderColumn:
     """The headers in a column of lists of (key, value); a null list is an empty one.
 
     Raises:
-        ValueError: a key is null; its `args[1]` is the row.
+        ValueError: a key is null, or no UTF-8; its `args[1]` is the row.
     """
-    counts = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
-    counts = counts.astype(np.int64)
+    counts = check_keys(lists)
     entries = lists.flatten()
     keys, values = entries.field("key"), entries.field("value")
-    if entries.null_count or keys.null_count:
-        missing = pc.fill_null(entries.is_valid(), False) if entries.null_count else keys.is_valid()
-        missing = pc.invert(pc.and_(missing, keys.is_valid())).to_numpy(zero_copy_only=False)
-        entry = int(np.flatnonzero(missing)[0])
-        row = int(np.searchsorted(np.cumsum(counts), entry, side="right"))
-        raise ValueError("the key of a header is null", row)
     data = joined(
         varints(lengths_of(keys)), keys.cast(pa.binary()), varints(lengths_of(values)), values
     )
     ends = np.zeros(len(counts) + 1, dtype=np.int64)
     np.cumsum(counts, out=ends[1:])
     return HeaderColumn(counts, regrouped(data, ends))
+
+
+def check_keys(lists: pa.Array) -> Int64s:
+    """How many headers each list has. Raises what `headers_of_lists` raises."""
+    filled = pc.fill_null(pc.list_value_length(lists), 0)
+    counts: Int64s = filled.to_numpy(zero_copy_only=False).astype(np.int64)
+    entries = lists.flatten()
+    keys = entries.field("key")
+    if entries.null_count or keys.null_count:
+        there = entries.is_valid().to_numpy(zero_copy_only=False)
+        there = there & keys.is_valid().to_numpy(zero_copy_only=False)
+        raise ValueError("the key of a header is null", _row_of(counts, ~there))
+    try:
+        keys.validate(full=True)
+    except pa.ArrowInvalid:
+        wrong = np.array([not _is_text(key.as_buffer()) for key in keys])
+        raise ValueError("the key of a header is no UTF-8", _row_of(counts, wrong)) from None
+    return counts
+
+
+def _row_of(counts: Int64s, entries: npt.NDArray[np.bool_]) -> int:
+    """The row that has the first of these entries."""
+    entry = int(np.flatnonzero(entries)[0])
+    return int(np.searchsorted(np.cumsum(counts), entry, side="right"))
+
+
+def _is_text(data: pa.Buffer) -> bool:
+    try:
+        data.to_pybytes().decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def regrouped(pieces: pa.Array, ends: Int64s) -> pa.Array:

@@ -120,14 +120,18 @@ def still_there(
     """Where a run ends that is bounded by `until`, as the logs are now.
 
     A partition that is gone is left out, so that this is told once. Of a topic that was made anew
-    all is read that is there. One that was not seen when the run began stays where it stands.
+    all is read that is there. One that was not seen when the run began stays where it stands. A log
+    that ended before where the stream stands when the run began, and still does, goes back: that is
+    a loss, which the batch tells.
     """
     found = {}
     for part, end in latest.items():
         if part in begun_anew:
             found[part] = end
         elif part in until:
-            found[part] = max(min(until[part], end), starts.get(part, 0))
+            stands = starts.get(part, 0)
+            went_back = max(until[part], end) < stands
+            found[part] = min(until[part], end) if went_back else max(min(until[part], end), stands)
         elif part in starts:
             found[part] = starts[part]
     return found

@@ -138,7 +138,11 @@ class KprotoStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvai
         starts = self._initial if start is None else from_json(start)
         # Where no start is told, the stream stands where its last batch ends.
         stands = (starts if start is not None else self._planned or starts) or {}
-        now = self._ask({**stands, **(self._until or {})})
+        until = self._until or {}
+        reached = {
+            part: max(stands.get(part, 0), until.get(part, 0)) for part in {**stands, **until}
+        }
+        now = self._ask(reached)
         if starts is not None and starts != self._initial:
             self._follow(starts)
         if starts is None:

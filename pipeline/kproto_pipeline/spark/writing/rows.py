@@ -118,6 +118,13 @@ def check_columns(schema: pa.Schema, options: WriteOptions) -> None:
     for name in ("id", "source", "type") if is_events else ("value",):
         if name not in schema.names:
             raise OptionError(f"the rows have no column {name!r}; it is what is written")
+    for name in ("value", "headers") if is_events and "error" in schema.names else ():
+        if name not in schema.names:
+            raise OptionError(
+                f"the rows have a column 'error' and no column {name!r}: a row with an error goes "
+                f"out as the record that it was; select {name!r}, too, or drop 'error' once no row "
+                "has one"
+            )
     if options.topic is None and "topic" not in schema.names:
         raise OptionError(
             "no topic is named: set the option topic, or give the rows a column topic"
@@ -151,7 +158,8 @@ def rows_of(batch: pa.RecordBatch, options: WriteOptions, first: int) -> Rows:
     """The columns of one Arrow batch.
 
     Raises:
-        RowError: a topic, or the key of a header, is null; a partition below 0; no right event.
+        RowError: a topic, or the key of a header, is null or no text; a partition below 0; no
+            right event.
     """
     keys = _bytes(batch, "key")
     bare = Rows(first, [], _NOTHING, _NOTHING, keys, keys, HeaderColumn.none(0))
@@ -199,7 +207,15 @@ def _topics(batch: pa.RecordBatch, options: WriteOptions, bare: Rows) -> tuple[l
         )
     encoded = column.dictionary_encode()
     codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    return encoded.dictionary.to_pylist(), codes
+    try:
+        return encoded.dictionary.to_pylist(), codes
+    except UnicodeDecodeError as error:
+        raw = encoded.dictionary.cast(pa.binary()).to_pylist()
+        code = next(
+            at for at, name in enumerate(raw) if name.decode(errors="replace").encode() != name
+        )
+        row = int(np.flatnonzero(codes == code)[0])
+        raise RowError(f"{bare.place(row)}: its topic is no UTF-8: {error}") from error
 
 
 def _partitions(batch: pa.RecordBatch, bare: Rows) -> Int64s:

@@ -81,7 +81,8 @@ class Sending:
             self._room.release(_WAITING_BATCHES)
 
     async def _send_all(self, client: Client) -> None:
-        async with client.producer() as producer:
+        # What is sent is whole batches: there is nothing to wait for.
+        async with client.producer(linger_ms=0) as producer:
             under_way: list[tuple[BatchDelivery, EncodedBatch]] = []
             while (batch := await self._given.get()) is not None:
                 under_way.append((await _given(producer, batch), batch))

@@ -129,6 +129,11 @@ class _Topics:
         """All partitions of a topic. Raises KprotoError."""
         return self._ask(topic)[0]
 
+    def partitions_now(self, topic: str) -> list[int]:
+        """The same, as the brokers say it now: some may have been added. Raises KprotoError."""
+        self._known.pop(topic, None)
+        return self._ask(topic, anew=True)[0]
+
     def in_turns(self, topic: str, rows: int, turn_rows: int) -> npt.NDArray[np.int64]:
         """Partitions for rows that name none: one after the other, of those that have a leader."""
         led = np.array(self._ask(topic)[1], dtype=np.int64)
@@ -136,11 +141,13 @@ class _Topics:
         self._turn = int(turns[-1]) + 1
         return led[turns % len(led)]
 
-    def _ask(self, topic: str) -> tuple[list[int], list[int]]:
+    def _ask(self, topic: str, *, anew: bool = False) -> tuple[list[int], list[int]]:
         if topic not in self._known:
 
             async def asked() -> tuple[list[int], list[int]]:
                 async with shared_client(self._client, patiently=True) as client:
+                    if anew:
+                        await client.refresh([topic])
                     info = await client.topic(topic)
                 found = sorted(info.partitions)
                 led = [each for each in found if info.partitions[each].leader >= 0]
@@ -209,9 +216,16 @@ def _chosen(rows: Rows, topics: _Topics, turn_rows: int) -> npt.NDArray[np.int64
                 chosen[keyless] = topics.in_turns(topic, int(keyless.sum()), turn_rows)
         except KprotoError as error:
             raise RowError(f"{rows.place(row)}, for topic {topic!r}: {error}") from error
-        unknown = np.flatnonzero(its & ~np.isin(chosen, partitions))
-        if len(unknown):
-            row = int(unknown[0])
+        unknown = its & ~np.isin(chosen, partitions)
+        if unknown.any():
+            row = int(np.flatnonzero(unknown)[0])
+            try:
+                partitions = topics.partitions_now(topic)
+            except KprotoError as error:
+                raise RowError(f"{rows.place(row)}, for topic {topic!r}: {error}") from error
+            unknown = its & ~np.isin(chosen, partitions)
+        if unknown.any():
+            row = int(np.flatnonzero(unknown)[0])
             raise RowError(
                 f"{rows.place(row)}: topic {topic!r} has no partition {int(chosen[row])}; it has "
                 f"{len(partitions)}"

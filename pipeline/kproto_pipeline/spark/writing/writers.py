@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -35,8 +36,10 @@ __all__ = ["KprotoStreamWriter", "KprotoWriter", "Written"]
 
 logger = logging.getLogger("kproto.pipeline")
 
-#: How many rows become one Arrow batch where Spark hands over rows.
+#: How many rows become one Arrow batch where Spark hands over rows, and how many bytes of them:
+#: what is made of a batch is bounded as if Spark had made it.
 _ROWS_TOGETHER: Final = 10_000
+_BYTES_TOGETHER: Final = 8 << 20
 
 
 @dataclass
@@ -94,11 +97,13 @@ class _RowsToArrow(_Writing):
 
     def _arrow(self, iterator: Iterator[Any]) -> Iterator[pa.RecordBatch]:
         waiting: list[Any] = []
+        size = 0
         for row in iterator:
             waiting.append(row)
-            if len(waiting) == _ROWS_TOGETHER:
+            size += _size(row)
+            if len(waiting) == _ROWS_TOGETHER or size >= _BYTES_TOGETHER:
                 yield self._batch(waiting)
-                waiting = []
+                waiting, size = [], 0
         if waiting:
             yield self._batch(waiting)
 
@@ -111,8 +116,24 @@ class _RowsToArrow(_Writing):
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 
+def _size(value: Any) -> int:
+    """About how many bytes a value takes: those of texts and byte strings, however deep."""
+    if isinstance(value, str | bytes | bytearray):
+        return len(value)
+    if isinstance(value, dict):
+        return _size(tuple(value.items()))
+    if isinstance(value, tuple | list):
+        return sum(map(_size, value))
+    return 0
+
+
 def _plain(value: Any) -> Any:
-    """A value of a row as Arrow takes it: rows within it by their names."""
+    """A value of a row as Arrow takes it: rows within it by their names.
+
+    A timestamp of Spark is a local time without its zone there, as `collect` gives it.
+    """
+    if isinstance(value, datetime) and value.tzinfo is None:
+        return value.astimezone(UTC)
     if isinstance(value, bytearray):
         return bytes(value)
     if isinstance(value, list):

@@ -186,6 +186,85 @@ def test_headers_that_are_no_attributes_are_kept() -> None:
             assert "CE_type" not in dict(record.headers)
 
 
+@pytest.mark.parametrize("mode", ["binary", "structured"])
+@pytest.mark.parametrize("version", ["0.1", "0.2", "0.3", "1.0"])
+def test_an_event_keeps_its_version(mode: str, version: str) -> None:
+    """Each names the schema and the content type in its own way."""
+    row = {name: PLAIN[name] for name in ("id", "source", "type")}
+    row |= {"specversion": version, "dataschema": "http://u", "data": b"x"}
+    row["datacontenttype"] = "text/plain"
+    (found,) = read(written([row], mode))
+    assert {name: found[name] for name in row} == row
+    assert not found["extensions"]
+    assert found["error"] is None
+
+
+@pytest.mark.parametrize("mode", ["binary", "structured"])
+def test_an_extension_that_is_null_is_none(mode: str) -> None:
+    row = {**PLAIN, "extensions": {"a": None, "b": "1"}}
+    (found,) = read(written([row], mode))
+    assert found["extensions"] == [("b", "1")]
+
+
+@pytest.mark.parametrize("mode", ["binary", "structured"])
+def test_an_extension_that_a_map_has_twice_is_refused(mode: Any) -> None:
+    rows = table([PLAIN, {**PLAIN, "extensions": {"a": "1", "b": "2"}}])
+    twice = pa.array([None, [("a", "1"), ("a", "2")]], rows.schema.field("extensions").type)
+    at = rows.schema.get_field_index("extensions")
+    with pytest.raises(UnwritableEventError, match="'a'") as caught:
+        records_of_events(rows.set_column(at, "extensions", twice), mode)
+    assert caught.value.row == 1
+
+
+#: Bytes that are no UTF-8, as Spark makes them of binary columns that are cast to strings.
+NO_TEXT = pa.array([b"a", b"\xff\xfe"], pa.binary())
+
+
+@pytest.mark.parametrize("mode", ["binary", "structured"])
+@pytest.mark.parametrize("column", ["id", "subject"])
+def test_text_that_is_none_is_told_with_its_row(mode: Any, column: str) -> None:
+    rows = table([{**PLAIN, "subject": "s"}, {**PLAIN, "subject": "s"}])
+    text = pa.Array.from_buffers(pa.string(), 2, NO_TEXT.buffers())
+    at = rows.schema.get_field_index(column)
+    with pytest.raises(UnwritableEventError, match=f"{column} is no UTF-8") as caught:
+        records_of_events(rows.set_column(at, column, text), mode)
+    assert caught.value.row == 1
+
+
+@pytest.mark.parametrize("mode", ["binary", "structured"])
+@pytest.mark.parametrize("wrong", [[None], [{"key": None, "value": b"1"}]])
+@pytest.mark.parametrize("error", [None, "no event"])
+def test_a_header_without_a_key_is_told_with_its_row(
+    mode: Any, wrong: list[Any], error: str | None
+) -> None:
+    good = [{"key": "k", "value": b"1"}]
+    rows = [{**PLAIN, "headers": good}, PLAIN, {**PLAIN, "headers": good + wrong, "error": error}]
+    with pytest.raises(UnwritableEventError, match="key of a header is null") as caught:
+        records_of_events(table(rows), mode)
+    assert caught.value.row == 2
+
+
+@pytest.mark.parametrize("mode", ["binary", "structured"])
+@pytest.mark.parametrize("days", [-719_163, 2_932_897])
+def test_a_time_that_python_does_not_know_is_told_with_its_row(mode: Any, days: int) -> None:
+    rows = table([PLAIN, {**PLAIN, "time": datetime(2024, 1, 1, tzinfo=UTC)}])
+    far = pa.array([None, days * 86_400_000_000], pa.int64())
+    at = rows.schema.get_field_index("time")
+    times = far.cast(rows.schema.field("time").type)
+    with pytest.raises(UnwritableEventError, match="outside the years 1 to 9999") as caught:
+        records_of_events(rows.set_column(at, "time", times), mode)
+    assert caught.value.row == 1
+
+
+@pytest.mark.parametrize("mode", ["binary", "structured"])
+def test_a_value_is_not_passed_over(mode: Any) -> None:
+    """It is that of a record that is no event; what an event is about is its data."""
+    rows = [PLAIN, {**PLAIN, "value": b"kept", "error": "no event"}, {**PLAIN, "value": b"lost"}]
+    with pytest.raises(UnwritableEventError, match="column data") as caught:
+        records_of_events(table(rows), mode)
+    assert caught.value.row == 2
+
+
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"id": None}, "id: the required attribute is missing"),
     ({"type": ""}, "type"),

@@ -324,6 +324,36 @@ def test_available_now_reads_a_topic_made_anew_meanwhile(logs: Logs) -> None:
 
 
 @pytest.mark.parametrize("fails", ["true", "false"])
+def test_available_now_tells_of_a_log_that_ends_before_where_the_stream_stands(
+    logs: Logs, fails: str
+) -> None:
+    """As behind a restart, when the topic was made anew meanwhile."""
+    logs.are({A: 2, B: 9})
+    running = reader(failOnDataLoss=fails, maxOffsetsPerTrigger="400")
+    running.prepareForTriggerAvailableNow()
+    limit = running.getDefaultReadLimit()
+    at = json({A: 13, B: 3})
+    end = running.latestOffset(at, limit)
+    assert end == json({A: 2, B: 9})
+    if fails == "true":
+        with pytest.raises(DataLossError, match="t-0: the log went back from 13 to 2"):
+            running.partitions(at, end)
+        return
+    assert ranges(running.partitions(at, end)) == [(1, 3, 9)]
+    assert running.latestOffset(end, limit) == end
+
+
+def test_available_now_waits_for_a_leader_that_lags_when_the_run_begins(logs: Logs) -> None:
+    logs.are({A: 90})
+    running = reader(maxOffsetsPerTrigger="400")
+    running.prepareForTriggerAvailableNow()
+    logs.lags = 3
+    at = json({A: 100})
+    assert running.latestOffset(at, running.getDefaultReadLimit()) == at
+    assert logs.lags == 0
+
+
+@pytest.mark.parametrize("fails", ["true", "false"])
 def test_available_now_tells_of_a_log_that_was_cut_meanwhile(logs: Logs, fails: str) -> None:
     logs.are({A: 1_000})
     running = reader(startingOffsets="earliest", failOnDataLoss=fails, maxOffsetsPerTrigger="400")

@@ -213,6 +213,27 @@ async def test_rows_that_fail_to_arrive_end_the_task() -> None:
         assert found == list(range(len(found)))
 
 
+async def test_a_partition_that_was_added_is_written_to() -> None:
+    """What is known of the topic is older, and is shared by the tasks of a worker."""
+    async with Broker() as broker:
+        broker.create_topic("t", partitions=1)
+        assert await written(broker.bootstrap, batches_of([row(0, 0)])) == 1
+        broker.delete_topic("t")
+        broker.create_topic("t", partitions=2)
+        assert await written(broker.bootstrap, batches_of([row(1, 1)])) == 1
+        assert numbers_of(broker.records("t", 1)) == [1]
+        with pytest.raises(RowError, match="topic 't' has no partition 2; it has 2"):
+            await written(broker.bootstrap, batches_of([row(2, 2)]))
+
+
+async def test_a_batch_does_not_wait_for_others() -> None:
+    """Not even where a property asks for more than any delivery may take."""
+    async with Broker() as broker:
+        broker.create_topic("t")
+        waits = {"kafka.linger.ms": "500000"}
+        assert await written(broker.bootstrap, batches_of([row(0, 0)]), **waits) == 1
+
+
 FAULTS: dict[str, Callable[[random.Random], tuple[Any, Any]]] = {
     "the answer is lost": lambda draw: (lambda _: Close(after_handling=True), ProduceRequest),
     "the request is lost": lambda draw: (lambda _: Close(), ProduceRequest),
