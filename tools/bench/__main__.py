@@ -20,6 +20,7 @@ TABLES: Final = {
     "compiled": "Record batches, the modules compiled by mypyc",
     "columnar": "A fetch response into Arrow arrays",
     "client": "Produce and consume, one partition of a real broker",
+    "groups": "Consumer groups: what they cost, and how fast they begin and hand over",
     "proxy": "Clients through kproto proxy, beside the same ones without it",
     "cloudevents": "CloudEvents in Kafka records",
     "metrics": "What counting costs the client",

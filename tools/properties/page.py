@@ -24,6 +24,7 @@ PARTS = {
     "settings": "`ClientSettings({})`",
     "producer": "`client.producer({})`",
     "consumer": "`client.consumer({})`",
+    "group": "`client.consumer({})`",
 }
 """How a setting of each part is written; TLS and SASL say in words what theirs come to."""
 

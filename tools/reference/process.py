@@ -40,7 +40,7 @@ class Operation(IntEnum):
     FROM_JSON reads JSON and writes bytes. READ_RECORDS reads record batches and message sets, and
     describes them in JSON; BUILD_RECORDS builds one as it is described. DECIDE_RIGHTS asks KRaft's
     authorizer (`rights`), MEASURE the measures of quotas (`quotas`), ASSIGN the assignors of groups
-    (`assignors`).
+    (`assignors`), MEMBER_DATA what the members of one tell each other (`member_data`).
     """
 
     REWRITE = 0
@@ -51,6 +51,7 @@ class Operation(IntEnum):
     DECIDE_RIGHTS = 5
     MEASURE = 6
     ASSIGN = 7
+    MEMBER_DATA = 8
 
 
 class Outcome(IntEnum):

@@ -66,6 +66,7 @@ public final class Reference {
         Rights::decide,
         Quotas::measure,
         Assignors::assign,
+        MemberData::answer,
     };
 
     private Reference() {

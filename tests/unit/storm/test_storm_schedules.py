@@ -1,0 +1,28 @@
+"""Some of the schedules of `python -m tools.storm.schedules`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tools.storm.schedules import play
+
+#: Each was wrong once: who reads on while he joins, a session that no answer begins anew, hands
+#: that were waited for too long, two clocks of the same ms.
+ONCE_WRONG = [(1060, "cooperative-sticky"), (7032, "cooperative-sticky"), (5121, "range")]
+ONCE_WRONG += [(1045, "sticky"), (1080, "cooperative-sticky")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("seed", "assignor"), ONCE_WRONG)
+def test_what_was_wrong_once(seed: int, assignor: str) -> None:
+    outcome = play(seed, assignor)
+    assert outcome.wrong == []
+    assert outcome.records > 0
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("assignor", ["cooperative-sticky", "range"])
+def test_a_hundred_schedules(assignor: str) -> None:
+    wrong = {seed: outcome.wrong for seed in range(100) if (outcome := play(seed, assignor)).wrong}
+    assert not wrong

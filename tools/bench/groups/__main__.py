@@ -1,0 +1,41 @@
+"""`python -m tools.bench.groups`: print its tables, all or the named ones."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+
+from . import assignors, members, reading
+
+TABLES = ("reading", "members", "assignors")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.bench.groups", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(TABLES))
+    parser.add_argument("--records", type=int, default=1_000_000, help="that are read in a turn")
+    parser.add_argument("--pairs", type=int, default=20, help="turns of both readers")
+    parser.add_argument("--rounds", type=int, default=15, help="of members, and of assignors")
+    parser.add_argument("--heartbeat", type=int, default=100, help="ms between two of a member")
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.serve:
+        asyncio.run(reading.serve())
+        return 0
+    unknown = [name for name in chosen.names if name not in TABLES]
+    if unknown:
+        parser.error(f"no table is called {unknown[0]}; there are {', '.join(TABLES)}")
+    names = chosen.names or TABLES
+    is_good = True
+    if "reading" in names:
+        is_good &= reading.table(chosen.records, chosen.pairs)
+    if "members" in names:
+        is_good &= members.table(chosen.rounds, chosen.heartbeat)
+    if "assignors" in names:
+        is_good &= assignors.table(chosen.rounds)
+    return 0 if is_good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,26 @@
+"""What assignors are given: 1,000 partitions and 100 members. Plain data, no client."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["CASES", "TOPICS", "members"]
+
+TOPICS: Final = {f"topic-{number}": 10 for number in range(100)}
+
+#: Name of the case -> the assignor, and whether all members want the same topics.
+CASES: Final = {
+    "range": ("range", True),
+    "roundrobin": ("roundrobin", True),
+    "sticky, equal subscriptions": ("sticky", True),
+    "sticky, other topics for each tenth member": ("sticky", False),
+}
+
+
+def members(*, equal: bool) -> dict[str, list[str]]:
+    """Member id -> its topics."""
+    topics = list(TOPICS)
+    return {
+        f"member-{number:03}": topics if equal or number % 10 else topics[1:]
+        for number in range(100)
+    }

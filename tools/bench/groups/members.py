@@ -1,0 +1,94 @@
+"""How long a group takes: from nothing to the first record, and until another has what one left.
+
+Each client has a program of its own (`with_…`), which prints a line of JSON with the seconds of its
+rounds. The clients take turns, on a real broker that lets members begin at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import kproto
+from tools.kafka import DEFAULT_VERSION, KafkaNode
+from tools.setup.peers import peers_python
+
+__all__ = ["table"]
+
+ROOT: Final = Path(__file__).resolve().parents[3]
+CLIENTS: Final = ("kproto", "aiokafka", "kafka_python", "confluent_kafka")
+WORKS: Final = {
+    "first": "from nothing to the first record",
+    "handover": "from leaving to the first record that another reads of what was left",
+}
+TOPIC: Final = "shared"
+#: A client runs so many rounds before the next one has its turn, behind one that does not count:
+#: in that a program loads what it uses first.
+AT_A_TIME: Final = 3
+LIMIT_S: Final = 120
+
+
+async def _prepare(bootstrap: str) -> None:
+    async with kproto.Client(bootstrap) as client:
+        await client.create_topics(kproto.NewTopic(TOPIC, partitions=2))
+        async with client.producer() as producer:
+            for partition in range(2):
+                for _ in range(10):
+                    await producer.send(TOPIC, b"value", partition=partition)
+        # The coordinator makes its topic when it is asked for first.
+        async with client.consumer([(TOPIC, 0)], group="first") as consumer:
+            await consumer.commit({(TOPIC, 0): 0})
+
+
+def _run(client: str, bootstrap: str, group: str, heartbeat_ms: int) -> dict[str, Any]:
+    python = sys.executable if client == "kproto" else str(peers_python())
+    words = [bootstrap, TOPIC, group, str(heartbeat_ms), str(1 + AT_A_TIME)]
+    done = subprocess.run(
+        [python, "-m", f"tools.bench.groups.with_{client}", *words],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"{client}: {done.stderr[-2000:]}")
+    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return told
+
+
+def table(rounds: int, heartbeat_ms: int) -> bool:
+    """Print the table; whether ours is at most the fastest of the others."""
+    seconds: dict[str, dict[str, list[float]]] = {
+        work: {client: [] for client in CLIENTS} for work in WORKS
+    }
+    config = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "1"}
+    with KafkaNode(DEFAULT_VERSION, config=config) as node:
+        asyncio.run(_prepare(node.bootstrap))
+        for turn in range(-(-rounds // AT_A_TIME)):
+            for client in CLIENTS if turn % 2 else reversed(CLIENTS):
+                told = _run(client, node.bootstrap, f"{client}-{turn}", heartbeat_ms)
+                for work in WORKS:
+                    seconds[work][client] += told[work][1:]
+            print(f"\rturn {turn + 1}", end="", file=sys.stderr)
+    print("\r\033[K", end="", file=sys.stderr)
+    print(f"Medians of {rounds} rounds, ms; a heartbeat every {heartbeat_ms} ms.\n")
+    print(f"| | {' | '.join(CLIENTS)} |\n|---|{'---|' * len(CLIENTS)}")
+    is_good = True
+    for work, name in WORKS.items():
+        medians = {client: statistics.median(its) for client, its in seconds[work].items()}
+        print(f"| {name} | {' | '.join(f'{medians[each] * 1000:.0f}' for each in CLIENTS)} |")
+        fastest = min(medians[client] for client in CLIENTS[1:])
+        if medians["kproto"] > fastest:
+            print(f"{work}: {medians['kproto'] / fastest:.2f} of the fastest", file=sys.stderr)
+            is_good = False
+    print()
+    return is_good

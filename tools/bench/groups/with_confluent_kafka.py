@@ -1,0 +1,41 @@
+"""confluent-kafka's rounds: BOOTSTRAP TOPIC GROUP HEARTBEAT_MS ROUNDS."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from confluent_kafka import Consumer
+
+from tools.bench.groups.threads import Polled, run
+
+bootstrap, topic, group = sys.argv[1:4]
+heartbeat_ms, rounds = map(int, sys.argv[4:])
+
+
+def make(name: str) -> Any:
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": name,
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "heartbeat.interval.ms": heartbeat_ms,
+            "session.timeout.ms": 6_000,
+            "partition.assignment.strategy": "range",
+        }
+    )
+    consumer.subscribe([topic])
+    return consumer
+
+
+def poll(consumer: Any) -> list[int]:
+    message = consumer.poll(0.05)
+    return [] if message is None or message.error() else [message.partition()]
+
+
+def assigned(consumer: Any) -> list[int]:
+    return [place.partition for place in consumer.assignment()]
+
+
+run(Polled(make, poll, assigned), group, rounds)

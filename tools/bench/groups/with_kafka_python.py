@@ -1,0 +1,39 @@
+"""kafka-python's rounds: BOOTSTRAP TOPIC GROUP HEARTBEAT_MS ROUNDS."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from kafka import KafkaConsumer
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+
+from tools.bench.groups.threads import Polled, run
+
+bootstrap, topic, group = sys.argv[1:4]
+heartbeat_ms, rounds = map(int, sys.argv[4:])
+
+
+def make(name: str) -> Any:
+    return KafkaConsumer(
+        topic,
+        bootstrap_servers=bootstrap,
+        group_id=name,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        heartbeat_interval_ms=heartbeat_ms,
+        session_timeout_ms=6_000,
+        partition_assignment_strategy=[RangePartitionAssignor],
+    )
+
+
+def poll(consumer: Any) -> list[int]:
+    # A poll that ends while the group is joined leaves kafka-python 3.0 without partitions.
+    return [r.partition for records in consumer.poll(1_000).values() for r in records]
+
+
+def assigned(consumer: Any) -> list[int]:
+    return [place.partition for place in consumer.assignment()]
+
+
+run(Polled(make, poll, assigned), group, rounds)

@@ -1,0 +1,86 @@
+"""`python -m tools.storm`: members of a group in a storm; see the package."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+import sys
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from tools.kafka import VERSIONS, KafkaJarsError, KafkaNode, KafkaStartError
+from tools.setup.java import JavaNotFoundError
+from tools.setup.maven import MavenError
+from tools.setup.parts import write_part
+
+from .page import PAGE, PART, facts, table
+from .run import Plan, storm
+from .running import KINDS
+
+#: Of the broker: members begin at once, and only two partitions hold what is committed.
+CONFIG = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "2"}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run it; the exit code is 1 when anything is wrong."""
+    options = _parser().parse_args(arguments)
+    plan = Plan(
+        minutes=options.minutes,
+        seed=options.seed,
+        partitions=options.partitions,
+        rate=options.rate,
+        ours=options.ours,
+        others=options.others,
+        kinds=tuple(options.kinds),
+        assignor=options.assignor,
+        version=options.version,
+        harms=not options.gentle,
+    )
+    logging.getLogger("kproto").setLevel(logging.ERROR)
+    columns = (TextColumn("{task.description:40}"), BarColumn(), TimeElapsedColumn())
+    try:
+        with (
+            KafkaNode(plan.version, config=CONFIG) as node,
+            Progress(*columns, console=Console(stderr=True)) as bar,
+        ):
+            task = bar.add_task("the storm begins", total=plan.minutes * 60)
+
+            def progress(action: str, seconds: float, members: int) -> None:
+                there = f", {members} members" if members else ""
+                bar.update(task, completed=seconds, description=f"{action}{there}")
+
+            result = asyncio.run(storm(plan, node.bootstrap, progress))
+    except (KafkaStartError, KafkaJarsError, JavaNotFoundError, MavenError) as error:
+        print(f"storm: {error}", file=sys.stderr)
+        return 2
+    print(json.dumps(facts(result), indent=2) if options.json else table(result))
+    if options.write:
+        write_part(PAGE, PART, table(result))
+    return 0 if result.is_right else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tools.storm", description=__doc__)
+    plan = Plan()
+    kinds = [kind for kind in KINDS if kind != "kproto"]
+    add = parser.add_argument
+    add("--minutes", type=float, default=plan.minutes, help="default: %(default)s")
+    add("--seed", type=int, default=plan.seed, help="default: %(default)s")
+    add("--partitions", type=int, default=plan.partitions, help="default: %(default)s")
+    add("--rate", type=int, default=plan.rate, help="records a second; default: %(default)s")
+    add("--ours", type=int, default=plan.ours, help="most members of ours; default: %(default)s")
+    add("--others", type=int, default=plan.others, help="most others; default: %(default)s")
+    add("--kinds", nargs="+", default=list(plan.kinds), choices=kinds, help="of the others")
+    add("--assignor", default=plan.assignor, help="default: %(default)s")
+    add("--version", default=plan.version, choices=VERSIONS, help="of Kafka; default: %(default)s")
+    add("--gentle", action="store_true", help="nobody is killed, stalled or slow")
+    add("--json", action="store_true", help="print plain data")
+    add("--write", action="store_true", help="also into docs/groups.md")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+"""Java's VerifiableConsumer as a member: its jars, its command, and what it tells as our lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from tools.kafka.jars import CACHE, SLF4J_VERSION
+from tools.setup.java import java_home
+from tools.setup.maven import fetch_jars
+
+__all__ = ["RELEASE", "command", "lines_of", "resolve_tools"]
+
+#: The newest release of Kafka's tools that Maven Central has; it works with brokers of 4.4.0.
+RELEASE: Final = "4.3.0"
+
+_CLASSES: Final = {
+    "range": "org.apache.kafka.clients.consumer.RangeAssignor",
+    "roundrobin": "org.apache.kafka.clients.consumer.RoundRobinAssignor",
+    "sticky": "org.apache.kafka.clients.consumer.StickyAssignor",
+    "cooperative-sticky": "org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
+}
+_WORDS: Final = {"partitions_assigned": "assigned", "partitions_revoked": "revoked"}
+
+
+def resolve_tools() -> Path:
+    """The folder with the jars of Kafka's tools. Raises MavenError."""
+    return fetch_jars(
+        CACHE.parent / "kafka-tools" / RELEASE,
+        Path(__file__).with_name("pom.xml.template"),
+        name=f"Kafka's tools {RELEASE}",
+        sign="kafka-tools-*.jar",
+        otherwise="leave Java out",
+        version=RELEASE,
+        slf4j_version=SLF4J_VERSION,
+    )
+
+
+def command(bootstrap: str, topic: str, group: str, assignor: str, config: Path) -> list[str]:
+    """How it is started; `config` is written. Raises MavenError and JavaNotFoundError."""
+    config.write_text(
+        "session.timeout.ms=6000\nheartbeat.interval.ms=500\nmax.poll.records=50\n",
+        encoding="utf-8",
+    )
+    return [
+        str(java_home() / "bin" / "java"),
+        "-Xmx96m",
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+        "-cp",
+        str(resolve_tools() / "*"),
+        "org.apache.kafka.tools.VerifiableConsumer",
+        *("--bootstrap-server", bootstrap, "--topic", topic, "--group-id", group),
+        *("--session-timeout", "6000", "--reset-policy", "earliest"),
+        *("--assignment-strategy", _CLASSES[assignor], "--command-config", str(config)),
+    ]
+
+
+def lines_of(line: str) -> Iterator[str]:
+    """What one line of JSON is in ours; nothing for what is told of otherwise."""
+    if not line.startswith("{"):
+        return
+    said: dict[str, Any] = json.loads(line)
+    at = f"{said['timestamp'] / 1000:.6f}"
+    name = said["name"]
+    if name in _WORDS:
+        partitions = ",".join(str(each["partition"]) for each in said["partitions"])
+        yield f"{_WORDS[name]} {at} {partitions}"
+    elif name == "records_consumed":
+        for each in said["partitions"]:
+            for offset in range(each["minOffset"], each["maxOffset"] + 1):
+                yield f"read {at} {each['partition']} {offset}"
+    elif name == "offsets_committed" and not said["success"]:
+        yield f"error {at} {said.get('error')}"
+    elif name == "shutdown_complete":
+        yield f"left {at}"

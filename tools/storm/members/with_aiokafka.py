@@ -1,0 +1,65 @@
+"""aiokafka as a member."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Collection
+
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
+from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+
+from tools.storm.members.lines import Told
+
+ASSIGNORS = {
+    "range": RangePartitionAssignor,
+    "roundrobin": RoundRobinPartitionAssignor,
+    "sticky": StickyPartitionAssignor,
+}
+
+
+class Telling(ConsumerRebalanceListener):  # type: ignore[misc]  # not installed beside us
+    def __init__(self, told: Told) -> None:
+        self._told = told
+
+    def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
+        self._told.partitions("revoked", [place.partition for place in revoked])
+
+    def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
+        self._told.partitions("assigned", [place.partition for place in assigned])
+
+
+async def main() -> None:
+    bootstrap, topic, group, assignor, path, *instance = sys.argv[1:]
+    told = Told(path)
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=bootstrap,
+        group_id=group,
+        group_instance_id=instance[0] if instance else None,
+        partition_assignment_strategy=[ASSIGNORS[assignor]],
+        session_timeout_ms=6_000,
+        heartbeat_interval_ms=500,
+        auto_offset_reset="earliest",
+        auto_commit_interval_ms=1_000,
+    )
+    told.say("started")
+    consumer.subscribe([topic], listener=Telling(told))
+    await consumer.start()
+    while not stop.is_set():
+        batches = await consumer.getmany(timeout_ms=100, max_records=50)
+        for records in batches.values():
+            for record in records:
+                told.read(record.partition, record.offset)
+        await asyncio.sleep(0.01)
+    # It tells no listener that it gives up what it has when it is stopped.
+    told.partitions("revoked", [place.partition for place in consumer.assignment()])
+    await consumer.stop()
+    told.say("left")
+
+
+asyncio.run(main())

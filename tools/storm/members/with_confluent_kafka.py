@@ -1,0 +1,57 @@
+"""confluent-kafka (librdkafka) as a member."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from typing import Any
+
+from confluent_kafka import Consumer
+
+from tools.storm.members.lines import Told
+
+bootstrap, topic, group, assignor, path, *instance = sys.argv[1:]
+told = Told(path)
+going = True
+
+
+def stop(*_: object) -> None:
+    global going
+    going = False
+
+
+def tell(word: str) -> Any:
+    return lambda _, places: told.partitions(word, [place.partition for place in places])
+
+
+signal.signal(signal.SIGTERM, stop)
+settings: dict[str, Any] = {
+    "bootstrap.servers": bootstrap,
+    "group.id": group,
+    "partition.assignment.strategy": assignor,
+    "session.timeout.ms": 6_000,
+    "heartbeat.interval.ms": 500,
+    "auto.offset.reset": "earliest",
+    "auto.commit.interval.ms": 1_000,
+    "enable.auto.offset.store": False,
+}
+if instance:
+    settings["group.instance.id"] = instance[0]
+consumer = Consumer(settings)
+told.say("started")
+consumer.subscribe(
+    [topic], on_assign=tell("assigned"), on_revoke=tell("revoked"), on_lost=tell("lost")
+)
+while going:
+    message = consumer.poll(0.1)
+    if message is None:
+        continue
+    if message.error() is not None:
+        told.say("error", message.error())
+        continue
+    told.read(message.partition(), message.offset())
+    time.sleep(0.002)
+    consumer.store_offsets(message)
+consumer.close()
+told.say("left")

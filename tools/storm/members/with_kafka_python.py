@@ -1,0 +1,64 @@
+"""kafka-python as a member."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Collection
+
+from kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+
+from tools.storm.members.lines import Told
+
+ASSIGNORS = {
+    "range": RangePartitionAssignor,
+    "roundrobin": RoundRobinPartitionAssignor,
+    "sticky": StickyPartitionAssignor,
+    "cooperative-sticky": CooperativeStickyAssignor,
+}
+
+bootstrap, topic, group, assignor, path, *instance = sys.argv[1:]
+told = Told(path)
+going = True
+
+
+def stop(*_: object) -> None:
+    global going
+    going = False
+
+
+class Telling(ConsumerRebalanceListener):  # type: ignore[misc]  # not installed beside us
+    def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
+        told.partitions("revoked", [place.partition for place in revoked])
+
+    def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
+        told.partitions("assigned", [place.partition for place in assigned])
+
+    def on_partitions_lost(self, lost: Collection[TopicPartition]) -> None:
+        told.partitions("lost", [place.partition for place in lost])
+
+
+signal.signal(signal.SIGTERM, stop)
+consumer = KafkaConsumer(
+    bootstrap_servers=bootstrap,
+    group_id=group,
+    group_instance_id=instance[0] if instance else None,
+    partition_assignment_strategy=[ASSIGNORS[assignor]],
+    session_timeout_ms=6_000,
+    heartbeat_interval_ms=500,
+    auto_offset_reset="earliest",
+    auto_commit_interval_ms=1_000,
+    max_poll_records=50,
+)
+told.say("started")
+consumer.subscribe([topic], listener=Telling())
+while going:
+    for records in consumer.poll(100).values():
+        for record in records:
+            told.read(record.partition, record.offset)
+consumer.close()
+told.say("left")

@@ -1,0 +1,75 @@
+"""kproto as a member; SIGUSR1 makes its next record take longer than the group allows."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import signal
+import sys
+from collections.abc import Collection
+
+import kproto
+
+from .lines import Told
+
+SESSION_MS = 6_000
+HEARTBEAT_MS = 500
+POLL_MS = 8_000
+COMMIT_MS = 1_000
+LONGEST_S = 0.004
+SLOW_S = 12.0
+
+
+async def main() -> None:
+    bootstrap, topic, group, assignor, path, *instance = sys.argv[1:]
+    told = Told(path)
+    stop = asyncio.Event()
+    slow = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, stop.set)
+    loop.add_signal_handler(signal.SIGUSR1, slow.set)
+    chance = random.Random(path)
+
+    def tell(word: str, places: Collection[tuple[str, int]]) -> None:
+        told.partitions(word, [partition for _, partition in places])
+
+    told.say("started")
+    async with (
+        kproto.Client(bootstrap) as client,
+        client.consumer(
+            topic,
+            group=group,
+            instance_id=instance[0] if instance else None,
+            assignors=[assignor],
+            session_timeout_ms=SESSION_MS,
+            heartbeat_interval_ms=HEARTBEAT_MS,
+            max_poll_interval_ms=POLL_MS,
+            auto_commit_interval_ms=COMMIT_MS,
+            on_assigned=lambda places: tell("assigned", places),
+            on_revoked=lambda places: tell("revoked", places),
+            on_lost=lambda places: tell("lost", places),
+        ) as consumer,
+    ):
+        records = aiter(consumer)
+        stopping = asyncio.create_task(stop.wait())
+        while not stopping.done():
+            coming = asyncio.ensure_future(anext(records))
+            await asyncio.wait([coming, stopping], return_when=asyncio.FIRST_COMPLETED)
+            if not coming.done():
+                coming.cancel()
+                break
+            record = coming.result()
+            told.read(record.partition, record.offset)
+            if slow.is_set():
+                slow.clear()
+                told.say("slow")
+                await asyncio.sleep(SLOW_S)
+            await asyncio.sleep(chance.random() * LONGEST_S)
+        stopping.cancel()
+    told.say("left")
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
+    asyncio.run(main())

@@ -1,0 +1,53 @@
+"""The verdict of a storm, for the terminal, for programs and for docs/groups.md."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from .run import Result
+
+__all__ = ["PAGE", "PART", "facts", "table"]
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "groups.md"
+PART = "storm"
+
+
+def facts(result: Result) -> dict[str, Any]:
+    """What came out, as plain data."""
+    return {
+        "right": result.is_right,
+        "plan": asdict(result.plan),
+        "members": result.members,
+        "actions": dict(sorted(result.actions.items())),
+        **asdict(result.verdict),
+        "took, s": round(result.took_s),
+        "notes": result.notes,
+    }
+
+
+def table(result: Result) -> str:
+    """The numbers as a table of Markdown, under the verdict."""
+    plan, verdict = result.plan, result.verdict
+    actions = ", ".join(f"{name.replace('_', ' ')} {n}x" for name, n in result.actions.items())
+    rows = [
+        ("Kafka, assignor", f"{plan.version}, {plan.assignor}"),
+        ("members", f"{result.members}: up to {plan.ours} of ours beside {plan.others} others"),
+        ("what happened", actions),
+        ("records", f"{verdict.records:,} in {plan.partitions} partitions"),
+        ("seen by nobody", verdict.lost),
+        ("seen twice without a reason", verdict.doubled),
+        ("seen again after a kill, a stall or a slow handler", verdict.again),
+        ("of these committed before", verdict.again_committed),
+        ("out of order", verdict.out_of_order),
+        ("partitions with two owners at once", verdict.two_owners),
+        ("committed before it was seen", verdict.early_commits),
+        ("not committed at the end", verdict.uncommitted),
+        ("took", f"{result.took_s:,.0f} s, seed {plan.seed}"),
+    ]
+    if plan.others:
+        rows.insert(-1, ("seen twice behind members of other clients", verdict.by_peers))
+    lines = ["Right." if result.is_right else "NOT RIGHT.", "", "| | |", "|---|---|"]
+    lines += [f"| {name} | {value} |" for name, value in rows]
+    return "\n".join([*lines, *(f"\n{note}" for note in [*verdict.named, *result.notes])]) + "\n"

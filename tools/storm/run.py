@@ -1,0 +1,275 @@
+"""One storm: what happens when is drawn by the seed, and what members told is judged at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import kproto
+from kproto.messages import OffsetCommitKey, OffsetCommitValue
+from kproto.stored.coordinator import CoordinatorRecord, decode_coordinator_record
+
+from .running import Group, Running
+from .sightings import Commit, Verdict, judge
+
+__all__ = ["Plan", "Result", "storm"]
+
+TOPIC: Final = "storm"
+GROUP: Final = "members"
+COMMITS: Final = "__consumer_offsets"
+
+#: A stall is longer than the session (6 s) or shorter, by turns of chance.
+_STALLS_S: Final = (1.0, 15.0)
+_PAUSE_S: Final = (0.5, 5.0)
+_LEAVES_WITHIN_S: Final = 30.0
+_SEEN_WITHIN_S: Final = 90.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is done; the same seed draws the same actions.
+
+    `ours` and `others` are the most members at a time; `kinds` those of the others.
+    """
+
+    minutes: float = 10.0
+    seed: int = 1
+    partitions: int = 24
+    rate: int = 400
+    ours: int = 8
+    others: int = 1
+    kinds: tuple[str, ...] = ("java",)
+    assignor: str = "cooperative-sticky"
+    version: str = "4.4.0"
+    harms: bool = True
+
+
+@dataclass
+class Result:
+    """What came of it."""
+
+    plan: Plan
+    verdict: Verdict = field(default_factory=Verdict)
+    actions: Counter[str] = field(default_factory=Counter)
+    members: int = 0
+    took_s: float = 0.0
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def is_right(self) -> bool:
+        """Whether nothing is wrong, and every member ended as it was told."""
+        return self.verdict.is_right and not self.notes
+
+
+Progress = Callable[[str, float, int], None]
+"""Called with the last action, the seconds that are over, and how many members there are."""
+
+
+async def storm(plan: Plan, bootstrap: str, progress: Progress) -> Result:
+    """Run the plan on a running broker."""
+    result = Result(plan)
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="storm-") as folder:
+        group = Group(bootstrap, f"{TOPIC}-{plan.seed}", GROUP, plan.assignor, Path(folder))
+        async with kproto.Client(bootstrap) as client:
+            await client.create_topics(kproto.NewTopic(group.topic, plan.partitions))
+            await _Storm(plan, group, client, result, progress).run()
+    result.took_s = time.monotonic() - begun
+    return result
+
+
+class _Storm:
+    def __init__(
+        self, plan: Plan, group: Group, client: kproto.Client, result: Result, progress: Progress
+    ) -> None:
+        self._plan = plan
+        self._group = group
+        self._client = client
+        self._result = result
+        self._progress = progress
+        self._chance = random.Random(plan.seed)
+        self._begun = time.monotonic()
+        self._members: list[Running] = []
+        self._gone: list[Running] = []
+        self._is_over = False
+
+    async def run(self) -> None:
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._send())
+                await self._act()
+                self._is_over = True
+            ends = await self._ends()
+            await self._until_seen(ends)
+            await self._all_leave()
+            commits = await self._commits()
+            told = [each.told() for each in self._gone]
+            self._result.members = len(told)
+            self._result.verdict = judge(told, commits, ends)
+            self._result.notes += [
+                f"{each.name}: {error}" for each in told if each.is_strict for error in each.errors
+            ]
+        finally:
+            for each in self._members:
+                each.kill()
+
+    async def _send(self) -> None:
+        chance = random.Random(f"{self._plan.seed} sends")
+        async with self._client.producer(linger_ms=5) as producer:
+            while not self._is_over:
+                async with asyncio.timeout(60):
+                    for _ in range(self._plan.rate // 20):
+                        partition = chance.randrange(self._plan.partitions)
+                        await producer.enqueue(self._group.topic, b"storm", partition=partition)
+                await asyncio.sleep(0.05)
+
+    # What happens
+
+    async def _act(self) -> None:
+        ends = self._begun + self._plan.minutes * 60
+        for _ in range(min(3, self._plan.ours)):
+            self._join("kproto")
+        for at in range(self._plan.others):
+            self._join(self._plan.kinds[at % len(self._plan.kinds)])
+        while time.monotonic() < ends:
+            await asyncio.sleep(self._chance.uniform(*_PAUSE_S))
+            self._look_for_dead()
+            action, weight = zip(*self._possible(), strict=True)
+            (chosen,) = self._chance.choices(action, weight)
+            self._result.actions[chosen] += 1
+            await getattr(self, f"_{chosen}")()
+            self._progress(chosen, time.monotonic() - self._begun, len(self._members))
+        for each in self._members:
+            if each.is_stalled:
+                each.wake()
+
+    def _possible(self) -> list[tuple[str, int]]:
+        ours = [each for each in self._members if each.kind == "kproto"]
+        able = [each for each in self._members if not each.is_stalled]
+        found = []
+        if len(ours) < self._plan.ours:
+            found.append(("our_join", 4 if len(ours) < self._plan.ours // 2 else 2))
+        if len(self._members) - len(ours) < self._plan.others:
+            found.append(("other_join", 2))
+        if len(able) > 1:
+            found.append(("leave", 3))
+            if self._plan.harms:
+                found += [("kill", 1), ("stall", 1)]
+        if self._plan.harms and any(each in ours for each in able):
+            found.append(("slow", 1))
+        if any(each.is_stalled for each in self._members):
+            found.append(("wake", 2))
+        return found or [("nothing", 1)]
+
+    async def _nothing(self) -> None:
+        pass
+
+    async def _our_join(self) -> None:
+        self._join("kproto")
+
+    async def _other_join(self) -> None:
+        self._join(self._chance.choice(self._plan.kinds))
+
+    def _join(self, kind: str) -> None:
+        number = len(self._members) + len(self._gone)
+        self._members.append(Running(kind, number, self._group))
+
+    def _one(self, *, ours: bool = False) -> Running:
+        able = [each for each in self._members if not each.is_stalled]
+        return self._chance.choice([each for each in able if not ours or each.kind == "kproto"])
+
+    async def _leave(self) -> None:
+        await self._leaves([self._one()])
+
+    async def _leaves(self, leaving: Sequence[Running]) -> None:
+        for each in leaving:
+            each.ask_to_leave()
+        deadline = time.monotonic() + _LEAVES_WITHIN_S
+        for each in leaving:
+            self._members.remove(each)
+            self._gone.append(each)
+            if not await asyncio.to_thread(each.ended_by, deadline):
+                self._result.notes.append(
+                    f"{each.name} had not left after {_LEAVES_WITHIN_S:g} s:\n{each.last_words()}"
+                )
+                each.kill()
+            elif each.kind == "kproto" and each.exit_code != 0:
+                self._result.notes.append(f"{each.name} failed:\n{each.last_words()}")
+
+    async def _kill(self) -> None:
+        each = self._one()
+        self._members.remove(each)
+        self._gone.append(each)
+        await asyncio.to_thread(each.kill)
+
+    async def _stall(self) -> None:
+        each = self._one()
+        each.stall()
+        seconds = self._chance.uniform(*_STALLS_S)
+        asyncio.get_running_loop().call_later(seconds, self._wake_if_stalled, each)
+
+    def _wake_if_stalled(self, each: Running) -> None:
+        if each.is_stalled and each.is_there:
+            each.wake()
+
+    async def _wake(self) -> None:
+        self._wake_if_stalled(next(each for each in self._members if each.is_stalled))
+
+    async def _slow(self) -> None:
+        self._one(ours=True).be_slow()
+
+    def _look_for_dead(self) -> None:
+        for each in list(self._members):
+            if not each.is_there:
+                self._members.remove(each)
+                self._gone.append(each)
+                self._result.notes.append(f"{each.name} ended by itself:\n{each.last_words()}")
+
+    # At the end
+
+    async def _ends(self) -> dict[int, int]:
+        places = [(self._group.topic, at) for at in range(self._plan.partitions)]
+        found = await self._client.list_offsets(dict.fromkeys(places, "latest"))
+        return {partition: offset for (_, partition), offset in found.items()}
+
+    async def _until_seen(self, ends: dict[int, int]) -> None:
+        """Wait until members have seen every record."""
+        deadline = time.monotonic() + _SEEN_WITHIN_S
+        wanted = sum(ends.values())
+        if not self._members:
+            self._join("kproto" if self._plan.ours else self._plan.kinds[0])
+        while True:
+            told = [each.told() for each in [*self._members, *self._gone]]
+            seen = len({(s.partition, s.offset) for each in told for s in each.seen})
+            self._progress(f"{wanted - seen} unseen", time.monotonic() - self._begun, 0)
+            if seen == wanted:
+                return
+            if time.monotonic() > deadline:
+                self._result.notes.append(
+                    f"{wanted - seen} records were not seen {_SEEN_WITHIN_S:g} s after the end"
+                )
+                return
+            self._look_for_dead()
+            await asyncio.sleep(1)
+
+    async def _all_leave(self) -> None:
+        await self._leaves(list(self._members))
+
+    async def _commits(self) -> list[Commit]:
+        """All commits of the group in their order, as the brokers have them."""
+        found = []
+        async for record in self._client.consumer(COMMITS, stop_at_end=True):
+            read = decode_coordinator_record(record)
+            match read:
+                case CoordinatorRecord(OffsetCommitKey() as key, OffsetCommitValue() as value):
+                    if (key.group, key.topic) == (self._group.name, self._group.topic):
+                        at = value.commit_timestamp / 1000
+                        found.append(Commit(key.partition, value.offset, at))
+        return found

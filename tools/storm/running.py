@@ -1,0 +1,138 @@
+"""A member as a program that runs: started, told to leave, killed, stalled and woken."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tools.setup.peers import peers_python
+
+from . import java
+from .sightings import Member
+
+__all__ = ["KINDS", "Group", "Running"]
+
+ROOT = Path(__file__).resolve().parents[2]
+
+#: Of which clients members are, and the module of each; Java's is a program of its own.
+KINDS: Final[Mapping[str, str | None]] = {
+    "kproto": "tools.storm.members.with_kproto",
+    "java": None,
+    "confluent": "tools.storm.members.with_confluent_kafka",
+    "aiokafka": "tools.storm.members.with_aiokafka",
+    "kafka-python": "tools.storm.members.with_kafka_python",
+}
+
+
+class Group(NamedTuple):
+    """The group that members join, and the folder in which they tell."""
+
+    bootstrap: str
+    topic: str
+    name: str
+    assignor: str
+    folder: Path
+
+
+class Running:
+    """One member, from its start to its end."""
+
+    def __init__(self, kind: str, number: int, group: Group, instance: str | None = None) -> None:
+        self.kind = kind
+        self.name = f"{kind}-{number}"
+        self.member = Member(self.name, is_strict=kind == "kproto")
+        self.is_stalled = False
+        self._told = group.folder / f"{self.name}.lines"
+        self._said = group.folder / f"{self.name}.log"
+        with self._said.open("wb") as said:
+            module = KINDS[kind]
+            if module is None:
+                config = group.folder / f"{self.name}.properties"
+                command = java.command(
+                    group.bootstrap, group.topic, group.name, group.assignor, config
+                )
+            else:
+                python = sys.executable if kind == "kproto" else str(peers_python())
+                words = [group.bootstrap, group.topic, group.name, group.assignor]
+                command = [python, "-m", module, *words, str(self._told)]
+                command += [instance] if instance else []
+            self._process = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=subprocess.STDOUT,
+            )
+
+    @property
+    def is_there(self) -> bool:
+        """Whether its process runs."""
+        return self._process.poll() is None
+
+    def ask_to_leave(self) -> None:
+        """Tell it to leave the group and to end."""
+        self._process.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it at once."""
+        now = time.time()
+        self._process.kill()
+        self._process.wait()
+        self.member.harmed.append(now)
+
+    def stall(self) -> None:
+        """Let nothing of it run."""
+        self.member.harmed.append(time.time())
+        self._process.send_signal(signal.SIGSTOP)
+        self.is_stalled = True
+
+    def wake(self) -> None:
+        """Let it go on."""
+        self.member.harmed.append(time.time())
+        self._process.send_signal(signal.SIGCONT)
+        self.is_stalled = False
+
+    def be_slow(self) -> None:
+        """Let the next record take longer than the group allows; ours alone can be told."""
+        self._process.send_signal(signal.SIGUSR1)
+
+    def ended_by(self, deadline: float) -> bool:
+        """Whether it has ended by then, a time of the monotonic clock."""
+        try:
+            self._process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    @property
+    def exit_code(self) -> int | None:
+        """What it ended with; None while it runs."""
+        return self._process.poll()
+
+    def told(self) -> Member:
+        """What it has told up to now."""
+        fresh = Member(self.name, self.member.is_strict, harmed=list(self.member.harmed))
+        for line in self._lines():
+            fresh.take(line)
+        return fresh
+
+    def last_words(self) -> str:
+        """The end of what it said besides."""
+        return self._said.read_text(errors="replace")[-1500:]
+
+    def _lines(self) -> list[str]:
+        if KINDS[self.kind] is None:
+            said = self._said.read_text(encoding="utf-8", errors="replace")
+            whole = said[: said.rfind("\n") + 1].splitlines()
+            return [ours for line in whole for ours in java.lines_of(line)]
+        if not self._told.exists():
+            return []
+        told = self._told.read_text(encoding="utf-8")
+        return told[: told.rfind("\n") + 1].splitlines()

@@ -1,0 +1,426 @@
+"""Schedules drawn by a seed: members on the embedded cluster, whose time a clock of tests has.
+
+    .venv/bin/python -m tools.storm.schedules --count 1000
+
+Members join, leave, are cancelled, are slow and are cut off; answers are lost, late or refused;
+coordinators move. Right is: no partition has two owners at once, nothing is committed before it is
+done, every record is done by somebody, and nobody hangs. A schedule has its own seed, so that a
+wrong one can be played again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import random
+import sys
+from collections import Counter
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import kproto
+from kproto.broker import BrokerSettings, Close, Cluster
+from kproto.broker.faults import Control, ErrorCode, LoseAnswer, SilentConnection, Slow
+from kproto.messages import (
+    FindCoordinatorRequest,
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+    SyncGroupRequest,
+)
+from kproto.protocol.received import ReceivedRequest
+from kproto.testing.clock import ManualClock
+
+__all__ = ["Outcome", "play"]
+
+TOPIC: Final = "played"
+GROUP: Final = "players"
+PARTITIONS: Final = 6
+MOST_MEMBERS: Final = 4
+STEPS: Final = 14
+#: A member that has not left, and a record that nobody has done, by then hangs: ms of the clock.
+PATIENCE_MS: Final = 600_000
+#: The hands never move further at once, in ms, so that bytes have time to arrive.
+STRIDE_MS: Final = 250.0
+#: Turns of the loop behind each stride: bytes pass sockets meanwhile.
+TURNS: Final = 25
+
+APIS: Final = (
+    FindCoordinatorRequest,
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+    SyncGroupRequest,
+)
+REFUSALS: Final = (
+    "COORDINATOR_LOAD_IN_PROGRESS",
+    "COORDINATOR_NOT_AVAILABLE",
+    "NOT_COORDINATOR",
+    "REQUEST_TIMED_OUT",
+)
+SETTINGS: Final = kproto.ClientSettings(
+    request_timeout_ms=4_000,
+    delivery_timeout_ms=30_000,
+    reconnect_backoff_max_ms=500,
+    retry_backoff_max_ms=500,
+    connect_timeout_ms=2_000,
+    connect_timeout_max_ms=4_000,
+)
+BROKERS: Final = BrokerSettings(offsets_topic_num_partitions=2)
+
+
+@dataclass
+class Outcome:
+    """What came of a schedule."""
+
+    seed: int
+    wrong: list[str] = field(default_factory=list)
+    actions: Counter[str] = field(default_factory=Counter)
+    records: int = 0
+    again: int = 0  #: done twice, for what was not committed when its member went
+
+
+def play(seed: int, assignor: str = "cooperative-sticky") -> Outcome:
+    """Play one schedule."""
+    return asyncio.run(_play(seed, assignor))
+
+
+async def _play(seed: int, assignor: str) -> Outcome:
+    outcome = Outcome(seed)
+    asyncio.get_running_loop().set_exception_handler(
+        lambda _, context: outcome.wrong.append(f"unseen: {context.get('message')} {context}")
+    )
+    clock = ManualClock()
+    async with Cluster(2, settings=BROKERS, clock=clock) as cluster:
+        cluster.create_topic(TOPIC, PARTITIONS, replication_factor=2)
+        await _Schedule(outcome, cluster, clock, assignor).run()
+    return outcome
+
+
+class _Schedule:
+    def __init__(
+        self, outcome: Outcome, cluster: Cluster, clock: ManualClock, assignor: str
+    ) -> None:
+        self.outcome = outcome
+        self.cluster = cluster
+        self.clock = clock
+        self.assignor = assignor
+        self.chance = random.Random(outcome.seed)
+        self.owners: dict[int, str] = {}
+        self.done: list[set[int]] = [set() for _ in range(PARTITIONS)]
+        self.contiguous = [0] * PARTITIONS
+        self.written = [0] * PARTITIONS
+        self.members: list[_Player] = []
+        self.cut_off: set[str] = set()
+        self._number = 0
+        self._faults: list[Control] = []
+        self._stopped: int | None = None
+
+    async def run(self) -> None:
+        self.cluster.control(self._looks_at_commit, request=OffsetCommitRequest)
+        self.cluster.control(self._cuts_off)
+        self._join()
+        self._join()
+        try:
+            await self._writes()
+            for _ in range(STEPS):
+                action = self.chance.choice(self._possible())
+                self.outcome.actions[action.__name__.strip("_")] += 1
+                await action()
+                await self._pass(self.chance.uniform(0, 6_000))
+            await self._heal()
+            if not self.members:
+                self._join()
+            await self._until("every record is done", self._is_all_done)
+            for member in self.members:
+                member.stop.set()
+            await self._until(
+                "all have left", lambda: all(each.task.done() for each in self.members)
+            )
+        finally:
+            for member in self.members:
+                member.task.cancel()
+            waiting = asyncio.gather(*(m.task for m in self.members), return_exceptions=True)
+            while not waiting.done():
+                await self._pass(STRIDE_MS)
+        self.outcome.records = sum(self.written)
+
+    # What happens
+
+    def _possible(self) -> list[Callable[[], Any]]:
+        found: list[Callable[[], Any]] = [
+            self._writes,
+            self._loses_answer,
+            self._loses_answer,
+            self._delays,
+            self._refuses,
+            self._closes,
+            self._moves_coordinator,
+            self._stops_or_starts,
+        ]
+        if len(self.members) < MOST_MEMBERS:
+            found += [self._joins] * 4
+        if len(self.members) > 1:
+            found += [self._leaves, self._leaves, self._cancels]
+        if self.members:
+            found += [self._is_slow, self._is_cut_off]
+        return found
+
+    async def _writes(self) -> None:
+        writing = asyncio.create_task(self._write())
+        await self._until("records are written", writing.done)
+        writing.result()
+
+    async def _write(self) -> None:
+        bootstrap = self.cluster.bootstrap
+        async with (
+            kproto.Client(bootstrap, SETTINGS, clock=self.clock) as client,
+            client.producer() as producer,
+        ):
+            for partition in range(PARTITIONS):
+                count = self.chance.randrange(12)
+                for _ in range(count):
+                    await producer.enqueue(TOPIC, b"played", partition=partition)
+                self.written[partition] += count
+
+    async def _joins(self) -> None:
+        self._join()
+
+    def _join(self) -> None:
+        self._number += 1
+        self.members.append(_Player(self, f"player-{self._number}"))
+
+    async def _leaves(self) -> None:
+        member = self.chance.choice(self.members)
+        member.stop.set()
+        await self._goes(member)
+
+    async def _cancels(self) -> None:
+        member = self.chance.choice(self.members)
+        member.task.cancel()
+        await self._goes(member)
+
+    async def _goes(self, member: _Player) -> None:
+        """It goes while time passes; what it does meanwhile is looked at as ever."""
+        await self._until(f"{member.name} has gone", member.task.done)
+        self.members.remove(member)
+
+    async def _is_slow(self) -> None:
+        self.chance.choice(self.members).slow_ms = self.chance.choice([3_000, 30_000])
+
+    async def _is_cut_off(self) -> None:
+        member = self.chance.choice(self.members)
+        self.cut_off.add(member.name)
+        await self._pass(self.chance.uniform(500, 12_000))
+        self.cut_off.discard(member.name)
+
+    def _fault(self, function: Callable[[ReceivedRequest], Any], times: int = 1) -> None:
+        api = self.chance.choice(APIS)
+        self._faults.append(self.cluster.control(function, request=api, times=times))
+
+    async def _loses_answer(self) -> None:
+        self._fault(LoseAnswer())
+
+    async def _delays(self) -> None:
+        self._fault(Slow(self.chance.randrange(100, 5_000)), times=3)
+
+    async def _refuses(self) -> None:
+        self._fault(ErrorCode(self.chance.choice(REFUSALS)), times=self.chance.randint(1, 3))
+
+    async def _closes(self) -> None:
+        after = self.chance.random() < 0.5
+        self._fault(lambda _: Close(after_handling=after))
+
+    async def _moves_coordinator(self) -> None:
+        if self._stopped is not None:
+            return
+        coordinator = self.cluster.coordinator(GROUP)
+        other = next(node for node in self.cluster.nodes if node != coordinator)
+        for partition in range(BROKERS.offsets_topic_num_partitions):
+            self.cluster.move_leader("__consumer_offsets", partition, other)
+
+    async def _stops_or_starts(self) -> None:
+        if self._stopped is None:
+            self._stopped = self.chance.choice(self.cluster.nodes)
+            await self.cluster.stop_broker(self._stopped)
+        else:
+            await self._start()
+
+    async def _start(self) -> None:
+        if self._stopped is not None:
+            await self.cluster.start_broker(self._stopped)
+            self._stopped = None
+
+    async def _heal(self) -> None:
+        await self._start()
+        self.cut_off.clear()
+        for control in self._faults:
+            self.cluster.remove_control(control)
+
+    # What is looked at
+
+    def _cuts_off(self, request: ReceivedRequest) -> Any:
+        return SilentConnection()(request) if request.client_id in self.cut_off else None
+
+    def _looks_at_commit(self, request: ReceivedRequest) -> None:
+        message = request.message
+        assert isinstance(message, OffsetCommitRequest)
+        for topic in message.topics:
+            for each in topic.partitions:
+                place, offset = each.partition_index, each.committed_offset
+                if offset > self.contiguous[place]:
+                    self.wrong(
+                        f"{request.client_id} commits {place}:{offset}, and what is done ends at "
+                        f"{self.contiguous[place]}"
+                    )
+
+    def is_done(self, partition: int, offset: int) -> None:
+        """A record has been handled."""
+        done = self.done[partition]
+        if offset in done:
+            self.outcome.again += 1
+        done.add(offset)
+        while self.contiguous[partition] in done:
+            self.contiguous[partition] += 1
+
+    def _is_all_done(self) -> bool:
+        return self.contiguous == self.written
+
+    def wrong(self, what: str) -> None:
+        """Something that must not be."""
+        self.outcome.wrong.append(f"at {self.clock.monotonic():.3f} s: {what}")
+
+    # Time
+
+    async def _pass(self, ms: float) -> None:
+        while ms > 0:
+            await _turn()
+            following = self.clock.next_timer_ms
+            stride = min(ms, STRIDE_MS, ms if following is None else max(following, 1.0))
+            await self.clock.advance(stride)
+            ms -= stride
+        await _turn()
+
+    async def _until(self, what: str, holds: Callable[[], bool]) -> None:
+        left = float(PATIENCE_MS)
+        while not holds():
+            await self._pass(STRIDE_MS)
+            left -= STRIDE_MS
+            if left <= 0:
+                missing = [
+                    f"{partition}:{self.contiguous[partition]}"
+                    for partition in range(PARTITIONS)
+                    if self.contiguous[partition] != self.written[partition]
+                ]
+                self.wrong(f"not {what}; owners {self.owners}, not done {missing}")
+                return
+
+
+async def _turn() -> None:
+    for _ in range(TURNS):
+        await asyncio.sleep(0)
+
+
+class _Player:
+    """One member, as a service would be written."""
+
+    def __init__(self, schedule: _Schedule, name: str) -> None:
+        self.name = name
+        self.stop = asyncio.Event()
+        self.slow_ms = 0
+        self._schedule = schedule
+        self._chance = random.Random(f"{schedule.outcome.seed} {name}")
+        self.task = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        schedule = self._schedule
+        settings = replace(SETTINGS, client_id=self.name)
+        client = kproto.Client(schedule.cluster.bootstrap, settings, clock=schedule.clock)
+        try:
+            async with client.consumer(
+                TOPIC,
+                group=GROUP,
+                assignors=[schedule.assignor],
+                session_timeout_ms=6_000,
+                heartbeat_interval_ms=1_000,
+                max_poll_interval_ms=20_000,
+                auto_commit_interval_ms=2_000,
+                on_assigned=self._assigned,
+                on_revoked=self._given_up,
+                on_lost=self._given_up,
+            ) as consumer:
+                await self._read(consumer)
+        except kproto.KprotoError as error:
+            schedule.wrong(f"{self.name} failed: {error!r}")
+        finally:
+            await client.close()
+            for partition in [p for p, owner in schedule.owners.items() if owner == self.name]:
+                del schedule.owners[partition]
+
+    async def _read(self, consumer: Any) -> None:
+        schedule = self._schedule
+        records = aiter(consumer)
+        stopping = asyncio.create_task(self.stop.wait())
+        try:
+            while not stopping.done():
+                coming = asyncio.ensure_future(anext(records))
+                try:
+                    await asyncio.wait([coming, stopping], return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    if not coming.done():
+                        coming.cancel()
+                if coming.cancelled() or not coming.done():
+                    break
+                record = coming.result()
+                slow_ms, self.slow_ms = self.slow_ms, 0
+                if slow_ms:
+                    await schedule.clock.sleep(slow_ms / 1000)
+                elif self._chance.random() < 0.3:
+                    await schedule.clock.sleep(self._chance.random() / 5)
+                schedule.is_done(record.partition, record.offset)
+        finally:
+            stopping.cancel()
+
+    def _assigned(self, places: Collection[tuple[str, int]]) -> None:
+        for _, partition in places:
+            owner = self._schedule.owners.get(partition)
+            if owner is not None:
+                self._schedule.wrong(f"{self.name} gets {partition}, which {owner} has")
+            self._schedule.owners[partition] = self.name
+
+    def _given_up(self, places: Collection[tuple[str, int]]) -> None:
+        for _, partition in places:
+            if self._schedule.owners.get(partition) == self.name:
+                del self._schedule.owners[partition]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.storm.schedules", description=__doc__)
+    parser.add_argument("--count", type=int, default=1000, help="default: %(default)s")
+    parser.add_argument("--seed", type=int, default=1, help="of the first; default: %(default)s")
+    parser.add_argument("--assignor", default="cooperative-sticky", help="default: %(default)s")
+    chosen = parser.parse_args()
+    for name in ("kproto", "asyncio"):  # what fails here fails by intent
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    wrong = records = again = 0
+    for seed in range(chosen.seed, chosen.seed + chosen.count):
+        outcome = play(seed, chosen.assignor)
+        records += outcome.records
+        again += outcome.again
+        if outcome.wrong:
+            wrong += 1
+            print(f"\r\033[Kseed {seed}: {outcome.wrong[0]}")
+        print(f"\r{seed - chosen.seed + 1} of {chosen.count}", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    print(f"{chosen.count} schedules, {wrong} wrong; {records:,} records, {again:,} done again")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,252 @@
+"""What members of a group told, and what is wrong with it. Plain data, no I/O.
+
+Right is: every record was seen; one that was seen twice was not committed when it was seen again,
+and who saw it first was harmed meanwhile (killed, stalled or slower than the group allows); no two
+members had a partition at the same time; and nothing was committed that had not been seen.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+__all__ = ["Commit", "Member", "Sighting", "Verdict", "judge"]
+
+#: Java tells its times in whole ms.
+_CLOCK_S: Final = 0.002
+_MOST_NAMED: Final = 10
+
+
+class Sighting(NamedTuple):
+    """A record in the hands of a member, at `at` seconds."""
+
+    partition: int
+    offset: int
+    at: float
+
+
+class Commit(NamedTuple):
+    """A committed offset, as the broker wrote it down at `at` seconds."""
+
+    partition: int
+    offset: int
+    at: float
+
+
+@dataclass
+class Member:
+    """One program: what it told, and when it was harmed.
+
+    `is_strict` for ours, of which nothing is excused.
+    """
+
+    name: str
+    is_strict: bool = True
+    seen: list[Sighting] = field(default_factory=list)
+    #: (partition, from, until) of what it had; infinity where it gave nothing up.
+    owned: list[tuple[int, float, float]] = field(default_factory=list)
+    harmed: list[float] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    has_left: bool = False
+
+    def take(self, line: str) -> None:
+        """Take down one line of its file."""
+        word, at_text, *rest = line.split(" ", 2)
+        at = float(at_text)
+        text = rest[0].strip() if rest else ""
+        match word:
+            case "read":
+                partition, offset = map(int, text.split())
+                self.seen.append(Sighting(partition, offset, at))
+            case "assigned":
+                self.owned += [(int(each), at, float("inf")) for each in text.split(",") if each]
+            case "revoked" | "lost":
+                self.gave_up({int(each) for each in text.split(",") if each}, at)
+            case "slow":
+                self.harmed.append(at)
+            case "error":
+                self.errors.append(text)
+            case "left":
+                self.has_left = True
+
+    def gave_up(self, partitions: Iterable[int] | None, at: float) -> None:
+        """It has these no more; None for all."""
+        given = None if partitions is None else set(partitions)
+        self.owned = [
+            (which, since, at)
+            if until == float("inf") and (given is None or which in given)
+            else (which, since, until)
+            for which, since, until in self.owned
+        ]
+
+    def was_harmed(self, since: float, until: float) -> bool:
+        """Whether it was harmed in that time."""
+        return any(since <= at <= until for at in self.harmed)
+
+
+@dataclass
+class Verdict:
+    """What was counted, and what is wrong."""
+
+    records: int = 0
+    lost: int = 0
+    again: int = 0  #: seen again, after who saw it first was harmed
+    doubled: int = 0  #: seen again without a reason
+    again_committed: int = 0  #: seen again though it was committed
+    out_of_order: int = 0
+    two_owners: int = 0
+    early_commits: int = 0
+    uncommitted: int = 0  #: not committed when all had left
+    by_peers: int = 0  #: seen again without a reason behind a member that is not ours
+    named: list[str] = field(default_factory=list)
+
+    @property
+    def is_right(self) -> bool:
+        """Whether nothing is wrong."""
+        return not any(
+            (
+                self.lost,
+                self.doubled,
+                self.again_committed,
+                self.out_of_order,
+                self.two_owners,
+                self.early_commits,
+                self.uncommitted,
+            )
+        )
+
+    def name(self, what: str) -> None:
+        """Say what is wrong, of the first ones."""
+        if len(self.named) < _MOST_NAMED:
+            self.named.append(what)
+
+
+def judge(members: Iterable[Member], commits: Iterable[Commit], ends: Mapping[int, int]) -> Verdict:
+    """Of what all members told, all commits in their order, and where the partitions end."""
+    members = list(members)
+    verdict = Verdict(records=sum(ends.values()))
+    by_partition: dict[int, list[Commit]] = {partition: [] for partition in ends}
+    for commit in commits:
+        by_partition[commit.partition].append(commit)
+    first_seen: dict[tuple[int, int], float] = {}
+    _judge_sightings(members, by_partition, first_seen, verdict)
+    for partition, end in ends.items():
+        for offset in range(end):
+            if (partition, offset) not in first_seen:
+                verdict.lost += 1
+                verdict.name(f"{partition}:{offset} was seen by nobody")
+    _judge_owners(members, verdict)
+    _judge_commits(by_partition, first_seen, ends, verdict)
+    return verdict
+
+
+def _judge_sightings(
+    members: list[Member],
+    commits: Mapping[int, list[Commit]],
+    first_seen: dict[tuple[int, int], float],
+    verdict: Verdict,
+) -> None:
+    times = {partition: [each.at for each in its] for partition, its in commits.items()}
+    all_seen = [seen for member in members for seen in _in_turns(member, verdict)]
+    all_seen.sort(key=lambda each: each.seen.at)
+    last: dict[tuple[int, int], tuple[float, Member]] = {}
+    for seen, member, begun in all_seen:
+        place = (seen.partition, seen.offset)
+        if place not in last:
+            first_seen[place] = seen.at
+            last[place] = (seen.at, member)
+            continue
+        since, other = last[place]
+        last[place] = (seen.at, member)
+        if not (other.was_harmed(since, seen.at) or member.was_harmed(begun, seen.at)):
+            if other.is_strict:
+                verdict.doubled += 1
+                verdict.name(
+                    f"{place} was seen by {other.name} at {since:.3f}, and by {member.name} "
+                    f"at {seen.at:.3f}"
+                )
+            else:
+                verdict.by_peers += 1
+            continue
+        verdict.again += 1
+        its = commits[seen.partition]
+        at = bisect_right(times[seen.partition], begun - _CLOCK_S) - 1
+        if at >= 0 and its[at].offset > seen.offset:
+            verdict.again_committed += 1
+            verdict.name(
+                f"{place} was seen again by {member.name} at {seen.at:.3f}, which began at "
+                f"{begun:.3f}; {its[at].offset} was committed at {its[at].at:.3f}"
+            )
+
+
+class _Seen(NamedTuple):
+    """A sighting, whose it was, and when the member began with the partition."""
+
+    seen: Sighting
+    member: Member
+    begun: float
+
+
+def _in_turns(member: Member, verdict: Verdict) -> Iterator[_Seen]:
+    """The sightings of a member; in the time in which it has a partition offsets rise by one."""
+    starts: dict[int, list[float]] = {}
+    for partition, since, _ in member.owned:
+        starts.setdefault(partition, []).append(since)
+    for its in starts.values():
+        its.sort()
+    turns: dict[int, tuple[int, float, int]] = {}  # which turn, its first sighting, the last offset
+    for seen in member.seen:
+        turn = bisect_right(starts.get(seen.partition, []), seen.at + _CLOCK_S)
+        before, begun, offset = turns.get(seen.partition, (-1, seen.at, -1))
+        if turn != before:
+            begun = seen.at
+        elif seen.offset != offset + 1:
+            verdict.out_of_order += member.is_strict
+            if member.is_strict:
+                verdict.name(f"{member.name} saw {seen} behind offset {offset}")
+        turns[seen.partition] = (turn, begun, seen.offset)
+        yield _Seen(seen, member, begun)
+
+
+def _judge_owners(members: list[Member], verdict: Verdict) -> None:
+    owned: dict[int, list[tuple[float, float, str]]] = {}
+    for member in members:
+        for partition, since, until in member.owned:
+            harmed = min((at for at in member.harmed if since <= at <= until), default=until)
+            owned.setdefault(partition, []).append((since, min(until, harmed), member.name))
+    for partition, times in owned.items():
+        times.sort()
+        for (_, until, name), (since, _, other) in pairwise(times):
+            if since + _CLOCK_S < until and name != other:
+                verdict.two_owners += 1
+                verdict.name(
+                    f"{other} had partition {partition} at {since:.3f}, {name} until {until:.3f}"
+                )
+
+
+def _judge_commits(
+    commits: Mapping[int, list[Commit]],
+    first_seen: Mapping[tuple[int, int], float],
+    ends: Mapping[int, int],
+    verdict: Verdict,
+) -> None:
+    for partition, its in commits.items():
+        done = 0
+        latest = 0.0
+        for commit in its:
+            while done < commit.offset:
+                latest = max(latest, first_seen.get((partition, done), float("inf")))
+                done += 1
+            if latest > commit.at + _CLOCK_S:
+                verdict.early_commits += 1
+                verdict.name(
+                    f"{partition}:{commit.offset} was committed at {commit.at:.3f}, and what is "
+                    f"before it seen until {latest:.3f}"
+                )
+        committed = its[-1].offset if its else 0
+        if committed != ends[partition]:
+            verdict.uncommitted += 1
+            verdict.name(f"{partition} ends at {ends[partition]}; {committed} was committed last")
