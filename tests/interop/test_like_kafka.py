@@ -18,6 +18,7 @@ from tests.support.embedded import threaded_broker
 from .admin_conversations import deleting_records, describing_settings
 from .cluster_conversations import CLUSTER_CONVERSATIONS
 from .conversations import CONVERSATIONS, Said
+from .offset_conversations import OFFSET_CONVERSATIONS
 from .session_conversations import keeping_sessions, losing_topics
 from .talk import Talk, ranges
 
@@ -37,6 +38,12 @@ BY_DESIGN: dict[tuple[str, object], Difference] = {
         "3.9 has no bound for timestamps unless it is set", ("3.9.2",)
     ),
     ("finding_coordinators", (6, 2)): Difference("3.9 has no share groups", ("3.9.2",)),
+    **{
+        ("storing_offsets", version): Difference(
+            "3.9 stores commits in version 3, without the topic's id", ("3.9.2",)
+        )
+        for version in range(1, 10)
+    },
 }
 
 
@@ -45,6 +52,7 @@ BY_DESIGN: dict[tuple[str, object], Difference] = {
     [
         *CONVERSATIONS,
         *CLUSTER_CONVERSATIONS,
+        *OFFSET_CONVERSATIONS,
         keeping_sessions,
         losing_topics,
         deleting_records,

@@ -10,6 +10,7 @@ PAGES = (
     "docs/broker.md",
     "docs/client.md",
     "docs/explorer.md",
+    "docs/groups.md",
     "docs/decode.md",
     "docs/messages.md",
     "docs/observability.md",

@@ -24,9 +24,9 @@ from kproto.broker import Broker
 from tests.support.environment import ROOT
 from tests.support.pages import blocks, page_text
 
-#: In their order: what sends and reads, what stands in a coroutine, what needs a cluster with
+#: In their order: what sends and reads, two that stand in a coroutine, what needs a cluster with
 #: secrets, and what runs in Spark.
-FIRST, REQUEST, SECURED, PIPELINE = blocks(page_text("README.md"), "python")
+FIRST, GROUP, REQUEST, SECURED, PIPELINE = blocks(page_text("README.md"), "python")
 
 #: What the first program prints: three acknowledgements, then three events as records.
 LINES = [
@@ -76,8 +76,33 @@ async def run_first_program(broker: Broker) -> list[str]:
         await process.communicate()
 
 
+async def test_a_member_of_a_group_reads_and_commits() -> None:
+    """The second block, which stands inside a coroutine, and goes on until it is cancelled."""
+    body = "".join(f"    {line}\n" for line in GROUP.splitlines())
+    scope: dict[str, Any] = {}
+    exec(f"async def run(client, handle):\n{body}", scope)
+    handled: asyncio.Queue[bytes | None] = asyncio.Queue()
+
+    async def handle(record: kproto.Record) -> None:
+        handled.put_nowait(record.value)
+
+    async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
+        broker.create_topic("orders", partitions=2)
+        async with client.producer() as producer:
+            await producer.send_many("orders", [b"one", b"two", b"three"])
+        member = asyncio.create_task(scope["run"](client, handle))
+        got = {await handled.get() for _ in range(3)}
+        member.cancel()
+        await asyncio.wait([member])
+        assert got == {b"one", b"two", b"three"}
+        async with client.consumer([("orders", 0), ("orders", 1)], group="billing") as by_hand:
+            committed = await by_hand.committed()
+    # All but the one that was in hand, at the most, when it was cancelled.
+    assert sum(each.offset for each in committed.values() if each is not None) >= 2
+
+
 async def test_any_request_can_be_sent(capsys: pytest.CaptureFixture[str]) -> None:
-    """The second block, which stands inside a coroutine."""
+    """The third block, which stands inside a coroutine."""
     body = "".join(f"    {line}\n" for line in REQUEST.splitlines())
     scope: dict[str, Any] = {}
     exec(f"async def run(client):\n{body}", scope)
@@ -87,7 +112,7 @@ async def test_any_request_can_be_sent(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_clients_of_a_secured_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The third block; what such clients do is tested where TLS and SASL are."""
+    """The fourth block; what such clients do is tested where TLS and SASL are."""
     monkeypatch.chdir(tmp_path)
     properties = "bootstrap.servers=b:9093\nsecurity.protocol=SSL\n"
     Path("client.properties").write_text(properties, encoding="ascii")

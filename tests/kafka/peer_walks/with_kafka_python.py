@@ -66,13 +66,21 @@ def transact(group: KafkaConsumer) -> None:
 
 
 def read(consumer: KafkaConsumer, least: int) -> int:
-    """Read until that many came, and a while longer, in which heartbeats pass."""
+    """Read until that many came, and a while longer, in which heartbeats pass.
+
+    Each poll waits as long as there is time. kafka-python 3.0 joins its group again where it
+    learns of the partitions only behind its first assignment; if the poll ends in the middle of
+    that, no later one takes the new assignment up, nor does a heartbeat go out: nothing is read,
+    and the broker drops the member when its session ends.
+    """
     count, until = 0, time.monotonic() + WAIT_S
-    while time.monotonic() < until:
-        came = sum(map(len, consumer.poll(200).values()))
+    while (left := until - time.monotonic()) > 0:
+        came = sum(map(len, consumer.poll(left * 1000).values()))
         if count < least <= count + came:
             until = time.monotonic() + 0.6
         count += came
+    if count < least:
+        raise TimeoutError(f"{count} records of {least} came in {WAIT_S} s")
     return count
 
 

@@ -1,0 +1,180 @@
+"""Commits of a group on real brokers, by partitions that are given by hand: no membership."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+import kproto
+from kproto.client.consumer.committed import (
+    ToCommit,
+    commit_answers,
+    commit_request,
+    committed_in,
+    committed_requests,
+)
+from kproto.client.consumer.topics import GroupStart
+from kproto.messages import OffsetCommitRequest, OffsetFetchRequest
+from kproto.wire.uuid import ZERO_UUID
+from tests.support.brokers import versions
+
+pytestmark = pytest.mark.parametrize("broker_version", versions())
+
+
+async def fill(client: kproto.Client, topic: str, count: int, partition: int = 0) -> None:
+    async with client.producer() as producer:
+        records = [kproto.ProducerRecord(b"%d" % at, partition=partition) for at in range(count)]
+        await producer.send_many(topic, records)
+
+
+async def take(consumer: kproto.GroupConsumer, count: int) -> list[int]:
+    offsets: list[int] = []
+    async for record in consumer:
+        offsets.append(record.offset)
+        if len(offsets) == count:
+            break
+    return offsets
+
+
+async def test_a_consumer_goes_on_where_the_one_before_was(
+    client: kproto.Client, topic: str
+) -> None:
+    await fill(client, topic, 10)
+    place = (topic, 0)
+    async with client.consumer([place], group=topic) as consumer:
+        assert await consumer.committed() == {place: None}
+        assert await take(consumer, 4) == [0, 1, 2, 3]
+        assert await consumer.lag() == {place: 6}
+    async with client.consumer([place], group=topic) as consumer:
+        committed = (await consumer.committed())[place]
+        assert committed is not None
+        assert (committed.offset, committed.metadata) == (4, "")
+        assert committed.leader_epoch >= 0
+        assert await consumer.position(place) == 4
+        assert await take(consumer, 2) == [4, 5]
+        await consumer.commit(metadata="five is in hand")
+        assert (await consumer.committed(place))[place] == (
+            5,
+            committed.leader_epoch,
+            "five is in hand",
+        )
+        consumer.seek(place, 9)
+        assert await take(consumer, 1) == [9]
+
+
+async def test_what_nobody_committed_begins_as_start_says(
+    client: kproto.Client, topic: str
+) -> None:
+    now = time.time_ns() // 1_000_000
+    times = [now - 7_200_000, now - 3_700_000, now - 3_500_000, now - 1_000]
+    async with client.producer() as producer:
+        for time_ms in times:
+            await producer.send(topic, b"", partition=0, timestamp=time_ms)
+    place = (topic, 0)
+    starts: list[tuple[GroupStart, int]] = [
+        ("earliest", 0),
+        ("latest", 4),
+        (datetime.fromtimestamp(times[1] / 1000, UTC), 1),
+        (datetime.fromtimestamp(now / 1000 + 3_600, UTC), 4),
+        (timedelta(hours=1), 2),
+        (timedelta(days=99), 0),
+        (timedelta(), 4),
+    ]
+    for number, (start, begins) in enumerate(starts):  # a group each: some commit where they begin
+        group = f"{topic}-{number}"
+        async with client.consumer([place], group=group, start=start, auto_commit=False) as it:
+            assert await it.position(place) == begins
+    async with client.consumer([place], group=topic, start="none") as consumer:
+        with pytest.raises(kproto.NoCommittedOffsetError, match="has no commit"):
+            await take(consumer, 1)
+
+
+async def test_offsets_for_times(client: kproto.Client, topic: str) -> None:
+    await fill(client, topic, 3)
+    async with client.consumer([(topic, 0)], group=topic) as consumer:
+        later = time.time_ns() // 1_000_000 + 3_600_000
+        found = await consumer.offsets_for_times({(topic, 0): 0, (topic, 1): 0})
+        assert found == {(topic, 0): 0, (topic, 1): None}
+        assert await consumer.offsets_for_times({(topic, 0): later}) == {(topic, 0): None}
+
+
+async def test_every_version_says_what_is_meant(client: kproto.Client, topic: str) -> None:
+    """From the lowest that the broker takes on, names and ids alike."""
+    connection = await client.connection()
+    info = await client.topic(topic)
+    place = (topic, 2)
+    offset = 0
+    tried = []
+    for version in OffsetCommitRequest.VALID_VERSIONS[1:]:  # v0 goes to ZooKeeper
+        takes = connection.ranges[OffsetCommitRequest.API_KEY]
+        if not takes.lowest <= version <= min(takes.highest, OffsetCommitRequest.LATEST_STABLE):
+            continue
+        offset += 1
+        given = {place: ToCommit(offset, 0, info.topic_id, f"v{version}")}
+        request = commit_request(topic, None, given)
+
+        async def commit(
+            request: OffsetCommitRequest = request,
+            version: int = version,
+            given: dict[tuple[str, int], ToCommit] = given,
+        ) -> None:
+            answer = await client.request(request, version=version)
+            for error in commit_answers(answer, given).values():
+                if error is not None:
+                    raise error
+
+        await client.retrying(commit)
+        for reading in OffsetFetchRequest.VALID_VERSIONS[1:]:
+            takes = connection.ranges[OffsetFetchRequest.API_KEY]
+            if not takes.lowest <= reading <= min(takes.highest, OffsetFetchRequest.LATEST_STABLE):
+                continue
+
+            def id_of(name: str, reading: int = reading) -> kproto.Uuid:
+                return info.topic_id if reading >= 10 else ZERO_UUID
+
+            shapes = list(committed_requests(topic, [place, (topic, 1)], id_of))
+            shape = shapes[0 if reading >= 8 else 1 if reading == 7 else 2]
+            found = await client.request(shape, version=reading)
+            epoch = 0 if version >= 6 and reading >= 5 else -1
+            assert committed_in(found, topic, [place, (topic, 1)], id_of) == {
+                place: (offset, epoch, f"v{version}"),
+                (topic, 1): None,
+            }
+            tried.append((version, reading))
+    assert len(tried) >= 64
+
+
+async def test_metadata_that_is_too_large_is_told(client: kproto.Client, topic: str) -> None:
+    async with client.consumer([(topic, 0)], group=topic) as consumer:
+        with pytest.raises(kproto.BrokerResponseError, match="OFFSET_METADATA_TOO_LARGE"):
+            await consumer.commit({(topic, 0): 0}, "x" * 5_000)
+        with pytest.raises(kproto.CommitFailedError, match="not assigned"):
+            await consumer.commit({(topic, 1): 0})
+
+
+async def test_a_topic_made_anew_has_no_commit(client: kproto.Client) -> None:
+    """Offsets of the old one would pass over what is in the new one."""
+    name = f"anew-{time.time_ns()}"
+    await client.create_topics(name)
+    await client.topic(name)
+    await fill(client, name, 5)
+    async with client.consumer([(name, 0)], group=name) as consumer:
+        assert await take(consumer, 3) == [0, 1, 2]
+        await client.delete_topics(name)
+        while True:
+            try:
+                await client.create_topics(name)
+                break
+            except kproto.BrokerResponseError:
+                continue  # it is still being deleted
+        while (await client.refresh([name]))[0].error_code:
+            pass
+        await fill(client, name, 2)
+        while (await consumer.committed((name, 0)))[name, 0] is not None:
+            pass
+        consumer.seek((name, 0), "earliest")
+        offsets = await take(consumer, 2)
+        assert offsets == [0, 1]
+    await client.delete_topics(name)

@@ -1,0 +1,502 @@
+"""Members of classic groups at real brokers: they join, hand over, come back, and are forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import uuid
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
+from typing import Any, Self, cast
+
+import pytest
+
+import kproto
+from kproto import Client, ConfigurationError, KprotoError
+from kproto.client.groups.assignor import Assignor
+from kproto.client.groups.assignors.subscriptions import Subscription as Told
+from kproto.client.groups.assignors.subscriptions import TopicRacks
+from kproto.client.groups.member import Member
+from kproto.client.groups.settings import GroupSettings
+from kproto.client.groups.subscription import Subscription
+from kproto.messages import DescribeGroupsRequest
+from kproto.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
+from kproto.messages.describe_groups_response import DescribedGroup
+from tests.support.availability import not_available
+from tests.support.brokers import CANNOT_START, StartCluster, StartKafka
+from tests.support.group_owner import Reading, made
+from tools.kafka import VERSIONS, KafkaNode
+
+SHORT = {"group.min.session.timeout.ms": "100", "group.max.size": "3"}
+
+#: Of a cluster: a broker that is killed is known to be gone soon.
+QUICK = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"}
+
+COOPERATIVE = ("cooperative-sticky",)
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module", params=VERSIONS)
+def node(request: pytest.FixtureRequest) -> Iterator[KafkaNode]:
+    """A broker that takes short sessions."""
+    try:
+        kafka = KafkaNode(request.param, config=SHORT)
+        kafka.start()
+    except CANNOT_START as error:
+        not_available(f"Kafka {request.param}", error)
+    yield kafka
+    kafka.close()
+
+
+class Group:
+    """Some members, each of a client of its own as in a process of its own."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.id = f"group-{uuid.uuid4().hex}"
+        self.bootstrap = bootstrap
+        self.members: list[Member] = []
+        self.clients: list[Client] = []
+
+    async def client(self) -> Client:
+        settings = kproto.ClientSettings(metadata_max_age_ms=1_000, retry_backoff_max_ms=200)
+        client = Client(self.bootstrap, settings)
+        await client.__aenter__()
+        self.clients.append(client)
+        return client
+
+    async def topic(self, partitions: int, name: str = "") -> str:
+        """A new topic."""
+        name = name or f"group-{uuid.uuid4().hex}"
+        client = await self.client()
+        await client.create_topics(kproto.NewTopic(name, partitions=partitions))
+        await client.topic(name)
+        return name
+
+    async def member(
+        self, *wanted: str | re.Pattern[str], start: bool = True, **settings: Any
+    ) -> tuple[Member, Reading]:
+        """One more, with short sessions."""
+        its = {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 100} | settings
+        names = [each for each in wanted if isinstance(each, str)]
+        subscription = Subscription.to(names or cast(re.Pattern[str], wanted[0]))
+        member, reading = made(await self.client(), GroupSettings(self.id, **its), subscription)
+        self.members.append(member)
+        if start:
+            member.start()
+        return member, reading
+
+    async def described(self) -> DescribedGroup:
+        answer = await self.clients[0].request(DescribeGroupsRequest(groups=[self.id]))
+        return answer.groups[0]
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        for member in self.members:
+            await member.close()
+        for client in self.clients:
+            await client.close()
+
+
+def all_of(topic: str, count: int) -> set[tuple[str, int]]:
+    return {(topic, number) for number in range(count)}
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait for it; the test's own limit ends it."""
+    while not condition():  # noqa: ASYNC110 - what is waited for is no event of one loop
+        await asyncio.sleep(0.005)
+
+
+def shared(topic: str, count: int, *readings: Reading) -> bool:
+    """Whether each partition is read by one of them, and each of them reads some."""
+    read = [place for reading in readings for place in reading.places]
+    return sorted(read) == sorted(all_of(topic, count)) and all(each.places for each in readings)
+
+
+def has_some(reading: Reading) -> bool:
+    return bool(reading.places)
+
+
+def was_called(reading: Reading) -> bool:
+    return bool(reading.calls)
+
+
+def beats_on(member: Member, before: int) -> bool:
+    return member._counts.heartbeats > before
+
+
+@pytest.mark.parametrize("assignors", [("range",), COOPERATIVE, ("roundrobin",), ("sticky",)])
+async def test_members_come_and_go(node: KafkaNode, assignors: tuple[str, ...]) -> None:
+    async with Group(node.bootstrap) as group:
+        topic = await group.topic(6)
+        first, its = await group.member(topic, assignors=assignors)
+        await until(lambda: its.places == all_of(topic, 6))
+        second, others = await group.member(topic, assignors=assignors)
+        await until(lambda: shared(topic, 6, its, others))
+        described = await group.described()
+        assert (described.group_state, described.protocol_data) == ("Stable", assignors[0])
+        assert len(described.members) == 2
+        _third, thirds = await group.member(topic, assignors=assignors)
+        await until(lambda: shared(topic, 6, its, others, thirds))
+        await first.leave(True)
+        assert its.places == set()
+        assert its.names[-1] == "revoke"
+        await until(lambda: shared(topic, 6, others, thirds))
+        await second.leave(True)
+        await until(lambda: thirds.places == all_of(topic, 6))
+        for reading in (its, others, thirds):
+            assert "lose" not in reading.names
+
+
+async def test_cooperative_members_never_stop_reading_what_they_keep(node: KafkaNode) -> None:
+    """KIP-429: two rebalances, and only what changes hands is given up."""
+    async with Group(node.bootstrap) as group:
+        topic = await group.topic(6)
+        _, its = await group.member(topic, assignors=COOPERATIVE)
+        await until(lambda: its.places == all_of(topic, 6))
+        _, others = await group.member(topic, assignors=COOPERATIVE)
+        await until(lambda: shared(topic, 6, its, others))
+        (revoked,) = [places for name, places in its.calls if name == "revoke"]
+        assert set(revoked) == others.places
+        assert len(revoked) == 3
+
+
+async def test_partitions_have_one_owner_while_members_change(node: KafkaNode) -> None:
+    """What is given up is given up before anybody else begins with it."""
+    async with Group(node.bootstrap) as group:
+        topic = await group.topic(4)
+        owners: dict[tuple[str, int], Reading] = {}
+
+        def watched(reading: Reading) -> None:
+            def note(name: str, places: Collection[tuple[str, int]]) -> None:
+                for place in places:
+                    if name == "assign":
+                        assert place not in owners
+                        owners[place] = reading
+                    else:
+                        assert owners.pop(place) is reading
+
+            reading.on_call = note
+
+        for assignors in ((COOPERATIVE[0],), ("range",)):
+            group.id += "-next"
+            readings: list[Reading] = []
+            members: list[Member] = []
+            for _ in range(3):
+                member, reading = await group.member(topic, start=False, assignors=assignors)
+                watched(reading)
+                member.start()
+                members.append(member)
+                readings.append(reading)
+                await until(partial(shared, topic, 4, *readings))
+            for member in members[:2]:
+                await member.leave(True)
+            await until(partial(shared, topic, 4, readings[2]))
+            await members[2].leave(True)
+            assert owners == {}
+
+
+async def test_a_static_member_comes_back_without_a_rebalance(node: KafkaNode) -> None:
+    """KIP-345, and KIP-814 for the one that led."""
+    async with Group(node.bootstrap) as group:
+        topic = await group.topic(4)
+        first, its = await group.member(topic, instance_id="one")
+        await until(lambda: its.places == all_of(topic, 4))
+        second, others = await group.member(topic, instance_id="two")
+        await until(lambda: shared(topic, 4, its, others))
+        for gone, had in ((first, its), (second, others)):
+            before = set(had.places)
+            generations = [each.identity and each.identity.generation for each in (first, second)]
+            assert gone.identity is not None
+            await gone.leave(False)
+            assert gone.settings.instance_id is not None
+            again, reading = await group.member(topic, instance_id=gone.settings.instance_id)
+            await until(partial(has_some, reading))
+            assert reading.places == before
+            assert again.identity is not None
+            assert again.identity.generation in generations
+            stayed = others if gone is first else its
+            assert stayed.calls[-1][0] == "assign" or gone is second
+
+
+async def test_two_with_one_instance_id(node: KafkaNode) -> None:
+    async with Group(node.bootstrap) as group:
+        topic = await group.topic(2)
+        _, its = await group.member(topic, instance_id="one")
+        await until(lambda: its.places)
+        second, others = await group.member(topic, instance_id="one")
+        await until(lambda: its.error is not None)
+        assert "FENCED_INSTANCE_ID" in str(its.error)
+        assert "instance one" in str(its.error)
+        assert its.names[-1] == "lose"
+        await until(lambda: others.places == all_of(topic, 2))
+        assert second.identity is not None
+
+
+async def test_who_is_gone_without_a_word_is_replaced_after_its_session(node: KafkaNode) -> None:
+    async with Group(node.bootstrap) as group:
+        topic = await group.topic(4)
+        first, its = await group.member(topic, session_timeout_ms=1_000)
+        await until(lambda: its.places)
+        _, others = await group.member(topic, session_timeout_ms=1_000)
+        await until(lambda: shared(topic, 4, its, others))
+        await first.close()
+        await until(lambda: others.places == all_of(topic, 4))
+
+
+async def test_a_member_that_hears_nothing_gives_up_by_its_own_clock(node: KafkaNode) -> None:
+    """The others get its partitions when its session is over; by then it reads them no more."""
+    async with Group(node.bootstrap) as group:
+        topic = await group.topic(4)
+        first, its = await group.member(topic, session_timeout_ms=1_000)
+        await until(lambda: its.places)
+        _, others = await group.member(topic, session_timeout_ms=1_000)
+        await until(lambda: shared(topic, 4, its, others))
+        had = set(its.places)
+        times: dict[str, float] = {}
+        clock = asyncio.get_running_loop().time
+
+        def note(who: str) -> None:
+            times.setdefault(who, clock())
+
+        its.on_call = lambda name, places: note(name)
+
+        def note_others(name: str, places: Collection[tuple[str, int]]) -> None:
+            if had & set(places):
+                note(f"others {name}")
+
+        others.on_call = note_others
+        # Its heartbeats go nowhere: no node of that id is there.
+        first._view.group_coordinator = lost  # type: ignore[method-assign]
+        await until(lambda: had <= others.places)
+        assert times["lose"] < times["others assign"]
+        assert its.places == set()
+
+
+async def lost(group_id: str) -> int:
+    return 999
+
+
+async def test_who_is_slow_leaves_and_comes_back_when_it_asks(node: KafkaNode) -> None:
+    async with Group(node.bootstrap) as group:
+        topic = await group.topic(4)
+        first, its = await group.member(topic)
+        await until(lambda: its.places)
+        _, others = await group.member(topic)
+        await until(lambda: shared(topic, 4, its, others))
+        its.is_late = True
+        await until(lambda: others.places == all_of(topic, 4))
+        assert its.names[-1] == "lose"
+        assert first.identity is None
+        its.is_late = False
+        first.asked()
+        await until(lambda: shared(topic, 4, its, others))
+
+
+@pytest.mark.parametrize("assignors", [("range",), COOPERATIVE])
+async def test_what_is_in_hands_holds_up_a_rebalance(
+    node: KafkaNode, assignors: tuple[str, ...]
+) -> None:
+    """For longer than a session: heartbeats go on meanwhile."""
+    async with Group(node.bootstrap) as group:
+        topic = await group.topic(4)
+        settings: dict[str, Any] = {"assignors": assignors, "session_timeout_ms": 1_000}
+        first, its = await group.member(topic, **settings)
+        await until(lambda: its.places)
+        its.held = asyncio.Event()
+        _, others = await group.member(topic, **settings)
+        await until(lambda: "waits" in its.names)
+        counts = first._counts
+        before = counts.heartbeats
+        await until(lambda: counts.heartbeats >= before + 15)
+        assert others.places == set()
+        assert first.identity is not None
+        its.held.set()
+        await until(lambda: shared(topic, 4, its, others))
+        assert "lose" not in its.names
+
+
+async def test_what_is_in_hands_for_too_long_is_lost(node: KafkaNode) -> None:
+    async with Group(node.bootstrap) as group:
+        topic = await group.topic(4)
+        _, its = await group.member(topic)
+        await until(lambda: its.places)
+        its.held = asyncio.Event()
+        _, others = await group.member(topic)
+        await until(lambda: "waits" in its.names)
+        its.is_late = True
+        await until(lambda: others.places == all_of(topic, 4))
+        assert its.names == ["assign", "waits", "lose"]
+
+
+async def test_topics_that_grow_appear_and_go(node: KafkaNode) -> None:
+    async with Group(node.bootstrap) as group:
+        topic = await group.topic(1)
+        later = f"group-{uuid.uuid4().hex}"
+        _, its = await group.member(topic, later)
+        await until(lambda: its.places == all_of(topic, 1))
+        await group.topic(2, later)
+        await until(lambda: its.places == all_of(topic, 1) | all_of(later, 2))
+        client = group.clients[0]
+        grown = CreatePartitionsTopic(name=topic, count=3, assignments=None)
+        answer = await client.request(CreatePartitionsRequest(topics=[grown], timeout_ms=10_000))
+        assert [each.error_code for each in answer.results] == [0]
+        await until(lambda: its.places == all_of(topic, 3) | all_of(later, 2))
+        await client.delete_topics(later)
+        await until(lambda: its.places == all_of(topic, 3))
+
+
+async def test_a_pattern_takes_in_topics_that_come(node: KafkaNode) -> None:
+    async with Group(node.bootstrap) as group:
+        prefix = f"group-{uuid.uuid4().hex}"
+        await group.topic(1, f"x-{prefix}-a")
+        one = await group.topic(1, f"{prefix}-a")
+        _, its = await group.member(re.compile(f"{prefix}-.*"))
+        await until(lambda: its.places == all_of(one, 1))
+        two = await group.topic(2, f"{prefix}-b")
+        await until(lambda: its.places == all_of(one, 1) | all_of(two, 2))
+
+
+async def test_other_topics_and_none(node: KafkaNode) -> None:
+    async with Group(node.bootstrap) as group:
+        one, two = await group.topic(2), await group.topic(2)
+        member, its = await group.member(one, assignors=COOPERATIVE)
+        await until(lambda: its.places == all_of(one, 2))
+        member.subscribe(Subscription.to([one, two]))
+        await until(lambda: its.places == all_of(one, 2) | all_of(two, 2))
+        assert "revoke" not in its.names
+        member.subscribe(Subscription.to(two))
+        await until(lambda: its.places == all_of(two, 2))
+        member.unsubscribe()
+        await until(lambda: not its.places and member.identity is None)
+        assert "lose" not in its.names
+        member.subscribe(Subscription.to(one))
+        await until(lambda: its.places == all_of(one, 2))
+        generation = member.identity and member.identity.generation
+        member.rejoin("a test wants it")
+        await until(lambda: member.identity and member.identity.generation != generation)
+
+
+async def test_an_assignor_of_ones_own(node: KafkaNode) -> None:
+    """Plain functions: all to the member of the lowest id, with what it tells of itself."""
+    async with Group(node.bootstrap) as group:
+        seen: list[object] = []
+
+        def first_takes_all(
+            topics: TopicRacks, members: dict[str, Told]
+        ) -> dict[str, list[tuple[str, int]]]:
+            seen.append({each.user_data for each in members.values()})
+            every = [(topic, at) for topic, racks in topics.items() for at in range(len(racks))]
+            return {min(members): every}
+
+        mine = Assignor(
+            "mine",
+            first_takes_all,  # type: ignore[arg-type]
+            user_data=lambda topics, places, generation: b"hello",
+        )
+        topic = await group.topic(3)
+        _, its = await group.member(topic, assignors=(mine,))
+        await until(lambda: its.places == all_of(topic, 3))
+        _, others = await group.member(topic, assignors=(mine,))
+        await until(lambda: others.calls)
+        await until(lambda: len(its.places) + len(others.places) == 3)
+        assert seen[-1] == {b"hello"}
+
+
+async def refused(group: Group, *topics: str, **settings: Any) -> KprotoError:
+    """The error of a member that cannot be; what it had asked for is gone then."""
+    member, reading = await group.member(*topics, **settings)
+    await until(lambda: reading.error is not None)
+    assert reading.places == set()
+    assert member._task is not None
+    await asyncio.wait([member._task])
+    assert reading.error is not None
+    return reading.error
+
+
+async def test_what_no_broker_takes(node: KafkaNode) -> None:
+    async with Group(node.bootstrap) as group:
+        topic = await group.topic(1)
+        error = await refused(group, topic, session_timeout_ms=50, heartbeat_interval_ms=10)
+        assert "INVALID_SESSION_TIMEOUT" in str(error)
+        assert "session_timeout_ms of 50" in str(error)
+        _, its = await group.member(topic, assignors=("range",))
+        await until(lambda: its.places)
+        error = await refused(group, topic, assignors=("sticky",))
+        assert "INCONSISTENT_GROUP_PROTOCOL" in str(error)
+        assert "has sticky" in str(error)
+        for _ in range(2):
+            _, another = await group.member(topic, assignors=("range",))
+            await until(partial(was_called, another))
+        error = await refused(group, topic, assignors=("range",))
+        assert "GROUP_MAX_SIZE_REACHED" in str(error)
+        await until(lambda: its.places or its.calls)
+
+
+async def test_an_assignor_that_is_wrong_ends_its_leader_alone(node: KafkaNode) -> None:
+    async with Group(node.bootstrap) as group:
+
+        def wrong(topics: object, members: dict[str, Told]) -> dict[str, list[tuple[str, int]]]:
+            return {each: [("t", 0)] for each in members}
+
+        topic = await group.topic(1)
+        error = await refused(group, topic, assignors=(Assignor("mine", wrong),))  # type: ignore[arg-type]
+        assert isinstance(error, ConfigurationError)
+        assert "'mine'" in str(error)
+        described = await group.described()
+        assert described.members == []
+
+
+async def test_members_keep_what_they_read_while_the_broker_restarts(
+    start_kafka: StartKafka,
+) -> None:
+    kafka = start_kafka(VERSIONS[0], QUICK)
+    async with Group(kafka.bootstrap) as group:
+        topic = await group.topic(4)
+        settings: dict[str, Any] = {"session_timeout_ms": 120_000}
+        first, its = await group.member(topic, **settings)
+        await until(lambda: its.places)
+        second, others = await group.member(topic, **settings)
+        await until(lambda: shared(topic, 4, its, others))
+        identities = first.identity, second.identity
+        calls = len(its.calls), len(others.calls)
+        await asyncio.to_thread(kafka.kill)
+        await asyncio.to_thread(kafka.start)
+        beats = first._counts.heartbeats, second._counts.heartbeats
+        await until(
+            lambda: first._counts.heartbeats > beats[0] and second._counts.heartbeats > beats[1]
+        )
+        assert (first.identity, second.identity) == identities
+        assert (len(its.calls), len(others.calls)) == calls
+        await first.leave(True)
+        await until(lambda: others.places == all_of(topic, 4))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_members_keep_what_they_read_while_coordinators_move(
+    start_cluster: StartCluster, version: str
+) -> None:
+    cluster = start_cluster(version, config=QUICK)
+    async with Group(cluster.bootstrap) as group:
+        topic = await group.topic(6)
+        settings: dict[str, Any] = {"session_timeout_ms": 120_000, "assignors": COOPERATIVE}
+        members = [await group.member(topic, **settings) for _ in range(2)]
+        readings = [reading for _, reading in members]
+        await until(lambda: shared(topic, 6, *readings))
+        for _ in range(2):
+            view = group.clients[-1]._view
+            node = await view.group_coordinator(group.id)
+            beats = [member._counts.heartbeats for member, _ in members]
+            await asyncio.to_thread(cluster.node(node).kill)
+            for (member, _), before in zip(members, beats, strict=True):
+                await until(partial(beats_on, member, before))
+            assert shared(topic, 6, *readings)
+            await asyncio.to_thread(cluster.node(node).start)
+            await asyncio.to_thread(cluster.wait_for_all)
+        assert all("lose" not in reading.names for reading in readings)
+        await members[0][0].leave(True)
+        await until(lambda: readings[1].places == all_of(topic, 6))

@@ -1,0 +1,190 @@
+"""Consumers of a group on real brokers: what is handed over is read on, and nothing twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+import kproto
+from kproto.messages import (
+    AddOffsetsToTxnRequest,
+    EndTxnRequest,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    TxnOffsetCommitRequest,
+)
+from kproto.messages.txn_offset_commit_request import (
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from kproto.protocol.error_codes import raise_for_code
+from tests.support.brokers import versions
+
+pytestmark = pytest.mark.parametrize("broker_version", versions())
+
+STRATEGIES = pytest.mark.parametrize("assignors", [["range"], ["cooperative-sticky"]], ids="".join)
+
+RECORDS = 300
+
+
+async def fill(client: kproto.Client, topic: str) -> None:
+    async with client.producer() as producer:
+        values = [kproto.ProducerRecord(b"%d" % at, partition=at % 3) for at in range(RECORDS)]
+        await producer.send_many(topic, values)
+
+
+class Readers:
+    """What the members of a group have seen, in order."""
+
+    def __init__(self, client: kproto.Client, topic: str, **options: Any) -> None:
+        self.client = client
+        self.topic = topic
+        self.options = options
+        self.seen: list[tuple[int, int]] = []
+        self.all_seen = asyncio.Event()
+
+    @asynccontextmanager
+    async def member(self, until: int = RECORDS) -> AsyncIterator[None]:
+        """One that reads until `until` records have been seen by all together."""
+
+        async def read() -> None:
+            async with self.client.consumer(
+                self.topic, group=self.topic, heartbeat_interval_ms=100, **self.options
+            ) as consumer:
+                async for record in consumer:
+                    self.seen.append((record.partition, record.offset))
+                    await asyncio.sleep(0.002)
+                    if len(self.seen) >= RECORDS:
+                        self.all_seen.set()
+                    if len(self.seen) >= until:
+                        break
+
+        task = asyncio.create_task(read())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+        if not task.cancelled():
+            task.result()
+
+
+@STRATEGIES
+async def test_members_come_and_go_and_each_record_is_read_once(
+    client: kproto.Client, topic: str, assignors: list[str]
+) -> None:
+    await fill(client, topic)
+    readers = Readers(client, topic, assignors=assignors)
+    async with readers.member(until=RECORDS), readers.member(until=100), readers.member(until=200):
+        await readers.all_seen.wait()
+    for partition in range(3):
+        offsets = [offset for its, offset in readers.seen if its == partition]
+        assert offsets == list(range(RECORDS // 3))
+
+
+@STRATEGIES
+async def test_a_partition_waits_for_the_record_in_hand(
+    client: kproto.Client, topic: str, assignors: list[str]
+) -> None:
+    await fill(client, topic)
+    options: dict[str, Any] = {
+        "group": topic,
+        "assignors": assignors,
+        "heartbeat_interval_ms": 100,
+    }
+    revoked: list[tuple[str, int]] = []
+    async with client.consumer(topic, on_revoked=revoked.extend, **options) as first:
+        records = aiter(first)
+        record = await anext(records)
+        async with client.consumer(topic, **options) as second:
+            others = asyncio.create_task(anext(aiter(second)))
+            while len(first.assignment) == 3:  # noqa: ASYNC110 - by a task of the consumer
+                await asyncio.sleep(0.01)
+            in_hand = (record.topic, record.partition)
+            assert in_hand not in revoked
+            assert in_hand not in second.assignment
+            reading = asyncio.create_task(anext(records))  # the next is asked for: it is done
+            theirs = await others
+            assert (theirs.topic, theirs.partition) != in_hand or theirs.offset == record.offset + 1
+            assert second.assignment.isdisjoint(first.assignment)
+            reading.cancel()
+            await asyncio.wait([reading])
+
+
+async def test_a_member_that_failed_goes_on_where_it_had_committed(
+    client: kproto.Client, topic: str
+) -> None:
+    await fill(client, topic)
+    seen: list[tuple[int, int]] = []
+    for _ in range(3):
+        with pytest.raises(ZeroDivisionError):
+            await fail_at_the_tenth(client, topic, seen)
+    # The record in hand came again each time, and no other.
+    assert len(seen) == 30
+    assert len(set(seen)) == 28
+
+
+async def fail_at_the_tenth(client: kproto.Client, topic: str, seen: list[tuple[int, int]]) -> None:
+    async with client.consumer(topic, group=topic) as consumer:
+        count = 0
+        async for record in consumer:
+            seen.append((record.partition, record.offset))
+            count += 1
+            if count == 10:
+                raise ZeroDivisionError
+
+
+async def test_offsets_that_a_transaction_holds_are_waited_for(
+    client: kproto.Client, topic: str
+) -> None:
+    """KIP-447, by the requests of a transactional producer."""
+    await fill(client, topic)
+
+    async def init() -> InitProducerIdResponse:
+        request = InitProducerIdRequest(transactional_id=topic, transaction_timeout_ms=60_000)
+        answer = await client.request(request, version=4)
+        raise_for_code(answer.error_code, "init")
+        return answer
+
+    who = await client.retrying(init)
+
+    async def add() -> None:
+        request = AddOffsetsToTxnRequest(
+            transactional_id=topic,
+            producer_id=who.producer_id,
+            producer_epoch=who.producer_epoch,
+            group_id=topic,
+        )
+        raise_for_code((await client.request(request, version=3)).error_code, "add")
+
+    await client.retrying(add)
+
+    async def commit() -> None:
+        part = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=70)
+        request = TxnOffsetCommitRequest(
+            transactional_id=topic,
+            group_id=topic,
+            producer_id=who.producer_id,
+            producer_epoch=who.producer_epoch,
+            topics=[TxnOffsetCommitRequestTopic(name=topic, partitions=[part])],
+        )
+        answer = await client.request(request, version=3)
+        raise_for_code(answer.topics[0].partitions[0].error_code, "commit")
+
+    await client.retrying(commit)
+    async with client.consumer([(topic, 0)], group=topic, auto_commit=False) as consumer:
+        looking = asyncio.create_task(consumer.position((topic, 0)))
+        await asyncio.wait([looking], timeout=0.5)
+        assert not looking.done()
+        end = EndTxnRequest(
+            transactional_id=topic,
+            producer_id=who.producer_id,
+            producer_epoch=who.producer_epoch,
+            committed=True,
+        )
+        raise_for_code((await client.request(end, version=3)).error_code, "end")
+        assert await looking == 70

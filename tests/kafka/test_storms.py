@@ -1,0 +1,65 @@
+"""Short storms over a group, of members that are whole and of harmed ones; see `make storm`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.support.availability import not_available
+from tests.support.brokers import StartKafka
+from tools.kafka import VERSIONS
+from tools.setup.maven import MavenError
+from tools.storm import Plan, storm
+from tools.storm.__main__ import CONFIG
+from tools.storm.java import resolve_tools
+from tools.storm.page import facts
+
+PLANS = {
+    "harmed": Plan(minutes=0.5, seed=11, partitions=12, ours=4),
+    "harmed on 3.9.2": Plan(minutes=0.5, seed=12, partitions=12, ours=4, version="3.9.2"),
+    "eager": Plan(minutes=0.5, seed=13, partitions=12, ours=4, assignor="range"),
+}
+MIXED = Plan(
+    minutes=0.6,
+    seed=14,
+    partitions=12,
+    ours=3,
+    others=4,
+    kinds=("java", "confluent", "aiokafka", "kafka-python"),
+    assignor="range",
+    harms=False,
+)
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", PLANS)
+async def test_what_is_left_of_a_storm(start_kafka: StartKafka, name: str) -> None:
+    java_is_there()
+    plan = PLANS[name]
+    result = await storm(plan, start_kafka(plan.version, CONFIG).bootstrap, lambda *_: None)
+    assert result.is_right, facts(result)
+    assert result.verdict.records > 1_000
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+@pytest.mark.peers
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_members_of_five_clients_share_a_topic(
+    start_kafka: StartKafka, peers_python: Path, version: str
+) -> None:
+    """Ours tell the truth; what the others see twice is theirs."""
+    java_is_there()
+    plan = replace(MIXED, version=version)
+    result = await storm(plan, start_kafka(version, CONFIG).bootstrap, lambda *_: None)
+    assert result.is_right, facts(result)
+
+
+def java_is_there() -> None:
+    try:
+        resolve_tools()
+    except MavenError as error:
+        not_available("Java's VerifiableConsumer", error)
