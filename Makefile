@@ -13,8 +13,8 @@ CHECKED := $(wildcard kproto codegen/kproto_codegen cloudevents/kproto_cloudeven
 	pipeline/kproto_pipeline pipeline/pyspark_kproto tools tests examples)
 GENERATED := kproto/messages kproto/schema kproto/protocol/error_table.py
 # Tests that need nothing but Python.
-QUICK := not kafka and not peers and not pulsar and not reference and not spark and not browser \
-	and not slow
+ALONE := not kafka and not peers and not pulsar and not reference and not spark and not browser
+QUICK := $(ALONE) and not slow
 # Tests that share servers, or a file, stay in one process (tests/support/selection.py); servers
 # first, as they take longest.
 PARALLEL := PYTHONDEVMODE=1 $(BIN)/python -m pytest --numprocesses auto \
@@ -29,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test exhaustive test-all quick deep conformance lint types imports regen explorer bench peers kill-test spark-kill-test spark-round-trip spark-ends soak kafka-start \
+.PHONY: help setup demo test exhaustive test-all quick deep conformance lint types imports regen explorer bench peers kill-test storm spark-kill-test spark-round-trip spark-ends soak kafka-start \
 	kafka-stop lock clean distclean
 
 help: ## list the targets
@@ -109,6 +109,9 @@ spark-ends: $(STAMP) ## the oldest PySpark on the oldest Python, the newest on t
 
 spark-round-trip: $(STAMP) ## a million random events through sink and source, in both modes
 	$(BIN)/python -m tools.spark_round_trip $(ARGS)
+
+storm: $(STAMP) ## members of a group join, leave, are killed and stall for ten minutes, beside a Java member
+	$(BIN)/python -m tools.storm --write $(ARGS)
 
 spark-kill-test: $(STAMP) ## streams of Spark while it and the brokers are killed, 30 times
 	$(BIN)/python -m tools.spark_kill_test $(ARGS)
