@@ -15,7 +15,7 @@ from kproto_pipeline.columns.arrow_records import records_as_arrow
 from kproto_pipeline.columns.chunks import column_chunks
 from kproto_pipeline.columns.to_arrow import arrow_batches
 
-from kproto.records import RecordBatch, read_batches
+from kproto.records import RecordBatch, encode_message_set, read_batches
 from kproto.wire.errors import CorruptBatchError
 from tests.unit.pipeline.columns.fetch_strategies import (
     fetches,
@@ -47,10 +47,14 @@ def by_columns(data: bytes, start: int, end: int) -> Iterable[int]:
 
 
 def by_records(data: bytes, start: int, end: int, *, all_names: bool) -> Iterable[int]:
+    behind = None
     for batch in read_batches(data, check_crc=False):
         if batch.magic == 2 and batch.base_offset >= end:
             return
         batch.check()
+        if behind is not None and batch.base_offset < behind:
+            raise CorruptBatchError("goes back", offset=0, base_offset=batch.base_offset)
+        behind = batch.next_offset
         if not batch.is_control and batch.last_offset >= start:
             wanted = [record for record in batch.records(from_offset=start) if record.offset < end]
             for record in wanted:
@@ -68,6 +72,24 @@ def check_headers(batch: RecordBatch, *, names: bool) -> None:
     except CorruptBatchError as error:
         if names or "UTF-8" not in error.reason:
             raise
+
+
+WRAPPERS = b"".join(
+    encode_message_set([(b"k", b"v", (), 0)], magic=1, compression="gzip", base_offset=offset)
+    for offset in (8, 9)
+)
+
+
+@pytest.mark.parametrize("first", [WRAPPERS, batch_bytes([PlainRecord(0, 0, b"k", b"v", ())])])
+def test_offsets_that_go_back_are_a_fault_of_either_format(first: bytes) -> None:
+    """No checksum covers a base offset; the first byte of the second one's is changed."""
+    data = bytearray(first if first is WRAPPERS else first + first)
+    second = list(read_batches(bytes(data)))[1]
+    data[second.position] = 0x80
+    found = bytes(data)
+    begin, last = int.from_bytes(found[:8], "big"), second.base_offset - 2**63
+    assert outcome(by_columns(found, 0, 20)) == ([begin], last)
+    assert outcome(by_records(found, 0, 20, all_names=True)) == ([begin], last)
 
 
 @given(
