@@ -13,7 +13,14 @@ from xdist.scheduler import LoadScopeScheduling
 
 from tools.kafka import VERSIONS
 
-__all__ = ["EXHAUSTIVE", "ByServers", "claim", "group_of", "mark_older_releases"]
+__all__ = [
+    "EXHAUSTIVE",
+    "ByServers",
+    "claim",
+    "group_of",
+    "longest_first",
+    "mark_older_releases",
+]
 
 EXHAUSTIVE = "exhaustive"
 """Marks what walks everything there is, or does again on other servers what one has shown."""
@@ -39,6 +46,9 @@ The first row that fits counts. Those of clusters share none, but two clusters a
 for a small machine. Those of Spark share a broker with the others, but take as long as all of them.
 """
 
+LONGEST = ("spark", "brokers", "clusters", "reference")
+"""Groups that take minutes, the longest first: begun last, one would keep a worker by itself."""
+
 
 def mark_older_releases(items: Iterable[pytest.Item]) -> None:
     """Leave tests on other releases of Kafka than the newest to the exhaustive run."""
@@ -53,6 +63,12 @@ def group_of(test: str) -> str:
     """Return what must stay in one process with a test: its servers' name, else its file."""
     path = test.partition("::")[0]
     return next((group for prefix, group in TOGETHER if path.startswith(prefix)), path)
+
+
+def longest_first(items: list[pytest.Item]) -> None:
+    """Put the groups that take longest in front; all else stays in its order."""
+    places = {group: place for place, group in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(group_of(item.nodeid), len(LONGEST)))
 
 
 class ByServers(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
