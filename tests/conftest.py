@@ -16,7 +16,7 @@ from tests.support.selection import (
     claim,
     group_of,
     longest_first,
-    mark_older_releases,
+    mark_exhaustive,
 )
 
 pytest_plugins = [
@@ -60,7 +60,7 @@ def pytest_configure_node(node: WorkerController) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark and order the tests; Spark's environment comes before any fixture starts a JVM."""
-    mark_older_releases(items)
+    mark_exhaustive(items)
     longest_first(items)
     for item in items:
         if item.get_closest_marker("spark") and isinstance(item, pytest.Function):

@@ -18,8 +18,8 @@ from tools.storm.page import facts
 
 PLANS = {
     "harmed": Plan(minutes=0.5, seed=11, partitions=12, ours=4),
-    "harmed on 3.9.2": Plan(minutes=0.5, seed=12, partitions=12, ours=4, version="3.9.2"),
     "eager": Plan(minutes=0.5, seed=13, partitions=12, ours=4, assignor="range"),
+    "harmed on 3.9.2": Plan(minutes=0.5, seed=12, partitions=12, ours=4, version="3.9.2"),
 }
 MIXED = Plan(
     minutes=0.6,
@@ -35,7 +35,9 @@ MIXED = Plan(
 
 @pytest.mark.slow
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize(
+    "name", ["harmed", "eager", pytest.param("harmed on 3.9.2", marks=pytest.mark.thorough)]
+)
 async def test_what_is_left_of_a_storm(start_kafka: StartKafka, name: str) -> None:
     java_is_there()
     plan = PLANS[name]
@@ -47,7 +49,9 @@ async def test_what_is_left_of_a_storm(start_kafka: StartKafka, name: str) -> No
 @pytest.mark.slow
 @pytest.mark.exhaustive
 @pytest.mark.peers
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    "version", [VERSIONS[0], *(pytest.param(it, marks=pytest.mark.thorough) for it in VERSIONS[1:])]
+)
 async def test_members_of_five_clients_share_a_topic(
     start_kafka: StartKafka, peers_python: Path, version: str
 ) -> None:

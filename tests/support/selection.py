@@ -1,6 +1,6 @@
-"""Which tests `make test` leaves to `make exhaustive`, and which worker of a run gets what.
+"""Which tests `make test` leaves to `make exhaustive`, and that to `make thorough`; who runs what.
 
-Nothing is left out by that: `make test-all` runs both.
+Nothing is left out by that: `make test-all` runs all three.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from tools.kafka import VERSIONS
 
 __all__ = [
     "EXHAUSTIVE",
+    "THOROUGH",
     "ByServers",
     "claim",
     "group_of",
     "longest_first",
-    "mark_older_releases",
+    "mark_exhaustive",
 ]
 
 EXHAUSTIVE = "exhaustive"
@@ -46,13 +47,18 @@ The first row that fits counts. Those of clusters share none, but two clusters a
 for a small machine. Those of Spark share a broker with the others, but take as long as all of them.
 """
 
+THOROUGH = "thorough"
+"""Marks what does at length what an exhaustive test shows. It is exhaustive, too."""
+
 LONGEST = ("spark", "brokers", "clusters", "reference")
 """Groups that take minutes, the longest first: begun last, one would keep a worker by itself."""
 
 
-def mark_older_releases(items: Iterable[pytest.Item]) -> None:
-    """Leave tests on other releases of Kafka than the newest to the exhaustive run."""
+def mark_exhaustive(items: Iterable[pytest.Item]) -> None:
+    """Leave what is thorough, and other releases of Kafka than the newest, to those runs."""
     for item in items:
+        if item.get_closest_marker(THOROUGH):
+            item.add_marker(EXHAUSTIVE)
         parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
         on_servers = item.get_closest_marker("kafka") or item.get_closest_marker("reference")
         if on_servers and any(value in VERSIONS[1:] for value in parameters):
