@@ -137,24 +137,35 @@ class Run:
     async def until_stopped(self) -> None:
         """Read and handle, until somebody has it stop, or something fails.
 
-        However it ends, what is in hand is finished, within `drain_timeout_ms`; cancelled once
-        more, it is cancelled at once.
+        However it ends, what is in hand is finished, within `drain_timeout_ms`; also cancelled.
+        Cancelled once more, that is, too, at once.
         """
         reader = asyncio.create_task(self._read())
         reader.add_done_callback(self._read_ended)
+        cancelled: asyncio.CancelledError | None = None
         try:
-            await self._stopping.wait()
-        finally:
+            try:
+                await self._stopping.wait()
+            except asyncio.CancelledError as error:
+                cancelled = error
             self.stop()
             reader.cancel()
+            until = self._clock.monotonic() + self._settings.drain_timeout_ms / 1000
             try:
-                await self._drain(reader)
-            finally:
-                self._is_over = True
-                if self._timer is not None:
-                    self._timer.cancel()
-                self.hurry()
-                await _until_ended([reader, *(worker.task for worker in self._workers)])
+                await self._drain(reader, until)
+            except asyncio.CancelledError as error:
+                if cancelled is not None:
+                    raise
+                cancelled = error
+                await self._drain(reader, until)
+        finally:
+            self._is_over = True
+            if self._timer is not None:
+                self._timer.cancel()
+            self.hurry()
+            await _until_ended([reader, *(worker.task for worker in self._workers)])
+        if cancelled is not None:
+            raise cancelled
 
     def stop(self) -> None:
         """Take no more, and begin nothing but what lies before something that is done."""
@@ -182,10 +193,9 @@ class Run:
             logger.warning("nobody was told: %r", error)
         self.stop()
 
-    async def _drain(self, reader: asyncio.Task[None]) -> None:
-        limit_ms = self._settings.drain_timeout_ms
+    async def _drain(self, reader: asyncio.Task[None], until: float) -> None:
         try:
-            async with self._clock.timeout(limit_ms / 1000):
+            async with self._clock.timeout(max(0.0, until - self._clock.monotonic())):
                 while self._workers or not reader.done() or not self._tracker.is_idle:
                     self._changed.clear()
                     await self._changed.wait()
@@ -193,7 +203,7 @@ class Run:
             logger.warning(
                 "what was in hand was not finished within %d ms (drain_timeout_ms): it is "
                 "cancelled, and comes again",
-                limit_ms,
+                self._settings.drain_timeout_ms,
             )
 
     # Reading
