@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 import pytest
+from kproto_cloudevents import CloudEvent, event_of
 
 from kproto import (
     ConfigurationError,
@@ -189,6 +190,40 @@ async def test_what_cannot_be_decoded_is_a_dead_letter_at_once() -> None:
         ]
         assert failures[1] is not None
         assert failures[1].attempts == 1
+
+
+async def test_a_handler_of_events_gets_no_others_and_what_is_none_is_kept_as_it_came() -> None:
+    async with orders(0) as it:
+        none = [
+            ProducerRecord(b"none", b"k", [("a", b"b")]),
+            ProducerRecord(None, b"k"),
+            ProducerRecord(b"broken", None, [("ce_specversion", b"1.0")]),
+            ProducerRecord(b"unknown", None, [("ce_specversion", b"9")]),
+        ]
+        async with it.client.producer() as producer:
+            await producer.send_event(TOPIC, CloudEvent(id="1", source="/s", type="first"))
+            await producer.send_many(TOPIC, none)
+            await producer.send_event(TOPIC, CloudEvent(id="2", source="/s", type="last"))
+        async with it.consumer() as consumer:
+            types = []
+
+            async def handle(event: CloudEvent) -> None:
+                types.append(event.type)
+                if event.type == "last":
+                    raise Stop(done=True)
+
+            await consumer.run(handle, decode=event_of, retries=SOON, dead_letter_topic=DEAD)
+        assert types == ["first", "last"]
+        letters = await read_all(it.client, DEAD)
+        failures = [failure_of(each) for each in letters]
+        assert [
+            (each.value, each.key, list(failure.headers))
+            for each, failure in zip(letters, failures, strict=True)
+            if failure is not None
+        ] == [(each.value, each.key, list(each.headers)) for each in none]
+        assert {each and each.error_type for each in failures} == {
+            "kproto_cloudevents.errors.CloudEventError"
+        }
 
 
 # Retry topics
