@@ -513,7 +513,8 @@ class Run:
                 self._put_off += 1
                 level = logging.INFO
             place = (record.topic, record.partition, record.offset)
-            say(level, "%s[%d] at offset %d goes to %s: %r", *place, step.topic, error)
+            kind = type(error).__name__
+            say(level, "%s[%d] at offset %d goes to %s: %s: %s", *place, step.topic, kind, error)
 
     # Time
 
