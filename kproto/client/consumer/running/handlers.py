@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from ....records import Record
 from ....wire.errors import ConfigurationError
+from .settings import Stop
 
 __all__ = ["Handle", "NotAsyncError", "UndecodableError", "handle_of"]
 
@@ -57,6 +58,8 @@ async def _handle_decoded(
 ) -> None:
     try:
         given = decode(record)
+    except Stop:
+        raise
     except Exception as error:
         raise UndecodableError from error
     await handler(given)

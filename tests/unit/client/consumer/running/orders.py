@@ -10,7 +10,7 @@ from typing import Any
 
 import kproto
 from kproto import Client, GroupConsumer, NewTopic, ProducerRecord, Record
-from kproto.broker import Broker
+from kproto.broker import Broker, BrokerSettings
 
 __all__ = ["DEAD", "TOPIC", "Orders", "orders", "read_all"]
 
@@ -55,10 +55,16 @@ async def read_all(client: Client, topic: str) -> list[Record]:
 
 @asynccontextmanager
 async def orders(
-    *counts: int, topics: Iterable[str] = (DEAD,), settings: kproto.ClientSettings = SETTINGS
+    *counts: int,
+    topics: Iterable[str] = (DEAD,),
+    settings: kproto.ClientSettings = SETTINGS,
+    broker_settings: BrokerSettings | None = None,
 ) -> AsyncIterator[Orders]:
     """So many records in each partition, with offsets as values and the keys `k0`, `k1`, `k2`."""
-    async with Broker() as broker, Client(broker.bootstrap, settings) as client:
+    async with (
+        Broker(broker_settings) as broker,
+        Client(broker.bootstrap, settings) as client,
+    ):
         made = [NewTopic(TOPIC, partitions=len(counts)), *(NewTopic(each, 1) for each in topics)]
         await client.create_topics(*made)
         it = Orders(broker, client)

@@ -22,6 +22,7 @@ from kproto import (
     Stop,
     failure_of,
 )
+from kproto.broker import BrokerSettings
 from kproto.client.consumer.running.failures import FAILURE_HEADERS
 from kproto.clock import SYSTEM_CLOCK
 from tests.unit.client.consumer.running.orders import DEAD, TOPIC, orders, read_all
@@ -142,6 +143,48 @@ async def test_a_dead_letter_that_cannot_be_kept_is_raised_and_not_passed_over()
                 await consumer.run(handle, retries=0, dead_letter_topic=DEAD)
             assert "as its handler failed: NotPaidError()" in raised.value.__notes__[0]
         assert await it.committed(0) == [1]
+
+
+RIGHTS = ("create cluster kafka-cluster", f"all topic {TOPIC}", "all group billing")
+
+
+@pytest.mark.parametrize("may_write", [True, False])
+async def test_that_it_may_not_be_written_to_is_told_before_anything_is_handled(
+    may_write: bool,
+) -> None:
+    rights = [*RIGHTS, f"{'write' if may_write else 'read'} topic {DEAD}"]
+    settings = BrokerSettings(
+        authorizer=True, acls=tuple(f"allow User:ANONYMOUS {right}" for right in rights)
+    )
+    async with orders(2, broker_settings=settings) as it, it.consumer() as consumer:
+
+        async def handle(record: Record) -> None:
+            it.note(record)
+            raise NotPaidError if record.offset == 0 else Stop(done=True)
+
+        running = consumer.run(handle, retries=0, dead_letter_topic=DEAD)
+        if may_write:
+            assert (await running).dead_letters == 1
+        else:
+            with pytest.raises(ConfigurationError, match="needs the right WRITE"):
+                await running
+            assert it.handled == []
+
+
+async def test_a_decoder_may_stop_it() -> None:
+    def decode(record: Record) -> Record:
+        if record.offset == 2:
+            raise Stop
+        return record
+
+    async with orders(4) as it, it.consumer() as consumer:
+
+        async def handle(record: Record) -> None:
+            it.note(record)
+
+        done = await consumer.run(handle, decode=decode, dead_letter_topic=DEAD)
+        assert done == RunSummary(2)
+        assert await it.committed(0) == [2]
 
 
 async def test_a_record_is_done_when_its_dead_letter_is_kept_and_not_before() -> None:
