@@ -28,7 +28,8 @@ class Orders:
 
     def consumer(self, topics: Any = TOPIC, **given: Any) -> GroupConsumer:
         settings: dict[str, Any] = {"group": "billing", "max_wait_ms": 20} | given
-        return self.client.consumer(topics, **settings)
+        consumer: GroupConsumer = self.client.consumer(topics, **settings)
+        return consumer
 
     async def send(self, records: Iterable[ProducerRecord | bytes], topic: str = TOPIC) -> None:
         async with self.client.producer() as producer:

@@ -111,7 +111,7 @@ async def test_only_what_is_named_is_tried_again() -> None:
             raise ConnectionError if record.offset == 0 else NotPaidError
 
         retries = Retries(2, backoff_ms=1, exceptions=(OSError,))
-        done = {"retries": retries, "dead_letter_topic": DEAD}
+        done: dict[str, Any] = {"retries": retries, "dead_letter_topic": DEAD}
 
         async def stopping(record: Record) -> None:
             if record.offset == 1 and it.count(0) == 4:

@@ -68,8 +68,8 @@ async def handled(
         try:
             yield scene
         finally:
-            for each in scene.gates.values():
-                each.set()
+            for gate in scene.gates.values():
+                gate.set()
             if not scene.running.done():
                 scene.running.cancel()
             await asyncio.wait([scene.running])
@@ -182,7 +182,11 @@ async def test_who_is_slow_is_told_by_the_record_in_hand_and_not_by_others() -> 
         await asyncio.wait([running])
 
 
-async def test_a_record_that_waits_to_be_tried_again_does_not_hold_up_a_rebalance() -> None:
+@pytest.mark.parametrize("order", ["partition", "key", "none"])
+async def test_a_record_that_waits_to_be_tried_again_does_not_hold_up_a_rebalance(
+    order: Any,
+) -> None:
+    """Unless one behind it is done: here none is."""
     async with group(TEN) as it, it.consumer() as consumer:
         await it.owner.assign([P0])
         failed = asyncio.Event()
@@ -193,12 +197,62 @@ async def test_a_record_that_waits_to_be_tried_again_does_not_hold_up_a_rebalanc
                 raise ValueError
 
         retries = Retries(5, backoff_ms=1_000_000, backoff_max_ms=1_000_000)
-        running = asyncio.create_task(consumer.run(handle, retries=retries))
+        running = asyncio.create_task(
+            consumer.run(handle, retries=retries, order=order, max_ahead=1)
+        )
         await failed.wait()
         await it.owner.revoke([P0], FAR)
         assert it.coordinator.committed == [{P0: 3}]
         running.cancel()
         await asyncio.wait([running])
+
+
+async def test_it_asks_for_more_when_nothing_that_was_lost_is_in_hand_any_more() -> None:
+    given = {"cancel_lost": False}
+    async with handled(TEN, THREE, gates=[(0, 4), (1, 1)], given=given) as it:
+        await it.it.owner.lose([P0, P1])
+        asked = it.it.member.asks
+        it.gate(0, 4).set()
+        await it.it.client.refresh(["t"])
+        assert (0, 4) in it.ended
+        assert it.it.member.asks == asked
+        it.gate(1, 1).set()
+        await it.it.client.refresh(["t"])
+        assert it.it.member.asks > asked
+
+
+async def test_what_fails_in_a_partition_that_was_lost_is_nobodys_business() -> None:
+    async with group(TEN) as it, it.consumer() as consumer:
+        await it.owner.assign([P0])
+        begun, lost = asyncio.Event(), asyncio.Event()
+
+        async def handle(record: Record) -> None:
+            begun.set()
+            await lost.wait()
+            raise ValueError
+
+        running = asyncio.create_task(consumer.run(handle, retries=0, cancel_lost=False))
+        await begun.wait()
+        await it.owner.lose([P0])
+        lost.set()
+        for _ in range(3):
+            await it.client.refresh(["t"])
+        assert not running.done()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+
+async def test_nothing_is_begun_while_others_may_have_the_partitions() -> None:
+    """As the machine was asleep: the member knows soon whether it still has them."""
+    async with handled(TEN, gates=[(0, 4)], given={"workers": 1}) as it:
+        it.it.member.holds_until = 0.0
+        it.gate(0, 4).set()
+        await it.it.client.refresh(["t"])
+        await asyncio.sleep(0.02)
+        assert it.begun[-1] == (0, 4)
+        it.it.member.holds_until = float("inf")
+        await it.until((0, 9))
 
 
 async def test_what_asking_for_records_raises_ends_it_and_what_is_done_is_committed(

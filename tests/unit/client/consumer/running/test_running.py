@@ -447,6 +447,25 @@ async def test_a_handler_may_seek_and_what_was_taken_does_not_count() -> None:
         assert await it.committed(0) == [20]
 
 
+async def test_behind_a_seek_nothing_that_was_taken_is_begun() -> None:
+    async with orders(30) as it, it.consumer() as consumer:
+        has_sought = asyncio.Event()
+
+        async def handle(record: Record) -> None:
+            it.note(record)
+            if record.offset == 0:
+                await has_sought.wait()  # and holds up the records 3, 6, ... of its key
+            if record.offset == 4:
+                consumer.seek(("orders", 0), 27)
+                has_sought.set()
+            if record.offset == 29:
+                raise Stop(done=True)
+
+        await consumer.run(handle, order="key")
+        assert {offset for _, offset in it.handled} <= {0, 1, 2, 4, 5, 27, 28, 29}
+        assert await it.committed(0) == [30]
+
+
 @pytest.mark.parametrize("order", ["partition", "none"])
 async def test_a_paused_partition_waits_also_with_what_was_taken_of_it(order: Any) -> None:
     async with orders(600, 600) as it, it.consumer() as consumer:

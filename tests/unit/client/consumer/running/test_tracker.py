@@ -222,3 +222,20 @@ def test_whatever_happens_order_is_kept_and_what_is_done_is_known(order: Order) 
     run_state_machine_as_test(
         machine, settings=settings(max_examples=25, stateful_step_count=40, deadline=None)
     )
+
+
+def test_a_record_that_waited_behind_its_key_waits_for_the_end_of_the_pause_too() -> None:
+    tracker = Tracker("key", MAX_AHEAD)
+    state = State(("t", 0), 0)
+    records = [Record(at, key=b"a", topic="t", partition=0) for at in range(2)]
+    lane = tracker.add(state, state, state.place, records)
+    assert isinstance(lane, AnyLane)
+    assert tracker.next_lane() is lane
+    assert lane.ready.popleft() is records[0]
+    tracker.pause(state)
+    lane.done(records[0])
+    tracker.put_back(lane)
+    assert tracker.next_lane() is None
+    tracker.go_on(state)
+    assert tracker.next_lane() is lane
+    assert lane.ready.popleft() is records[1]
