@@ -6,11 +6,12 @@ That is told before anything is handled, and not when the first record fails.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Final
 
 from ....messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from ....protocol.error_codes import error_of_code
-from ....wire.errors import ConfigurationError, UnsupportedVersionError
+from ....wire.errors import BrokerResponseError, ConfigurationError, UnsupportedVersionError
 from ...cluster.view import ClusterView
 
 __all__ = ["check_outlets"]
@@ -34,9 +35,9 @@ async def check_outlets(view: ClusterView, names: Iterable[str]) -> None:
     names = list(names)
     for name in names:
         try:
-            await view.retrying(lambda name=name: view.topic(name), responses=False)  # type: ignore[misc]  # mypy knows no such default
-        except Exception as error:
-            if getattr(error, "name", None) != "UNKNOWN_TOPIC_OR_PARTITION":
+            await view.retrying(partial(view.topic, name), responses=False)
+        except BrokerResponseError as error:
+            if error.name != "UNKNOWN_TOPIC_OR_PARTITION":
                 raise
             raise ConfigurationError(
                 f"topic {name!r}, which records that fail are sent to, is not there: create it "
@@ -53,7 +54,7 @@ async def _check_rights(view: ClusterView, names: list[str]) -> None:
         include_topic_authorized_operations=True,
     )
     try:
-        answer = await view.retrying(lambda: view.request(request))
+        answer = await view.retrying(partial(view.request, request))
     except UnsupportedVersionError:
         return  # a broker before 2.3: the first send tells
     for topic in answer.topics:
