@@ -13,14 +13,13 @@ from kproto import Client, NewTopic, ProducerRecord, Record, Stop
 from kproto.client.consumer.running.settings import Order
 from tools.bench.serving import served_by
 
+from .reading import PARTITIONS, TOPIC, VALUE, as_member
+
 __all__ = ["table"]
 
 #: How many times of plain iteration a record may cost.
 WANTED: Final[dict[Order, float]] = {"partition": 1.5, "key": 3.0, "none": 3.0}
 
-TOPIC: Final = "handled"
-PARTITIONS: Final = 4
-VALUE: Final = b"v" * 100
 KEYS: Final = 5_000
 PLAIN: Final = "plain"
 
@@ -33,19 +32,6 @@ async def _write(bootstrap: str, records: int) -> None:
                 numbers = range(begin, min(begin + 100_000, records))
                 some = [ProducerRecord(VALUE, b"key-%d" % (at % KEYS)) for at in numbers]
                 await producer.send_many(TOPIC, some)
-
-
-async def plain(bootstrap: str, records: int, group: str) -> float:
-    """Seconds of processor time to read so many records one by one."""
-    async with Client(bootstrap) as client:
-        began = time.process_time()
-        count = 0
-        async with client.consumer(TOPIC, group=group) as consumer:
-            async for _record in consumer:
-                count += 1
-                if count == records:
-                    break
-        return time.process_time() - began
 
 
 async def running(bootstrap: str, records: int, group: str, order: Order) -> float:
@@ -77,7 +63,7 @@ def table(records: int, pairs: int) -> bool:
                 group = f"{way}-{pair}"
                 order: Order | None = next((each for each in WANTED if each == way), None)
                 work = (
-                    plain(bootstrap, records, group)
+                    as_member(bootstrap, records, group)
                     if order is None
                     else running(bootstrap, records, group, order)
                 )
