@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         Consumer,
         Delivery,
         DeliveryError,
+        Failure,
         FetchedBatch,
         FetchedPartition,
         FetchedRecords,
@@ -38,7 +39,12 @@ if TYPE_CHECKING:
         Producer,
         ProducerRecord,
         RequestEvent,
+        Retries,
         RetryEvent,
+        RetryTopic,
+        RunSummary,
+        Stop,
+        failure_of,
     )
     from .protocol.sasl import BearerToken
     from .records import Record, RecordBatch
@@ -94,6 +100,7 @@ __all__ = [
     "Delivery",
     "DeliveryError",
     "EncodeError",
+    "Failure",
     "FetchedBatch",
     "FetchedPartition",
     "FetchedRecords",
@@ -114,14 +121,19 @@ __all__ = [
     "RecordBatch",
     "RequestEvent",
     "RequestTimeoutError",
+    "Retries",
     "RetryEvent",
+    "RetryTopic",
+    "RunSummary",
     "Sasl",
     "ScramSha256",
     "ScramSha512",
+    "Stop",
     "Tls",
     "UnsupportedVersionError",
     "Uuid",
     "__version__",
+    "failure_of",
 ]
 
 #: Where each public name lives; all others are of the client.

@@ -29,7 +29,7 @@ from .kafka.origin import kafka_record
 from .kafka.outcomes import InvalidEvent, NotAnEvent, OpaqueEvent
 from .kafka.reading import from_kafka, from_kafka_many
 from .kafka.record import Header, KafkaRecord
-from .kafka.stream import ReadableRecord, Received, events
+from .kafka.stream import ReadableRecord, Received, event_of, events
 from .kafka.writing import KeyMapper, partition_key, to_kafka
 from .values.types import AttributeInput, AttributeValue, JsonMap, Timestamp, Uri, UriReference
 
@@ -63,6 +63,7 @@ __all__ = [
     "UnknownVersionError",
     "Uri",
     "UriReference",
+    "event_of",
     "events",
     "from_json",
     "from_json_batch",

@@ -9,6 +9,8 @@ from .consumer.consumer import Consumer
 from .consumer.errors import CommitFailedError, NoCommittedOffsetError
 from .consumer.fetch_requests import FetchedPartition
 from .consumer.group_consumer import GroupConsumer
+from .consumer.running.failures import Failure, failure_of
+from .consumer.running.settings import Retries, RetryTopic, RunSummary, Stop
 from .consumer.truncation import LogTruncatedError
 from .consumer.waiting import FetchedBatch, FetchedRecords, FetchedValues
 from .groups.assignor import Assignor
@@ -38,6 +40,7 @@ __all__ = [
     "Delivery",
     "DeliveryError",
     "EncodedRecords",
+    "Failure",
     "FetchedBatch",
     "FetchedPartition",
     "FetchedRecords",
@@ -50,7 +53,12 @@ __all__ = [
     "Producer",
     "ProducerRecord",
     "RequestEvent",
+    "Retries",
     "RetryEvent",
+    "RetryTopic",
+    "RunSummary",
+    "Stop",
     "TopicPartition",
+    "failure_of",
     "parse_bootstrap",
 ]

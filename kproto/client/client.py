@@ -441,4 +441,5 @@ class Client:
             max_bytes=max_bytes,
             max_wait_ms=max_wait_ms,
             read_committed=read_committed,
+            make_outlet=lambda: self.producer(),
         )

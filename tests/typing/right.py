@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from datetime import UTC, datetime, timedelta
 from typing import Any, assert_type
 
@@ -10,10 +11,16 @@ from kproto import (
     Client,
     CommittedOffset,
     Consumer,
+    Failure,
     FetchedRecords,
     GroupConsumer,
     Record,
+    Retries,
+    RetryTopic,
+    RunSummary,
+    Stop,
     Uuid,
+    failure_of,
     messages,
 )
 from kproto.messages import (
@@ -62,6 +69,28 @@ async def a_request_knows_its_response(client: Client) -> None:
     assert_type(
         await client.request(ListClientMetricsResourcesRequest()), ListConfigResourcesResponse
     )
+
+
+async def handlers(consumer: GroupConsumer) -> None:
+    async def handle(record: Record) -> None:
+        print(record.offset)
+
+    async def handle_text(text: str) -> int:
+        return len(text)
+
+    def decode(record: Record) -> str:
+        return (record.value or b"").decode()
+
+    assert_type(await consumer.run(handle), RunSummary)
+    await consumer.run(handle, workers=4, order="key", retries=3, dead_letter_topic="dead")
+    await consumer.run(handle_text, decode=decode, retries=Retries(5, exceptions=(OSError,)))
+    await consumer.run(lambda record: handle(record), retry_topics=["a.5s", RetryTopic("b", 9)])
+    await consumer.run(handle, stop_on=(signal.SIGTERM, signal.SIGINT), cancel_lost=False)
+
+
+def a_failure(record: Record) -> None:
+    assert_type(failure_of(record), Failure | None)
+    raise Stop("enough", done=True)
 
 
 def the_codec_keeps_the_class(data: bytes) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 
-from kproto import Client, Uuid, messages
+from kproto import Client, GroupConsumer, Record, Uuid, messages
 from kproto.messages import (
     FetchResponse,
     MetadataRequest,
@@ -110,3 +110,20 @@ async def wrong_consumers(client: Client) -> None:
         await consumer.commit([("a", 0)])  # error: offsets are wanted
         offset: int = (await consumer.committed())["a", 0].offset  # error: there may be none
         print(offset)
+
+
+async def wrong_handlers(consumer: GroupConsumer) -> None:
+    async def handle(record: Record) -> None:
+        print(record.offset)
+
+    async def handle_text(text: str) -> None:
+        print(text)
+
+    await consumer.run(print)  # error: a plain function
+    await consumer.run(handle_text)  # error: it gets records
+    await consumer.run(handle, decode=str)  # error: it gets what was decoded
+    await consumer.run(handle, order="topic")  # error: no such order
+    await consumer.run(handle, retries="3")  # error: a number
+    await consumer.run(handle, dead_letter_topic=b"dead")  # error: a name is a str
+    await consumer.run(handle, retry_topics=[5])  # error: neither a name nor a RetryTopic
+    print((await consumer.run(handle)).failed)  # error: it counts no such thing

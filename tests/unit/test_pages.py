@@ -11,6 +11,7 @@ PAGES = (
     "docs/client.md",
     "docs/explorer.md",
     "docs/groups.md",
+    "docs/handling.md",
     "docs/decode.md",
     "docs/messages.md",
     "docs/observability.md",

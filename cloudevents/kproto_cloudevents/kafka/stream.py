@@ -21,7 +21,7 @@ from .outcomes import InvalidEvent, NotAnEvent, OpaqueEvent, invalid_event
 from .reading import from_kafka
 from .record import Header
 
-__all__ = ["ReadableRecord", "Received", "events"]
+__all__ = ["ReadableRecord", "Received", "event_of", "events"]
 
 
 class ReadableRecord(Protocol):
@@ -79,6 +79,26 @@ async def events(
     finally:
         if isinstance(source, _Closable):
             await source.aclose()
+
+
+def event_of(
+    record: ReadableRecord, *, mode: Mode | None = None, profile: Profile = DEFAULT
+) -> CloudEvent:
+    """The event that a record is, for who handles events and nothing else.
+
+        await consumer.run(handle, decode=event_of, dead_letter_topic="orders.dead")
+
+    Raises CloudEventError for a record that is no event, for one whose format or specversion is not
+    known here, and for one that claims to be an event and breaks a rule.
+    """
+    outcome = from_kafka(record.key, record.value, record.headers, mode=mode, profile=profile)
+    match outcome:
+        case CloudEvent():
+            return outcome
+        case OpaqueEvent():
+            raise CloudEventError(f"an event that cannot be read: {outcome.reason}")
+        case NotAnEvent():
+            raise CloudEventError(f"no event: {outcome.reason}")
 
 
 def _outcome(

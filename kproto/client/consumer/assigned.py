@@ -62,6 +62,7 @@ class Assigned:
         self.unbegun: set[str] = set()
         self.is_shared = True  # with others, by their group
         self.paused: set[TopicPartition] = set()
+        self._full: set[TopicPartition] = set()  # enough of them waits for who handles it
         self.on_new_partitions: Callable[[], None] = lambda: None
         self.on_committed: Callable[[dict[TopicPartition, ToCommit]], None] = lambda found: None
         #: A partition without a commit is begun with where nobody would begin later.
@@ -73,7 +74,7 @@ class Assigned:
 
     def ones_begun(self) -> list[PartitionState]:
         """Those that may be asked for."""
-        waiting = self._held | self.paused
+        waiting = self._held | self.paused | self._full
         return [
             self.states[place]
             for place in self.by_place
@@ -157,9 +158,12 @@ class Assigned:
         return self._replace(place, self.states[place].claim)
 
     def _replace(self, place: TopicPartition, claim: object) -> AssignedPartition:
-        self._handing_out.drop(self.states[place])
+        before = self.states[place]
+        self._handing_out.drop(before)
+        self._handing_out.forget(before)
         state = self._put(place, claim)
         state.begins = False
+        self._full.discard(place)
         if place in self.paused:
             self._handing_out.set_aside(state)
         self.changed()
@@ -178,6 +182,7 @@ class Assigned:
             del self.by_place[place]
             self._held.discard(place)
             self.paused.discard(place)
+            self._full.discard(place)
             gone[place] = state
         left = {topic for topic, _ in self.states}
         self._known = {name: info for name, info in self._known.items() if name in left}
@@ -188,15 +193,48 @@ class Assigned:
         for place in places:
             if place not in self.paused:
                 self.paused.add(place)
-                self._handing_out.set_aside(self.states[place])
+                self._handing_out.pause(self.states[place])
+                if place not in self._full:
+                    self._handing_out.set_aside(self.states[place])
 
     def resume(self, places: Collection[TopicPartition]) -> None:
         """Go on with those that were paused."""
         for place in places:
             if place in self.paused:
                 self.paused.discard(place)
-                self._handing_out.take_back(self.states[place])
+                if place not in self._full:
+                    self._handing_out.take_back(self.states[place])
+                self._handing_out.go_on(self.states[place])
         self.changed()
+
+    def hold_back(self, place: TopicPartition) -> None:
+        """Fetch and hand out nothing of a partition, of which enough waits to be handled."""
+        if place in self.states and place not in self._full:
+            self._full.add(place)
+            if place not in self.paused:
+                self._handing_out.set_aside(self.states[place])
+
+    def let_go(self, place: TopicPartition) -> None:
+        """Go on with one that was held back."""
+        if place in self._full:
+            self._full.discard(place)
+            if place in self.states and place not in self.paused:
+                self._handing_out.take_back(self.states[place])
+            self.changed()
+
+    def let_all_go(self) -> None:
+        """Go on with all that were held back."""
+        for place in [*self._full]:
+            self.let_go(place)
+
+    def set_back(self, state: AssignedPartition, offset: int) -> None:
+        """Go on at `offset`, which was handed out already, unless it is not read any more."""
+        place = (state.topic, state.partition)
+        if self.states.get(place) is state:
+            epoch = state.to_commit(offset).leader_epoch
+            again = self.replace(place)
+            again.begin_at(offset, epoch)
+            again.since, again.is_anew = state.since, state.is_anew
 
     def done_of(
         self, states: Mapping[TopicPartition, AssignedPartition]

@@ -1,7 +1,7 @@
 """`GroupConsumer`: reads what its group gives it, or partitions by hand with commits of a group.
 
-Ties together who reads (`reader`), what comes and goes (`ownership`, `assigned`), commits
-(`committer`, `auto_commits`), and the member of the group, who knows no records.
+Ties together who reads (`reader`, `running_reader`), what comes and goes (`ownership`, `assigned`),
+commits (`committer`, `auto_commits`), and the member of the group, who knows no records.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from .in_hand import InHand
 from .offsets import OffsetWanted, list_offsets
 from .ownership import Callbacks, Ownership
 from .partition import NOT_FOUND
-from .reader import Reader
+from .running_reader import MakeOutlet, RunningReader
 from .topics import LAST_OFFSET, GroupStart, checked_group_start, checked_topics
 from .under_way import UnderWay
 
@@ -80,7 +80,7 @@ class Member(Protocol):
 MakeMember: TypeAlias = Callable[[ClusterView, GroupSettings, Ownership], Member]
 
 
-class GroupConsumer(Reader):
+class GroupConsumer(RunningReader):
     """Yields the records that are this member's to read; made by `Client.consumer`.
 
     To be used with `async with`: iterations as those of `Consumer`, and without an end. A record is
@@ -104,6 +104,7 @@ class GroupConsumer(Reader):
         max_bytes: int,
         max_wait_ms: int,
         read_committed: bool,
+        make_outlet: MakeOutlet | None = None,
     ) -> None:
         checked_group_start(start)
         callbacks.check()
@@ -115,8 +116,12 @@ class GroupConsumer(Reader):
             is_exact=start == "none",
         )
         fetch_options.check()
-        subscription, self._by_hand = _wanted(topics)
+        self._subscription, self._by_hand = _wanted(topics)
+        self._too: frozenset[str] = frozenset()  # topics that `run` has records come by, too
         self._settings = settings
+        self._group_id = settings.group_id
+        self._is_auto = settings.auto_commit
+        self._make_outlet = make_outlet
         self._read_committed = read_committed
         self._failure: KprotoError | None = None
         self._has_begun = False
@@ -126,7 +131,7 @@ class GroupConsumer(Reader):
         handing_out = InHand(view.observer.calls.on_records)
         assigned = Assigned(view, settings.group_id, start, read_committed, under_way, handing_out)
         super().__init__(view, fetch_options, assigned, under_way, handing_out, owner)
-        assigned.is_shared = subscription is not None
+        assigned.is_shared = self._subscription is not None
         self._assigned = assigned
         self._in_hand = handing_out
         self._committing = Committing(settings.auto_commit_interval_ms)
@@ -148,9 +153,9 @@ class GroupConsumer(Reader):
         assigned.on_anew = lambda place: self._committing.forget([place])
         self._held_up_s = 0.0
         self._member: Member | None = None
-        if subscription is not None:
+        if self._subscription is not None:
             self._member = make_member(view, settings, self._ownership)
-            self._member.subscribe(subscription)
+            self._member.subscribe(self._subscription)
             assigned.on_new_partitions = self._member.topics_changed
         self._committer = Committer(
             view, settings.group_id, self._committing, self._ownership.claim_on, self._member
@@ -226,6 +231,7 @@ class GroupConsumer(Reader):
     async def _close(self, leave: bool | None, limit_ms: int) -> None:
         self._view.home.check()
         self._check_no_callback("close")
+        await self._end_run()
         self._closed = True
         self._assigned.changed()
         view = self._view
@@ -274,19 +280,22 @@ class GroupConsumer(Reader):
         return super().raw_batches()
 
     async def _begin(self) -> None:
-        if self._closed:
-            raise ConfigurationError("the consumer is closed; make another one")
-        self._check_no_callback("ask for records")
+        self._check_may_ask("ask for records of")
         took = self._in_hand.asked(self._view.clock.monotonic())
         self._ownership.asked()
-        if self._member is not None:
-            self._member.asked()
+        self._is_back()
+        if self._run is None:
+            self._want_too(frozenset())
         self._held_up_s += took
         if self._held_up_s > _LONG_S:
             self._held_up_s = 0.0
             for _ in range(_TURNS):
                 await asyncio.sleep(0)
         await self._until_in_session()
+
+    def _is_back(self) -> None:
+        if self._member is not None and not self._has_lost:
+            self._member.asked()
 
     async def _turn(self) -> None:
         await super()._turn()
@@ -305,11 +314,6 @@ class GroupConsumer(Reader):
             return False
         now = self._view.clock.monotonic()
         return bool(self._assigned.states) and now >= self._member.holds_until
-
-    async def _next_fetched(self, reader: object, take: Callable[[], T | None]) -> T | None:
-        fetched = await super()._next_fetched(reader, take)
-        self._in_hand.given(self._view.clock.monotonic())
-        return fetched
 
     def _is_over(self) -> bool:
         if self._failure is not None:
@@ -338,11 +342,21 @@ class GroupConsumer(Reader):
         subscription, _ = _wanted(topics)
         if subscription is None:
             raise ConfigurationError("topics are subscribed to; give partitions to Client.consumer")
-        self._joined("subscribe").subscribe(subscription)
+        self._joined("subscribe").subscribe(_with(subscription, self._too))
+        self._subscription = subscription
+
+    def _want_too(self, topics: frozenset[str]) -> None:
+        if topics != self._too and self._member is not None and self._subscription is not None:
+            self._member.subscribe(_with(self._subscription, topics))
+        self._too = topics
+
+    def _reads(self) -> tuple[Subscription | None, list[TopicPartition]]:
+        return self._subscription, self._by_hand
 
     def unsubscribe(self) -> None:
         """Give up all partitions until `subscribe` is called; a dynamic member leaves the group."""
         self._joined("unsubscribe").unsubscribe()
+        self._subscription = None
 
     def enforce_rebalance(self, reason: str = "") -> None:
         """Have the group hand out its partitions anew; brokers log the `reason` (KIP-800).
@@ -483,6 +497,10 @@ class GroupConsumer(Reader):
             raise ConfigurationError("the consumer is closed; it committed what was done")
         if self._failure is not None:
             raise CommitFailedError(f"the member has failed: {self._failure}") from self._failure
+        if offsets is not None and self._run is not None:
+            raise ConfigurationError(
+                "run() knows what is done, and commits that: commit() has it do so at once"
+            )
         if not isinstance(metadata, str):
             raise ConfigurationError(f"metadata is {metadata!r:.80}; it must be a str")
         limit_ms = self._view.settings.delivery_timeout_ms
@@ -538,19 +556,6 @@ class GroupConsumer(Reader):
             self._state_of(place)
         return places
 
-    def _check_begun(self, what: str) -> None:
-        if not self._has_begun:
-            raise ConfigurationError(
-                f"{what} a consumer of a group within its block, so that it leaves the group in "
-                "order: `async with client.consumer(..., group=...) as consumer:`"
-            )
-
-    def _check_no_callback(self, what: str) -> None:
-        if self._ownership.is_calling:
-            raise ConfigurationError(
-                f"a callback cannot {what}, as that waits for the end of the callback"
-            )
-
     def _joined(self, what: str) -> Member:
         self._view.home.check()
         if self._member is None:
@@ -577,3 +582,10 @@ def _wanted(
             "either topics, which the group hands out, or partitions by hand"
         )
     return Subscription.to(names) if names else None, list(dict.fromkeys(places))
+
+
+def _with(subscription: Subscription, topics: frozenset[str]) -> Subscription:
+    """The same with other topics; a pattern matches them already."""
+    if not topics or subscription.pattern is not None:
+        return subscription
+    return Subscription.to(subscription.topics | topics)

@@ -7,10 +7,10 @@ that it is given.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from itertools import islice
 from operator import length_hint
-from typing import Final, NamedTuple, TypeAlias, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from ...records import Record
 from ..cluster.metadata import TopicPartition
@@ -18,7 +18,7 @@ from .handing_out import Change, HandingOut
 from .partition import PartitionState
 from .waiting import FetchedBatch, FetchedRecords, FetchedValues, Waiting
 
-__all__ = ["Held", "InHand", "Portions", "Progress", "Sign"]
+__all__ = ["Handling", "Held", "InHand", "Portions", "Progress", "Sign"]
 
 T = TypeVar("T")
 
@@ -34,13 +34,62 @@ class Held(NamedTuple):
     behind: int
 
 
+class Handling(Protocol):
+    """Who handles several records at once, and knows what of them is done: `running` has it.
+
+    Partitions are known by their state, and by the claim under which they were assigned.
+    """
+
+    def lowest(self, state: object) -> int | None:
+        """The first offset that is not done; None where all are that were taken."""
+        ...
+
+    def first_waiting(self, state: object) -> int | None:
+        """The first offset that was taken and never in hand."""
+        ...
+
+    @property
+    def waiting(self) -> dict[TopicPartition, int]:
+        """That of each partition of which there are some."""
+        ...
+
+    def is_under_way(self, claims: Collection[object]) -> bool:
+        """Whether something of these is in hand."""
+        ...
+
+    def since(self, now: float) -> float:
+        """Since when the oldest has been in hand; `now` where nothing is."""
+        ...
+
+    def drop(self, state: object) -> int | None:
+        """No more of a partition is to be begun; returns from where on."""
+        ...
+
+    def forget(self, state: object) -> None:
+        """The partition is read from elsewhere."""
+        ...
+
+    def abandon(self, states: Iterable[object], claims: Collection[object]) -> None:
+        """Others have these now."""
+        ...
+
+    def pause(self, state: object) -> None:
+        """Begin nothing of a partition until it goes on."""
+        ...
+
+    def go_on(self, state: object) -> None:
+        """Go on with one that was paused."""
+        ...
+
+
 class InHand(HandingOut):
     """Handing out that knows what was handed out last and is not done: the next was not asked for.
 
-    Partitions may be set `aside`: what came of them waits until they are taken back.
+    Partitions may be set `aside`: what came of them waits until they are taken back. Where somebody
+    is `handling` what is handed out, nothing is in hand but what he says.
     """
 
-    __slots__ = ("_aside", "_asked", "_by_record", "_held", "_portions", "_taken")
+    __slots__ = ("_aside", "_asked", "_by_record", "_held", "_portions", "_taken", "handling")
 
     def __init__(self, change: Change | None = None) -> None:
         super().__init__(change)
@@ -50,6 +99,7 @@ class InHand(HandingOut):
         self._asked = 0
         self._portions = Portions()
         self._aside: dict[PartitionState, list[Waiting]] = {}
+        self.handling: Handling | None = None
 
     # What is in hand
 
@@ -66,6 +116,8 @@ class InHand(HandingOut):
     @property
     def in_hand(self) -> Held | None:
         """What is in hand."""
+        if self.handling is not None:
+            return None
         state = self._by_record
         if state is None:
             return self._held
@@ -86,6 +138,9 @@ class InHand(HandingOut):
 
     def done(self, state: PartitionState) -> int:
         """The offset behind what is done of a partition, which has a position."""
+        if self.handling is not None:
+            lowest = self.handling.lowest(state)
+            return self.position_of(state) if lowest is None else lowest
         held = self.in_hand
         if held is not None and held.state is state:
             return held.offset
@@ -93,6 +148,10 @@ class InHand(HandingOut):
 
     def position_of(self, state: PartitionState) -> int:
         """The offset of the next record of a partition, which has a position."""
+        if self.handling is not None:
+            first = self.handling.first_waiting(state)
+            if first is not None:
+                return first
         source = self._source
         left = length_hint(self._left)
         if left and self._current is not None and source is not None and source.state is state:
@@ -124,6 +183,12 @@ class InHand(HandingOut):
     def take_batch(self) -> FetchedBatch | None:
         fetched = super().take_batch()
         return self._hands_out(fetched, 0 if fetched is None else fetched.batch.next_offset)
+
+    @property
+    def taken_of(self) -> PartitionState:
+        """Which partition the list is of that was taken last."""
+        assert self._taken is not None, "one was taken"
+        return self._taken[0]
 
     def _hands_out(self, fetched: T | None, behind: int) -> T | None:
         """What was taken is in hand: not so where nothing was, or a hook has left nothing of it."""
@@ -161,7 +226,8 @@ class InHand(HandingOut):
     def drop(self, state: PartitionState) -> int:
         """Hand out no more of a partition; returns the offset behind what was handed out."""
         held = self.in_hand
-        position = self.position_of(state)
+        dropped = None if self.handling is None else self.handling.drop(state)
+        position = self.position_of(state) if dropped is None else dropped
         super().drop(state)
         if held is not None and held.state is state:
             self._hold(held)  # what is left of its list is gone
@@ -181,6 +247,21 @@ class InHand(HandingOut):
         """Hand out a partition that was set aside."""
         self.ready.extend(self._aside.pop(state, ()))
 
+    def forget(self, state: PartitionState) -> None:
+        """It was dropped, and is read from elsewhere: what is in hand of it does not count."""
+        if self.handling is not None:
+            self.handling.forget(state)
+
+    def pause(self, state: PartitionState) -> None:
+        """Begin nothing of what was taken of a partition."""
+        if self.handling is not None:
+            self.handling.pause(state)
+
+    def go_on(self, state: PartitionState) -> None:
+        """Go on with it."""
+        if self.handling is not None:
+            self.handling.go_on(state)
+
     def add(self, waiting: Waiting) -> None:
         aside = self._aside.get(waiting.state)
         if aside is None:
@@ -195,7 +276,8 @@ class InHand(HandingOut):
             for state, waiting in self._aside.items()
             if waiting
         }
-        return found | super().positions
+        found |= super().positions
+        return found if self.handling is None else found | self.handling.waiting
 
 
 class Portions:

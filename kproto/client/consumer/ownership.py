@@ -118,6 +118,7 @@ class Ownership:
         except asyncio.CancelledError:
             self._lost.update(gone)
             raise
+        self._abandon(gone)
         self._forget_left(gone)
 
     async def lose(self, places: Collection[TopicPartition]) -> None:
@@ -125,6 +126,7 @@ class Ownership:
         gone = self._assigned.remove(places)
         gone |= {place: state for place, state in self._leaving.items() if place in places}
         untold = [place for place in gone if place not in self._told]
+        self._abandon(gone)
         self._forget_left(gone)
         async with self._in_turn:
             await self._call("on_lost", untold)
@@ -248,6 +250,12 @@ class Ownership:
             await self._commit_last(partial(self._committing.begun, gone), until)
         await self.committer.end(others_until)
 
+    def _abandon(self, gone: Mapping[TopicPartition, AssignedPartition]) -> None:
+        """Others may have these: what is handled of them counts for nothing any more."""
+        if self._handing_out.handling is not None:
+            claims = {state.claim for state in gone.values()}
+            self._handing_out.handling.abandon(gone.values(), claims)
+
     def _forget_left(self, gone: Mapping[TopicPartition, AssignedPartition]) -> None:
         """Others may read and commit these now, unless they have come back meanwhile."""
         for place in gone:
@@ -259,7 +267,11 @@ class Ownership:
         self._forget(left)
 
     def _look(self, now: float) -> None:
-        self._progress.look(self._handing_out.sign, now, is_asking=self._is_asking())
+        handling = self._handing_out.handling
+        if handling is not None:
+            self._progress.since = handling.since(now)
+        else:
+            self._progress.look(self._handing_out.sign, now, is_asking=self._is_asking())
 
     async def _until_done(
         self, gone: Mapping[TopicPartition, AssignedPartition], until: float
@@ -281,6 +293,9 @@ class Ownership:
             )
 
     def _is_in_hand(self, gone: Mapping[TopicPartition, AssignedPartition]) -> bool:
+        if self._handing_out.handling is not None:
+            claims = {state.claim for state in gone.values()}
+            return self._handing_out.handling.is_under_way(claims)
         held = self._handing_out.in_hand
         if held is None:
             return False

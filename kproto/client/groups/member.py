@@ -438,6 +438,9 @@ class Member:
         def tell(now: float) -> None:
             self._watch.joined(step.subscription, wanted)
             self._heed(self._membership.join_answered(response, sent_at, now))
+            wants = self._membership.subscription
+            if wants is not None and wants != step.subscription:  # told while it was on its way
+                self._membership.rejoin(f"the subscription is now {wants}", now)
 
         return tell
 

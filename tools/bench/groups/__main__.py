@@ -6,9 +6,9 @@ import argparse
 import asyncio
 import sys
 
-from . import assignors, members, reading
+from . import assignors, members, reading, running
 
-TABLES = ("reading", "members", "assignors")
+TABLES = ("reading", "running", "members", "assignors")
 
 
 def main() -> int:
@@ -30,6 +30,8 @@ def main() -> int:
     is_good = True
     if "reading" in names:
         is_good &= reading.table(chosen.records, chosen.pairs)
+    if "running" in names:
+        is_good &= running.table(chosen.records, chosen.pairs)
     if "members" in names:
         is_good &= members.table(chosen.rounds, chosen.heartbeat)
     if "assignors" in names:

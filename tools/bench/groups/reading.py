@@ -13,7 +13,7 @@ from kproto import Client, NewTopic
 from kproto.broker import Broker
 from tools.bench.serving import served_by
 
-__all__ = ["serve", "table"]
+__all__ = ["PARTITIONS", "TOPIC", "VALUE", "as_member", "serve", "table"]
 
 #: What a member may take more for each record, as a share.
 WANTED: Final = 0.05

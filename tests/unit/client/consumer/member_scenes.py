@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import kproto
-from kproto import GroupConsumer
+from kproto import GroupConsumer, Record, Stop
 from kproto.client.cluster.metadata import TopicPartition
 from kproto.client.groups.member import Member
 from kproto.client.groups.membership import Membership
@@ -205,6 +205,38 @@ async def raw_batches(scene: Scene) -> Awaitable[object]:
             scene.have(fetched.partition, *range(batch.base_offset, batch.next_offset))
 
     return read()
+
+
+# Handling
+
+
+async def handling(scene: Scene, count: int, **given: Any) -> None:
+    """Have so many records handled, each of which takes its time."""
+    handled = 0
+
+    async def handle(record: Record) -> None:
+        nonlocal handled
+        key = (record.partition, record.offset)
+        scene.stage.ledger.handed_out(ME, key)
+        await scene.stage.clock.sleep(0.2)
+        scene.stage.ledger.is_done(key)
+        handled += 1
+        if handled == count:
+            raise Stop(done=True)
+
+    await scene.consumer.run(handle, stop_on=(), **given)
+
+
+@row
+async def running(scene: Scene) -> Awaitable[object]:
+    await scene.enter()
+    return handling(scene, 5)
+
+
+@row
+async def running_in_any_order(scene: Scene) -> Awaitable[object]:
+    await scene.enter()
+    return handling(scene, 5, order="none")
 
 
 # Commits

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from kproto import GroupConsumer
+from kproto import GroupConsumer, Record, Retries, Stop
 from kproto.client.consumer.ownership import Ownership
 from tests.support.suspensions import CancelAt, points
 from tests.unit.client.consumer.grouped import FAR, Group, group
@@ -42,6 +42,22 @@ class Scene:
         for _ in range(count):
             record = await anext(self.iteration)
             self.found.append((record.partition, record.offset))
+
+    def handler(self, count: int, fails: int = 0) -> Callable[[Record], Awaitable[None]]:
+        """Handles so many records, and fails as often."""
+        left = fails
+
+        async def handle(record: Record) -> None:
+            nonlocal left
+            await asyncio.sleep(0)
+            if left:
+                left -= 1
+                raise ValueError
+            self.found.append((record.partition, record.offset))
+            if len(self.found) == count:
+                raise Stop(done=True)
+
+        return handle
 
 
 Row = Callable[[Scene], Awaitable[Awaitable[object]]]
@@ -187,6 +203,33 @@ async def asking_before_anything_is_assigned(scene: Scene) -> Awaitable[object]:
     return read()
 
 
+@row("GroupConsumer.run")
+async def handling_in_order(scene: Scene) -> Awaitable[object]:
+    await scene.enter()
+    return scene.consumer.run(scene.handler(9), stop_on=())
+
+
+@row("GroupConsumer.run")
+async def handling_in_any_order_and_again(scene: Scene) -> Awaitable[object]:
+    await scene.enter()
+    retries = Retries(9, backoff_ms=1)
+    return scene.consumer.run(scene.handler(9, fails=3), order="none", retries=retries)
+
+
+@row("GroupConsumer.run")
+async def handling_what_is_cancelled_at_the_end(scene: Scene) -> Awaitable[object]:
+    await scene.enter()
+
+    async def handle(record: Record) -> None:
+        if record.partition == 0:
+            await asyncio.Event().wait()
+        scene.found.append((record.partition, record.offset))
+        if record.offset == 2:
+            raise Stop(done=True)
+
+    return scene.consumer.run(handle, drain_timeout_ms=0)
+
+
 @row("Ownership.assign")
 async def being_assigned(scene: Scene) -> Awaitable[object]:
     await scene.consumer.__aenter__()
@@ -228,6 +271,22 @@ async def giving_up(scene: Scene) -> Awaitable[object]:
     await scene.enter()
     await scene.take(3)
     return given_up(scene, scene.it.owner.revoke([P0, P1], 0.0))
+
+
+@row("Ownership.revoke")
+async def giving_up_what_is_handled(scene: Scene) -> Awaitable[object]:
+    await scene.enter()
+    running = asyncio.ensure_future(scene.consumer.run(scene.handler(9), order="key"))
+    await asyncio.wait([running], timeout=0.01)
+
+    async def give_up() -> None:
+        try:
+            await given_up(scene, scene.it.owner.revoke([P0, P1], FAR))
+        finally:
+            running.cancel()
+            await asyncio.wait([running])
+
+    return give_up()
 
 
 @row("Ownership.lose")

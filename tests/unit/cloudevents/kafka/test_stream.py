@@ -17,6 +17,7 @@ from kproto_cloudevents import (
     NotAnEvent,
     OpaqueEvent,
     Received,
+    event_of,
     events,
     from_kafka,
     from_kafka_many,
@@ -159,3 +160,20 @@ def test_what_was_received_shows_no_content() -> None:
     )
     assert "s3cr3t" not in repr(received)
     assert repr(received).endswith("record=<Consumed>)")
+
+
+def test_the_event_of_a_record_or_an_error_that_says_why_there_is_none() -> None:
+    assert event_of(RECORDS[0]) == from_kafka(*BINARY)
+    assert event_of(RECORDS[1]) == from_kafka(*STRUCTURED)
+    for record, why in (
+        (RECORDS[2], "^an event that cannot be read: "),
+        (RECORDS[3], "^no event: "),
+        (RECORDS[4], "ce_"),
+        (RECORDS[5], "headers"),
+    ):
+        with pytest.raises(CloudEventError, match=why):
+            event_of(record)
+    old = Consumed(None, STRUCTURED[1])
+    assert event_of(old, mode="structured") == event_of(RECORDS[1])
+    with pytest.raises(CloudEventError, match=r"9\.9"):
+        event_of(RECORDS[2], profile=STRICT)

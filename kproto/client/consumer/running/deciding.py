@@ -1,0 +1,60 @@
+"""What becomes of a record whose handler has failed: again, to another topic, or to whoever asked.
+
+Plain functions on plain data; `chance` and times are passed in.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .settings import RunSettings
+
+__all__ = ["Again", "Raise", "SendOn", "Step", "next_step"]
+
+
+class Again(NamedTuple):
+    """The same again, after a wait."""
+
+    wait_ms: float
+
+
+class SendOn(NamedTuple):
+    """It is done here once `topic` has it, to be due after `delay_ms`; None: a dead letter."""
+
+    topic: str
+    delay_ms: int | None
+
+
+class Raise(NamedTuple):
+    """It is not done, and nothing mends it: `run` ends with the error."""
+
+
+Step = Again | SendOn | Raise
+
+
+def next_step(
+    settings: RunSettings,
+    topic: str,
+    error: BaseException,
+    attempts: int,
+    chance: float,
+    *,
+    is_readable: bool,
+) -> Step:
+    """What follows when a record of `topic` has failed for the `attempts`th time in a row here.
+
+    One that is not readable, as `decode` has refused it, never will be: a dead letter at once.
+    """
+    if is_readable:
+        retries = settings.retries
+        # A handler that was cancelled from within, as something that it waited for was.
+        is_mendable = isinstance(error, retries.exceptions) or not isinstance(error, Exception)
+        if is_mendable and attempts <= retries.attempts:
+            return Again(retries.wait_ms(attempts, chance))
+        if is_mendable:
+            names = [each.topic for each in settings.retry_topics]
+            for each in settings.retry_topics[names.index(topic) + 1 if topic in names else 0 :]:
+                return SendOn(each.topic, each.delay_ms)
+    if settings.dead_letter_topic is not None:
+        return SendOn(settings.dead_letter_topic, None)
+    return Raise()

@@ -1,0 +1,568 @@
+"""`Run`: the tasks that handle records. What may be handled when, says `tracker`.
+
+One task reads, and up to `workers` handle: each takes a lane, handles some of it, and takes the
+next; it ends where there is none. Who has called `run` waits meanwhile, and sees to the end: what
+is in hand then has its time, and no task is left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from functools import partial
+from itertools import islice
+from typing import Any, Final, NamedTuple, Protocol
+
+from ....clock import Clock, Timer
+from ....records import Header, Record
+from ...cluster.metadata import TopicPartition
+from ...observing.lines import say
+from ..in_hand import Portions
+from .deciding import Again, SendOn, next_step
+from .failures import failure_of, headers_with, origin_of
+from .handlers import Handle, NotAsyncError, UndecodableError
+from .lanes import AnyLane, InOrderLane, Lane
+from .settings import RunSettings, RunSummary, Stop
+from .tracker import Tracker
+
+__all__ = ["Host", "Outlet", "Run"]
+
+logger = logging.getLogger("kproto.client")
+
+_NEVER: Final = float("inf")
+_LONG_AGO: Final = float("-inf")
+
+#: Handlers that wait for nothing let the loop turn so often, in seconds, as reading does; after so
+#: long a turn a heartbeat and its answer take so many turns.
+_GIVE_WAY_S: Final = 0.001
+_LONG_S: Final = 0.02
+_TURNS: Final = 10
+
+
+class Outlet(Protocol):
+    """Sends records on: a producer, which waits for all in-sync replicas."""
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = ...,
+        headers: Any = ...,
+    ) -> object: ...
+
+    async def close(self, *, timeout_ms: int | None = ...) -> None: ...
+
+
+class Host(NamedTuple):
+    """What is asked of who reads."""
+
+    #: Have a run take what comes next, once there is something; False at the end.
+    take_next: Callable[[Run], Awaitable[bool]]
+    #: Whether others may read what is assigned here; and to wait until that is known.
+    is_out_of_session: Callable[[], bool]
+    until_in_session: Callable[[], Awaitable[None]]
+    #: Take no more of a partition for now; and again.
+    hold_back: Callable[[TopicPartition], None]
+    let_go: Callable[[TopicPartition], None]
+    #: Something is no more in hand of a partition that goes, or, with True, is lost already.
+    has_finished: Callable[[bool], None]
+
+
+class _Worker:
+    """One that handles: `lane` while it does. `sign` is what it had when somebody looked last."""
+
+    __slots__ = ("is_cancelled", "lane", "record", "sign", "since", "task")
+
+    def __init__(self) -> None:
+        self.task: asyncio.Task[None]
+        self.lane: Lane | None = None
+        self.record: Record | None = None
+        self.is_cancelled = False
+        self.sign: object = None
+        self.since = _LONG_AGO
+
+    def cancel(self) -> None:
+        if not self.is_cancelled:
+            self.is_cancelled = True
+            self.task.cancel()
+
+
+class Run:
+    """One `run` of a consumer. `group_id` is told to whoever finds a record that failed."""
+
+    def __init__(
+        self,
+        host: Host,
+        clock: Clock,
+        settings: RunSettings,
+        handle: Handle,
+        outlet: Outlet | None,
+        group_id: str,
+    ) -> None:
+        self._host = host
+        self._clock = clock
+        self._settings = settings
+        self._handle = handle
+        self._outlet = outlet
+        self._group_id = group_id
+        self._delays = {each.topic: each.delay_ms for each in settings.retry_topics}
+        self._tracker = Tracker(settings.order, settings.max_ahead)
+        self._workers: set[_Worker] = set()
+        self._portions = Portions()
+        self._gives_way_at = _LONG_AGO
+        self._has_turned = True
+        self._timer: Timer | None = None
+        self._timer_at = _NEVER
+        self._stopping = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._is_over = False
+        self._error: BaseException | None = None
+        self._handled = self._retried = self._put_off = self._dead_letters = 0
+
+    @property
+    def summary(self) -> RunSummary:
+        """What was done so far."""
+        return RunSummary(self._handled, self._retried, self._put_off, self._dead_letters)
+
+    @property
+    def error(self) -> BaseException | None:
+        """What has ended it before its time."""
+        return self._error
+
+    # From the beginning to the end
+
+    async def until_stopped(self) -> None:
+        """Read and handle, until somebody has it stop, or something fails.
+
+        However it ends, what is in hand is finished, within `drain_timeout_ms`; also cancelled.
+        Cancelled once more, that is, too, at once.
+        """
+        reader = asyncio.create_task(self._read())
+        reader.add_done_callback(self._read_ended)
+        cancelled: asyncio.CancelledError | None = None
+        try:
+            try:
+                await self._stopping.wait()
+            except asyncio.CancelledError as error:
+                cancelled = error
+            self.stop()
+            reader.cancel()
+            until = self._clock.monotonic() + self._settings.drain_timeout_ms / 1000
+            try:
+                await self._drain(reader, until)
+            except asyncio.CancelledError as error:
+                if cancelled is not None:
+                    raise
+                cancelled = error
+                await self._drain(reader, until)
+        finally:
+            self._is_over = True
+            if self._timer is not None:
+                self._timer.cancel()
+            self.hurry()
+            await _until_ended([reader, *(worker.task for worker in self._workers)])
+        if cancelled is not None:
+            raise cancelled
+
+    def stop(self) -> None:
+        """Take no more, and begin nothing but what lies before something that is done."""
+        if not self._stopping.is_set():
+            self._stopping.set()
+            self._tracker.part_all()
+            self._spawn()
+
+    def signalled(self) -> None:
+        """Stop; told so again, at once."""
+        if self._stopping.is_set():
+            self.hurry()
+        self.stop()
+
+    def hurry(self) -> None:
+        """Cancel what is in hand: it is not done."""
+        for worker in self._workers:
+            worker.cancel()
+
+    def fail(self, error: BaseException) -> None:
+        """End with this error, or with one that came before."""
+        if self._error is None:
+            self._error = error
+        elif error is not self._error:
+            logger.warning("nobody was told: %r", error)
+        self.stop()
+
+    async def _drain(self, reader: asyncio.Task[None], until: float) -> None:
+        try:
+            async with self._clock.timeout(max(0.0, until - self._clock.monotonic())):
+                while self._workers or not reader.done() or not self._tracker.is_idle:
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            logger.warning(
+                "what was in hand was not finished within %d ms (drain_timeout_ms): it is "
+                "cancelled, and comes again",
+                self._settings.drain_timeout_ms,
+            )
+
+    # Reading
+
+    async def _read(self) -> None:
+        while await self._host.take_next(self):
+            self._spawn()
+            await asyncio.sleep(0)  # for who has nothing to wait for to handle what came
+
+    def _read_ended(self, task: asyncio.Task[None]) -> None:
+        self._changed.set()
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self.fail(error)
+        else:
+            self.stop()
+
+    @property
+    def is_taking(self) -> bool:
+        """Whether it takes records."""
+        return not self._stopping.is_set()
+
+    def take(
+        self, state: object, claim: object, place: TopicPartition, records: list[Record]
+    ) -> None:
+        """Have these handled."""
+        delay_ms = self._delays.get(place[0])
+        due_ms = None if delay_ms is None else partial(_due_ms, delay_ms)
+        lane = self._tracker.add(state, claim, place, records, due_ms)
+        if due_ms is not None:
+            self._ripen()
+        if not lane.is_full and self._tracker.is_full(lane):
+            lane.is_full = True
+            self._host.hold_back(place)
+
+    # What is told of the partitions
+
+    def lowest(self, state: object) -> int | None:
+        """The first offset that is not done; None where all are that were taken."""
+        return self._tracker.lowest(state)
+
+    def first_waiting(self, state: object) -> int | None:
+        """The first offset that was taken and never in hand."""
+        return self._tracker.first_waiting(state)
+
+    @property
+    def waiting(self) -> dict[TopicPartition, int]:
+        """That of each partition of which there are some."""
+        return self._tracker.waiting
+
+    def left_undone(self) -> dict[object, int]:
+        """The first offset that is not done of each partition."""
+        return self._tracker.left_undone()
+
+    def is_under_way(self, claims: Collection[object]) -> bool:
+        """Whether something of these is in hand."""
+        return self._tracker.is_under_way(claims)
+
+    @property
+    def has_lost(self) -> bool:
+        """Whether something is in hand that others may have, too."""
+        return any(each.lane is not None and each.lane.is_lost for each in self._workers)
+
+    def since(self, now: float) -> float:
+        """Since when the oldest has been in hand, as far as those who look can tell: not later."""
+        oldest = now
+        for worker in self._workers:
+            lane = worker.lane
+            if lane is None or lane.is_lost:
+                continue
+            offset = worker.record.offset if worker.record is not None else lane.lowest()
+            sign = (lane, offset, lane.attempts.get(-1 if offset is None else offset))
+            if sign != worker.sign:
+                worker.sign = sign
+                worker.since = now
+            oldest = min(oldest, worker.since)
+        return oldest
+
+    def drop(self, state: object) -> int | None:
+        """No more of a partition is to be begun; see `Tracker.part`."""
+        lane = self._tracker.lane_of(state)
+        if lane is not None and lane.is_full:
+            lane.is_full = False
+            self._host.let_go(lane.place)
+        dropped = self._tracker.part(state)
+        self._spawn()
+        return dropped
+
+    def forget(self, state: object) -> None:
+        """The partition is read from elsewhere: what was taken counts for nothing."""
+        self._tracker.lose(state)
+
+    def abandon(self, states: Iterable[object], claims: Collection[object]) -> None:
+        """Others have these now: what is in hand of them is cancelled, or left to end."""
+        for state in states:
+            self._tracker.lose(state)
+        if self._settings.cancel_lost:
+            for worker in self._workers:
+                lane = worker.lane
+                if lane is not None and lane.is_lost and lane.claim in claims:
+                    worker.cancel()
+
+    def pause(self, state: object) -> None:
+        """Begin nothing of a partition until it goes on."""
+        self._tracker.pause(state)
+
+    def go_on(self, state: object) -> None:
+        """Go on with one that was paused."""
+        self._tracker.go_on(state)
+        self._spawn()
+
+    @property
+    def is_mine(self) -> bool:
+        """Whether who asks is one of the handlers."""
+        current = asyncio.current_task()
+        return any(worker.task is current for worker in self._workers)
+
+    # Workers
+
+    def _spawn(self) -> None:
+        """Have one more handle, if there is something to be handled."""
+        if (
+            self._tracker.ready
+            and len(self._workers) < self._settings.workers
+            and not self._is_over
+        ):
+            worker = _Worker()
+            worker.task = asyncio.create_task(self._work(worker))
+            self._workers.add(worker)
+            worker.task.add_done_callback(partial(self._worked, worker))
+
+    def _worked(self, worker: _Worker, task: asyncio.Task[None]) -> None:
+        self._workers.discard(worker)
+        self._changed.set()
+        if not task.cancelled() and task.exception() is not None:
+            self.fail(task.exception() or RuntimeError("a worker failed"))
+        self._spawn()
+
+    async def _work(self, worker: _Worker) -> None:
+        tracker = self._tracker
+        host = self._host
+        while not worker.is_cancelled:
+            if host.is_out_of_session():
+                await host.until_in_session()
+            lane = tracker.next_lane()
+            if lane is None:
+                return
+            self._spawn()  # while this one waits, the next may work
+            worker.lane = lane
+            began = self._clock.monotonic()
+            try:
+                if isinstance(lane, InOrderLane):
+                    failed = await self._in_order(lane)
+                else:
+                    assert isinstance(lane, AnyLane), "there are no others"
+                    failed = await self._any(worker, lane)
+                if failed is not None:
+                    await self._failed(worker, lane, *failed)
+            finally:
+                worker.lane = worker.record = None
+                self._put_back(lane)
+            await self._give_way(began)
+
+    async def _in_order(self, lane: InOrderLane) -> tuple[Record, BaseException] | None:
+        """Handle some of a lane, one after the other; returns one that failed."""
+        handle = self._handle
+        before = lane.taken
+        lane.is_busy = True
+        try:
+            for record in islice(lane.rest, self._portions.size):
+                await handle(record)
+        except GeneratorExit:
+            raise  # the loop is closed, and nothing can be awaited
+        except BaseException as error:  # noqa: BLE001 - what becomes of it is decided elsewhere
+            self._handled += lane.taken - before - 1
+            return record, error
+        lane.is_busy = False
+        if lane.attempts:
+            lane.attempts.clear()
+        self._handled += lane.taken - before
+        return None
+
+    async def _any(self, worker: _Worker, lane: AnyLane) -> tuple[Record, BaseException] | None:
+        """Handle some of a lane of which others handle some, too; returns one that failed."""
+        handle = self._handle
+        ready = lane.ready
+        done = lane.done
+        left = self._portions.size
+        count = 0
+        try:
+            while ready and count < left:
+                record = worker.record = ready.popleft()
+                if record.offset > lane.edge:
+                    lane.edge = record.offset
+                await handle(record)
+                done(record)
+                count += 1
+        except GeneratorExit:
+            raise  # the loop is closed, and nothing can be awaited
+        except BaseException as error:  # noqa: BLE001 - what becomes of it is decided elsewhere
+            return record, error
+        finally:
+            self._handled += count
+        return None
+
+    def _put_back(self, lane: Lane) -> None:
+        self._tracker.put_back(lane)
+        if lane.is_full and not self._tracker.is_full(lane):
+            lane.is_full = False
+            self._host.let_go(lane.place)
+        if lane.is_parting:
+            self._changed.set()
+            self._host.has_finished(lane.is_lost)
+
+    async def _give_way(self, began: float) -> None:
+        """Let others have their turn, as handlers may have held up the loop."""
+        now = self._clock.monotonic()
+        self._portions.given(began)
+        took = self._portions.asked(now)
+        if now < self._gives_way_at:
+            return
+        if not self._has_turned:
+            for _ in range(_TURNS if took > _LONG_S else 1):
+                await asyncio.sleep(0)
+        self._gives_way_at = now + _GIVE_WAY_S
+        self._has_turned = False
+        asyncio.get_running_loop().call_soon(self._turned)
+
+    def _turned(self) -> None:
+        self._has_turned = True
+
+    # What failed
+
+    async def _failed(
+        self, worker: _Worker, lane: Lane, record: Record, error: BaseException
+    ) -> None:
+        is_ours = isinstance(error, asyncio.CancelledError) and worker.is_cancelled
+        if lane.is_lost or is_ours:
+            lane.leave(record)
+        elif isinstance(error, Stop):
+            if error.done:
+                lane.done(record)
+                self._handled += 1
+            else:
+                lane.leave(record)
+            self.stop()
+        elif isinstance(error, NotAsyncError) or not isinstance(
+            error, Exception | asyncio.CancelledError
+        ):
+            lane.leave(record)
+            self.fail(_noted(error, record))
+        else:
+            await self._decide(worker, lane, record, error)
+
+    async def _decide(
+        self, worker: _Worker, lane: Lane, record: Record, error: BaseException
+    ) -> None:
+        is_readable = not isinstance(error, UndecodableError)
+        if not is_readable and error.__cause__ is not None:
+            error = error.__cause__
+        attempts = lane.failed(record)
+        chance = random.random()  # noqa: S311 - jitter, no secret
+        step = next_step(
+            self._settings, record.topic, error, attempts, chance, is_readable=is_readable
+        )
+        if isinstance(step, Again):
+            self._retried += 1
+            lane.put_off(record)
+            self._tracker.later(lane, record, self._clock.monotonic() + step.wait_ms / 1000)
+            self._arm()
+        elif isinstance(step, SendOn):
+            await self._send_on(worker, lane, record, error, attempts, step)
+        else:
+            lane.leave(record)
+            self.fail(_noted(error, record))
+
+    async def _send_on(
+        self,
+        worker: _Worker,
+        lane: Lane,
+        record: Record,
+        error: BaseException,
+        attempts: int,
+        step: SendOn,
+    ) -> None:
+        assert self._outlet is not None, "there are topics to send to"
+        due_ms = None if step.delay_ms is None else self._clock.now_ms() + step.delay_ms
+        try:
+            origin = origin_of(record)
+            attempts += origin.attempts
+            headers: list[Header] = headers_with(origin, error, self._group_id, attempts, due_ms)
+            await self._outlet.send(step.topic, record.value, key=record.key, headers=headers)
+        except asyncio.CancelledError:
+            lane.leave(record)
+            if not worker.is_cancelled:
+                raise
+        except Exception as fault:  # noqa: BLE001 - it is told
+            fault.add_note(f"it was to be sent to {step.topic}, as its handler failed: {error!r}")
+            lane.leave(record)
+            self.fail(_noted(fault, record))
+        else:
+            lane.done(record)
+            level = logging.WARNING
+            if step.delay_ms is None:
+                self._dead_letters += 1
+            else:
+                self._put_off += 1
+                level = logging.INFO
+            place = (record.topic, record.partition, record.offset)
+            kind = type(error).__name__
+            say(level, "%s[%d] at offset %d goes to %s: %s: %s", *place, step.topic, kind, error)
+
+    # Time
+
+    def _ripen(self) -> None:
+        """Have what is due handled."""
+        self._timer_at = _NEVER
+        self._tracker.ripe(self._clock.monotonic(), self._clock.now_ms())
+        self._arm()
+        self._spawn()
+        self._changed.set()
+
+    def _arm(self) -> None:
+        """Look again when the next is due."""
+        due = self._tracker.next_due
+        if due >= self._timer_at or self._is_over:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = due
+        seconds = max(0.0, due - self._clock.monotonic())
+        self._timer = self._clock.call_later(seconds, self._ripen)
+
+
+def _due_ms(delay_ms: int, record: Record) -> float:
+    """When a record of a retry topic is due; also one that somebody else has put there."""
+    told = failure_of(record)
+    if told is None or told.due_ms is None:
+        return record.timestamp + delay_ms
+    return told.due_ms
+
+
+def _noted(error: BaseException, record: Record) -> BaseException:
+    error.add_note(
+        f"raised by the handler of {record.topic}[{record.partition}] at offset {record.offset}, "
+        "which is not done"
+    )
+    return error
+
+
+async def _until_ended(tasks: Iterable[asyncio.Task[None]]) -> None:
+    """Wait for all of these, which were cancelled, also where who waits is cancelled."""
+    cancelled: asyncio.CancelledError | None = None
+    left = {task for task in tasks if not task.done()}
+    while left:
+        try:
+            _, left = await asyncio.wait(left)
+        except asyncio.CancelledError as error:
+            cancelled = error
+            left = {task for task in left if not task.done()}
+    if cancelled is not None:
+        raise cancelled

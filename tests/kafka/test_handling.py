@@ -1,0 +1,120 @@
+"""`run` on real brokers: handled in order, over a rebalance, and what fails goes its way."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import kproto
+from tests.support.brokers import versions
+
+pytestmark = pytest.mark.parametrize("broker_version", versions())
+
+PARTITIONS = 3
+EACH = 100
+KEYS = 5
+
+
+async def fill(client: kproto.Client, topic: str) -> None:
+    async with client.producer() as producer:
+        for partition in range(PARTITIONS):
+            records = [
+                kproto.ProducerRecord(
+                    b"%d" % at, b"k%d" % (at % KEYS), [("at", b"%d" % at)], partition=partition
+                )
+                for at in range(EACH)
+            ]
+            await producer.send_many(topic, records)
+
+
+@pytest.mark.parametrize("order", ["partition", "key", "none"])
+async def test_members_that_come_and_go_handle_each_record_once(
+    bootstrap: str, topic: str, order: Any
+) -> None:
+    async with kproto.Client(bootstrap) as client:
+        await fill(client, topic)
+        handled: list[tuple[int, int]] = []
+        all_done = asyncio.Event()
+
+        async def handle(record: kproto.Record) -> None:
+            await asyncio.sleep(0.003 if record.key == b"k1" else 0.001)
+            handled.append((record.partition, record.offset))
+            if len(handled) == PARTITIONS * EACH:
+                all_done.set()
+
+        async def member() -> None:
+            async with client.consumer(topic, group=topic, heartbeat_interval_ms=100) as consumer:
+                await consumer.run(handle, order=order, workers=4)
+
+        first = asyncio.create_task(member())
+        while len(handled) < 40:  # noqa: ASYNC110 - a list, and no event
+            await asyncio.sleep(0.01)
+        second = asyncio.create_task(member())
+        while len(handled) < 150:  # noqa: ASYNC110 - the same
+            await asyncio.sleep(0.01)
+        first.cancel()
+        await all_done.wait()
+        second.cancel()
+        await asyncio.wait([first, second])
+        assert sorted(handled) == [(p, at) for p in range(PARTITIONS) for at in range(EACH)]
+        for partition in range(PARTITIONS):
+            for key in range(KEYS):
+                its = [at for p, at in handled if p == partition and at % KEYS == key]
+                assert order == "none" or its == sorted(its)
+        places = [(topic, partition) for partition in range(PARTITIONS)]
+        async with client.consumer(places, group=topic) as consumer:
+            committed = await consumer.committed(*places)
+        assert {its and its.offset for its in committed.values()} == {EACH}
+
+
+async def test_what_fails_is_put_off_and_at_last_a_dead_letter(bootstrap: str, topic: str) -> None:
+    retry, dead = f"{topic}.retry.300ms", f"{topic}.dead"
+    async with kproto.Client(bootstrap) as client:
+        await client.create_topics(kproto.NewTopic(retry, 1), kproto.NewTopic(dead, 1))
+        await fill(client, topic)
+        failed: list[str] = []
+        handled = 0
+
+        async def handle(record: kproto.Record) -> None:
+            nonlocal handled
+            if record.value == b"50":
+                failed.append(record.topic)
+                raise ValueError(f"{len(failed)}")
+            handled += 1
+
+        async with client.consumer(topic, group=topic, heartbeat_interval_ms=100) as consumer:
+            running = asyncio.create_task(
+                consumer.run(handle, retry_topics=[retry], dead_letter_topic=dead)
+            )
+            letters: list[kproto.Record] = []
+            async for letter in client.consumer(dead):
+                letters.append(letter)
+                if len(letters) == PARTITIONS:
+                    break
+            running.cancel()
+            await asyncio.wait([running])
+        assert sorted(failed) == sorted([topic, retry] * PARTITIONS)
+        assert handled == PARTITIONS * (EACH - 1)
+        failures = [kproto.failure_of(letter) for letter in letters]
+        assert all(letter.headers[0] == ("at", b"50") for letter in letters)
+        assert sorted((its.topic, its.partition, its.offset) for its in failures if its) == [
+            (topic, partition, 50) for partition in range(PARTITIONS)
+        ]
+        assert {its and its.attempts for its in failures} == {2}
+
+
+async def test_a_topic_that_is_not_there_is_told_at_once_and_not_created(
+    bootstrap: str, topic: str
+) -> None:
+    settings = kproto.ClientSettings(topic_timeout_ms=300)
+    async with kproto.Client(bootstrap, settings) as client:
+
+        async def handle(record: kproto.Record) -> None:
+            raise AssertionError("nothing is handled")
+
+        async with client.consumer(topic, group=topic) as consumer:
+            for _ in range(2):
+                with pytest.raises(kproto.ConfigurationError, match="is not there"):
+                    await consumer.run(handle, dead_letter_topic=f"{topic}.dead")

@@ -1,0 +1,78 @@
+"""Records to be handled on an embedded broker, and what becomes of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import kproto
+from kproto import Client, GroupConsumer, NewTopic, ProducerRecord, Record
+from kproto.broker import Broker, BrokerSettings
+
+__all__ = ["DEAD", "TOPIC", "Orders", "orders", "read_all"]
+
+TOPIC = "orders"
+DEAD = "orders.dead"
+
+SETTINGS = kproto.ClientSettings(topic_timeout_ms=200, retry_backoff_ms=10)
+
+
+@dataclass
+class Orders:
+    broker: Broker
+    client: Client
+    handled: list[tuple[int, int]] = field(default_factory=list)
+
+    def consumer(self, topics: Any = TOPIC, **given: Any) -> GroupConsumer:
+        settings: dict[str, Any] = {"group": "billing", "max_wait_ms": 20} | given
+        consumer: GroupConsumer = self.client.consumer(topics, **settings)
+        return consumer
+
+    async def send(self, records: Iterable[ProducerRecord | bytes], topic: str = TOPIC) -> None:
+        async with self.client.producer() as producer:
+            await producer.send_many(topic, list(records))
+
+    def note(self, record: Record) -> None:
+        self.handled.append((record.partition, record.offset))
+
+    def count(self, partition: int) -> int:
+        return sum(1 for at, _ in self.handled if at == partition)
+
+    async def committed(self, *partitions: int, topic: str = TOPIC) -> list[int | None]:
+        """What the group has committed, as anybody may ask."""
+        places = [(topic, each) for each in partitions]
+        async with self.client.consumer(places, group="billing") as consumer:
+            found = await consumer.committed(*places)
+        return [None if (each := found[place]) is None else each.offset for place in places]
+
+
+async def read_all(client: Client, topic: str) -> list[Record]:
+    """All that stands in a topic."""
+    return [record async for record in client.consumer(topic, stop_at_end=True)]
+
+
+@asynccontextmanager
+async def orders(
+    *counts: int,
+    topics: Iterable[str] = (DEAD,),
+    settings: kproto.ClientSettings = SETTINGS,
+    broker_settings: BrokerSettings | None = None,
+) -> AsyncIterator[Orders]:
+    """So many records in each partition, with offsets as values and the keys `k0`, `k1`, `k2`."""
+    async with (
+        Broker(broker_settings) as broker,
+        Client(broker.bootstrap, settings) as client,
+    ):
+        made = [NewTopic(TOPIC, partitions=len(counts)), *(NewTopic(each, 1) for each in topics)]
+        await client.create_topics(*made)
+        it = Orders(broker, client)
+        for partition, count in enumerate(counts):
+            await it.send(
+                ProducerRecord(b"%d" % at, b"k%d" % (at % 3), partition=partition)
+                for at in range(count)
+            )
+        async with asyncio.timeout(30):
+            yield it

@@ -1,0 +1,116 @@
+"""Each fault is seen in a story that has it, and none in one that has not."""
+
+from __future__ import annotations
+
+from kproto.client.consumer.running.settings import Order
+from tools.handling.judging import Attempt, Commit, Letter, Member, Verdict, attempts_of, judge
+from tools.handling.work import Fate, fate_of, key_of
+
+SEED = 1
+
+#: The first record of partition 0 that is a dead letter; what lies before it is not.
+DEAD = next(at for at in range(10_000) if fate_of(SEED, 0, at) is Fate.DEAD)
+ENDS = {0: DEAD + 1}
+
+MEMBERS = {"a": Member("a"), "b": Member("b"), "killed": Member("killed", 1)}
+
+
+def one(offset: int, at: int | None = None, member: str = "a", end: str = "e") -> Attempt:
+    """It takes a ms from its offset on."""
+    at = offset if at is None else at
+    ns = at * 1_000_000
+    return Attempt(member, 0, offset, ns, at, ns + 999_999, at + 1, end)
+
+
+STORY = [*(one(offset) for offset in range(DEAD)), one(DEAD, end="x")]
+LETTER = Letter(0, DEAD, DEAD + 2, True, f"ValueError: never: {(0, DEAD)}")
+COMMITS = [Commit(0, 5, 5), Commit(0, DEAD + 1, DEAD + 2)]
+
+
+def judged(
+    attempts: list[Attempt],
+    letters: list[Letter] | None = None,
+    commits: list[Commit] | None = None,
+    order: Order = "partition",
+) -> Verdict:
+    return judge(
+        order,
+        SEED,
+        ENDS,
+        MEMBERS,
+        attempts,
+        [LETTER] if letters is None else letters,
+        COMMITS if commits is None else commits,
+    )
+
+
+def test_a_right_story() -> None:
+    its = judged(STORY)
+    assert (its.wrong, its.again, its.dead_letters, its.commits) == ([], 0, 1, 2)
+    assert its.records == DEAD + 1
+
+
+def test_a_record_that_was_not_handled() -> None:
+    (wrong,) = judged(STORY[1:], commits=[]).wrong
+    assert wrong.startswith("(0, 0) was not handled")
+
+
+def test_a_dead_letter_that_is_not_there_or_says_something_else() -> None:
+    assert judged(STORY, [], COMMITS[:1]).wrong
+    assert judged(STORY, [LETTER._replace(is_as_it_came=False)]).wrong
+    assert judged(STORY, [LETTER._replace(reason="OSError: once")]).wrong
+    assert judged(STORY, [LETTER, LETTER._replace(offset=1)]).wrong
+
+
+def test_a_commit_that_is_ahead() -> None:
+    assert judged(STORY, commits=[Commit(0, 5, 4)]).wrong
+    assert judged(STORY, [LETTER._replace(ms=DEAD + 3)]).wrong
+    assert judged(STORY, commits=[Commit(0, DEAD + 9, DEAD + 9)]).wrong
+
+
+def test_what_comes_again_has_a_reason() -> None:
+    again = one(7, 8_000)
+    assert judged([*STORY, again], commits=[]).wrong
+    before = [replaced(each, "killed") for each in STORY[:8]]
+    its = judged([*before, *STORY[8:], one(7, 7_500, "b")], commits=[], order="none")
+    assert (its.wrong, its.again) == ([], 1)
+    assert judged([*before, *STORY[8:], one(7, 7_500, "b")], order="none").wrong  # it is committed
+
+
+def replaced(attempt: Attempt, member: str) -> Attempt:
+    return attempt._replace(member=member)
+
+
+def test_what_is_out_of_order() -> None:
+    early = replace_at(3, one(3, 1))
+    assert judged(early, commits=[]).wrong
+    assert judged(early, commits=[], order="none").wrong == []
+    side_by_side = replace_at(3, one(3)._replace(ended=STORY[4].begun + 1))
+    assert judged(side_by_side, commits=[]).wrong
+
+
+def replace_at(at: int, attempt: Attempt) -> list[Attempt]:
+    return [*STORY[:at], attempt, *STORY[at + 1 :]]
+
+
+def test_the_records_of_a_key_are_in_order_and_others_need_not_be() -> None:
+    keys: dict[bytes, list[int]] = {}
+    for offset in range(DEAD):
+        key = key_of(SEED, 0, offset)
+        if key is not None:
+            keys.setdefault(key, []).append(offset)
+    first, second = next(its for its in keys.values() if len(its) > 1)[:2]
+    late = replace_at(first, one(first, second, "a")._replace(begun=STORY[second].begun + 1))
+    assert judged(late, commits=[], order="key").wrong
+    alone = next(at for at in range(DEAD) if key_of(SEED, 0, at) is None)
+    late = replace_at(alone, one(alone, alone + 100))
+    assert judged(late, commits=[], order="key").wrong == []
+
+
+def test_lines_of_a_member_that_was_killed() -> None:
+    lines = ["b 10 1 0 5", "x 20 2 0 5", "b 30 3 0 5", "b 35 3 1 7", "e 40 4 0 5", "e 50 5"]
+    assert [*attempts_of("a", lines)] == [
+        Attempt("a", 0, 5, 10, 1, 20, 2, "x"),
+        Attempt("a", 0, 5, 30, 3, 40, 4, "e"),
+        Attempt("a", 1, 7, 35, 3, None, None, ""),
+    ]

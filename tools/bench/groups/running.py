@@ -1,0 +1,86 @@
+"""What `run` costs: processor time of empty handlers, and of plain iteration as the same member."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import statistics
+import sys
+import time
+from typing import Final
+
+from kproto import Client, NewTopic, ProducerRecord, Record, Stop
+from kproto.client.consumer.running.settings import Order
+from tools.bench.serving import served_by
+
+from .reading import PARTITIONS, TOPIC, VALUE, as_member
+
+__all__ = ["table"]
+
+#: How many times of plain iteration a record may cost.
+WANTED: Final[dict[Order, float]] = {"partition": 1.5, "key": 3.0, "none": 3.0}
+
+KEYS: Final = 5_000
+PLAIN: Final = "plain"
+
+
+async def _write(bootstrap: str, records: int) -> None:
+    async with Client(bootstrap) as client:
+        await client.create_topics(NewTopic(TOPIC, partitions=PARTITIONS))
+        async with client.producer() as producer:
+            for begin in range(0, records, 100_000):
+                numbers = range(begin, min(begin + 100_000, records))
+                some = [ProducerRecord(VALUE, b"key-%d" % (at % KEYS)) for at in numbers]
+                await producer.send_many(TOPIC, some)
+
+
+async def running(bootstrap: str, records: int, group: str, order: Order) -> float:
+    """The same by a handler that only counts, with 16 workers."""
+    async with Client(bootstrap) as client:
+        began = time.process_time()
+        count = 0
+
+        async def handle(_record: Record) -> None:
+            nonlocal count
+            count += 1
+            if count == records:
+                raise Stop(done=True)
+
+        async with client.consumer(TOPIC, group=group) as consumer:
+            await consumer.run(handle, order=order)
+        return time.process_time() - began
+
+
+def table(records: int, pairs: int) -> bool:
+    """Print the table; whether each order costs no more than is wanted."""
+    spent: dict[str, list[float]] = {way: [] for way in (PLAIN, *WANTED)}
+    with served_by("tools.bench.groups") as bootstrap:
+        asyncio.run(_write(bootstrap, records))
+        for pair in range(-1, pairs):
+            ways = [*spent]
+            for way in ways if pair % 2 else reversed(ways):
+                gc.collect()
+                group = f"{way}-{pair}"
+                order: Order | None = next((each for each in WANTED if each == way), None)
+                work = (
+                    as_member(bootstrap, records, group)
+                    if order is None
+                    else running(bootstrap, records, group, order)
+                )
+                seconds = asyncio.run(work)
+                if pair >= 0:
+                    spent[way].append(seconds)
+            print(f"\r{pair + 1} of {pairs} pairs", end="", file=sys.stderr)
+        print("\r\033[K", end="", file=sys.stderr)
+    print(f"| {records:,} records, empty handlers | µs of CPU a record | times iteration |")
+    print("|---|---|---|")
+    is_good = True
+    for way, its in spent.items():
+        times = statistics.median(b / a for a, b in zip(spent[PLAIN], its, strict=True))
+        name = "`async for`" if way == PLAIN else f'`run(order="{way}")`'
+        print(f"| {name} | {statistics.median(its) / records * 1e6:.2f} | {times:.2f} |")
+        most = next((most for each, most in WANTED.items() if each == way), times)
+        if times > most:
+            print(f"{name} costs {times:.2f} times, and may cost {most}", file=sys.stderr)
+            is_good = False
+    return is_good

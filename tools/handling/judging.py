@@ -1,0 +1,208 @@
+"""What members did and what the broker wrote down, and whether that is right. Plain functions.
+
+Three sources, none of which knows the others: the lines of the members, the dead letters, and the
+commits in `__consumer_offsets`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from kproto.client.consumer.running.settings import Order
+
+from .work import Fate, fate_of, key_of
+
+__all__ = ["Attempt", "Commit", "Letter", "Member", "Verdict", "attempts_of", "judge"]
+
+Key = tuple[int, int]
+
+_NEVER: Final = 2**63
+
+
+class Attempt(NamedTuple):
+    """One call of a handler, from `begun` to `ended` in ns; `ended_ms` is its time of day.
+
+    `end` is "e" where it returned, "x" where it raised, and "" where neither was written.
+    """
+
+    member: str
+    partition: int
+    offset: int
+    begun: int
+    begun_ms: int
+    ended: int | None
+    ended_ms: int | None
+    end: str
+
+
+class Commit(NamedTuple):
+    """`offset` was committed at `ms`, as the broker wrote down."""
+
+    partition: int
+    offset: int
+    ms: int
+
+
+class Letter(NamedTuple):
+    """A dead letter, from where, and since when it was there at the latest."""
+
+    partition: int
+    offset: int
+    ms: int
+    is_as_it_came: bool
+    reason: str
+
+
+@dataclass
+class Member:
+    """`harmed` is since when, in ns, it was killed or stood still; None for one that was not."""
+
+    name: str
+    harmed: int | None = None
+
+
+@dataclass
+class Verdict:
+    """`wrong` has what must not be; `again` counts what came again, as its member was harmed."""
+
+    records: int = 0
+    dead_letters: int = 0
+    commits: int = 0
+    again: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+
+def attempts_of(member: str, lines: Iterable[str]) -> Iterator[Attempt]:
+    """The attempts in what a member has written; of one key one is open at a time."""
+    open_: dict[Key, tuple[int, int]] = {}
+    for line in lines:
+        parts = line.split()
+        if len(parts) != 5:
+            continue  # it was killed as it wrote
+        what, (ns, ms, partition, offset) = parts[0], map(int, parts[1:])
+        key = (partition, offset)
+        if what == "b":
+            open_[key] = ns, ms
+        else:
+            begun, begun_ms = open_.pop(key)
+            yield Attempt(member, partition, offset, begun, begun_ms, ns, ms, what)
+    for (partition, offset), (begun, begun_ms) in open_.items():
+        yield Attempt(member, partition, offset, begun, begun_ms, None, None, "")
+
+
+def judge(
+    order: Order,
+    seed: int,
+    ends: Mapping[int, int],
+    members: Mapping[str, Member],
+    attempts: Iterable[Attempt],
+    letters: Iterable[Letter],
+    commits: Iterable[Commit],
+) -> Verdict:
+    """All of it; `ends` has how many records each partition has, offsets from 0 on."""
+    attempts, letters, commits = list(attempts), list(letters), list(commits)
+    verdict = Verdict(sum(ends.values()), len(letters), len(commits))
+    _all_is_handled(verdict, seed, ends, attempts, letters)
+    _nothing_comes_again(verdict, members, attempts, commits)
+    _no_commit_is_ahead(verdict, attempts, letters, commits)
+    if order != "none":
+        _order_is_kept(verdict, order, seed, members, attempts)
+    return verdict
+
+
+def _all_is_handled(
+    verdict: Verdict,
+    seed: int,
+    ends: Mapping[int, int],
+    attempts: list[Attempt],
+    letters: list[Letter],
+) -> None:
+    done = {(each.partition, each.offset) for each in attempts if each.end == "e"}
+    dead = {(each.partition, each.offset) for each in letters}
+    for partition, end in ends.items():
+        for offset in range(end):
+            key = (partition, offset)
+            is_dead = fate_of(seed, partition, offset) is Fate.DEAD
+            if is_dead != (key in dead) or is_dead == (key in done):
+                verdict.wrong.append(f"{key} was not handled, or is no dead letter")
+    for letter in letters:
+        place = (letter.partition, letter.offset)
+        if not letter.is_as_it_came or letter.reason != f"ValueError: never: {place}":
+            verdict.wrong.append(f"the dead letter of {place} is another, or says {letter.reason}")
+
+
+def _nothing_comes_again(
+    verdict: Verdict,
+    members: Mapping[str, Member],
+    attempts: list[Attempt],
+    commits: list[Commit],
+) -> None:
+    """What was done comes again where its member was harmed, and it was not committed."""
+    finished: dict[Key, Attempt] = {}
+    committed: dict[int, list[tuple[int, int]]] = defaultdict(list)  # when, and up to where
+    for commit in sorted(commits, key=lambda each: each.ms):
+        known = committed[commit.partition]
+        known.append((commit.ms, max(commit.offset, known[-1][1] if known else 0)))
+    for each in sorted(attempts, key=lambda each: each.begun):
+        key = (each.partition, each.offset)
+        before = finished.get(key)
+        if before is not None:
+            verdict.again += 1
+            if members[before.member].harmed is None and members[each.member].harmed is None:
+                verdict.wrong.append(f"{key} comes again: {before.member}, {each.member}")
+        known = committed[each.partition]
+        behind = bisect_left(known, (each.begun_ms, 0))  # committed earlier than it began
+        is_committed = behind > 0 and known[behind - 1][1] > each.offset
+        if is_committed and members[each.member].harmed is None:
+            verdict.wrong.append(f"{key} comes again to {each.member}, and was committed")
+        if each.end == "e":
+            finished[key] = each
+
+
+def _no_commit_is_ahead(
+    verdict: Verdict, attempts: list[Attempt], letters: list[Letter], commits: list[Commit]
+) -> None:
+    """All before a commit was done when it was written down."""
+    done: dict[int, dict[int, int]] = defaultdict(dict)  # since when, by partition and offset
+    ends = [(each.partition, each.offset, each.ended_ms) for each in attempts if each.end == "e"]
+    for partition, offset, ms in [*ends, *((each[0], each[1], each[2]) for each in letters)]:
+        if ms is not None:
+            known = done[partition].get(offset, ms)
+            done[partition][offset] = min(known, ms)
+    for partition, since in done.items():
+        latest = [0]  # since when all before an offset are done
+        for offset in range(max(since) + 1):
+            latest.append(max(latest[-1], since.get(offset, _NEVER)))
+        for commit in commits:
+            if commit.partition == partition:
+                behind = commit.offset >= len(latest)
+                if behind or latest[commit.offset] > commit.ms:
+                    verdict.wrong.append(f"{commit} is ahead of what was done")
+
+
+def _order_is_kept(
+    verdict: Verdict,
+    order: Order,
+    seed: int,
+    members: Mapping[str, Member],
+    attempts: list[Attempt],
+) -> None:
+    """One after the other, in the order of the offsets; anew behind a member that was harmed."""
+    strands: dict[object, list[Attempt]] = defaultdict(list)
+    for each in attempts:
+        key = key_of(seed, each.partition, each.offset) if order == "key" else b""
+        if key is not None:
+            strands[each.partition, key].append(each)
+    for strand in strands.values():
+        last: Attempt | None = None
+        for each in sorted(strand, key=lambda each: each.begun):
+            if last is not None and members[last.member].harmed is None:
+                is_behind = last.ended is not None and last.ended <= each.begun
+                is_next = each.offset >= last.offset
+                if not (is_behind and is_next) and members[each.member].harmed is None:
+                    verdict.wrong.append(f"out of order: {each} behind {last}")
+            last = each

@@ -1,0 +1,87 @@
+"""A program that handles records, and writes down what it does before it goes on.
+
+    python -m tools.handling.member BOOTSTRAP ORDER SEED FILE
+
+Each line has what happened, when (ns of the machine's clock that is never set back, and ms of its
+time of day), and the record: `b` it begins, `e` it is done, `x` it failed. SIGTERM ends it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+import time
+from collections import Counter
+from typing import Any, cast
+
+import kproto
+from kproto.client.consumer.running.settings import Order
+
+from .work import DEAD, GROUP, TOPIC, Fate, fate_of, stall_of
+
+__all__ = ["SESSION_MS"]
+
+#: Others take over from one that was killed behind that.
+SESSION_MS = 1_000
+
+
+async def handle_records(bootstrap: str, order: Order, seed: int, file: int) -> None:
+    failed: Counter[tuple[int, int]] = Counter()
+
+    def note(what: str, record: kproto.Record) -> None:
+        now_ms = time.time_ns() // 1_000_000
+        line = f"{what} {time.monotonic_ns()} {now_ms} {record.partition} {record.offset}\n"
+        os.write(file, line.encode())
+
+    async def handle(record: kproto.Record) -> None:
+        key = (record.partition, record.offset)
+        note("b", record)
+        try:
+            match fate_of(seed, *key):
+                case Fate.GIVES_WAY:
+                    await asyncio.sleep(0)
+                case Fate.STALLS:
+                    await asyncio.sleep(stall_of(seed, *key))
+                case Fate.FAILS_ONCE if not failed[key]:
+                    failed[key] += 1
+                    raise OSError("once")
+                case Fate.DEAD:
+                    raise ValueError(f"never: {key}")
+        except BaseException:
+            note("x", record)
+            raise
+        note("e", record)
+
+    settings: dict[str, Any] = {
+        "group": GROUP,
+        "session_timeout_ms": SESSION_MS,
+        "heartbeat_interval_ms": 100,
+        "auto_commit_interval_ms": 100,
+        "assignors": ["cooperative-sticky"],
+        "max_bytes": 100_000,
+    }
+    async with (
+        kproto.Client(bootstrap) as client,
+        client.consumer(TOPIC, **settings) as consumer,
+    ):
+        await consumer.run(
+            handle,
+            workers=16,
+            order=order,
+            retries=kproto.Retries(2, backoff_ms=2),
+            dead_letter_topic=DEAD,
+            max_ahead=2_000,
+        )
+
+
+def main() -> None:
+    logging.getLogger("kproto").setLevel(logging.ERROR)
+    bootstrap, order, seed, path = sys.argv[1:]
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    asyncio.run(handle_records(bootstrap, cast(Order, order), int(seed), file))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""What is to be handled, and how each record goes: by a seed, the same for all who ask."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+from zlib import crc32
+
+__all__ = ["DEAD", "GROUP", "TOPIC", "Fate", "fate_of", "key_of", "stall_of", "value_of"]
+
+TOPIC: Final = "handled"
+DEAD: Final = "handled.dead"
+GROUP: Final = "handlers"
+
+_KEYS: Final = 400
+_NO_KEY: Final = 10  # of so many records one has none
+
+
+class Fate(Enum):
+    """How the handler of a record goes."""
+
+    AT_ONCE = "at once"
+    GIVES_WAY = "after a turn of the loop"
+    STALLS = "after a while"
+    FAILS_ONCE = "at the second attempt"
+    DEAD = "never"
+
+
+#: Of 10,000 records so many, one behind the other; the rest is at once.
+_SHARES: Final = {Fate.DEAD: 15, Fate.FAILS_ONCE: 100, Fate.STALLS: 40, Fate.GIVES_WAY: 2_000}
+
+
+def _draw(seed: int, partition: int, offset: int, what: str) -> int:
+    return crc32(f"{seed}/{partition}/{offset}/{what}".encode())
+
+
+def fate_of(seed: int, partition: int, offset: int) -> Fate:
+    drawn = _draw(seed, partition, offset, "fate") % 10_000
+    for fate, share in _SHARES.items():
+        if drawn < share:
+            return fate
+        drawn -= share
+    return Fate.AT_ONCE
+
+
+def stall_of(seed: int, partition: int, offset: int) -> float:
+    """How long it stalls, in seconds."""
+    return _draw(seed, partition, offset, "stall") % 40 / 1000
+
+
+def key_of(seed: int, partition: int, offset: int) -> bytes | None:
+    drawn = _draw(seed, partition, offset, "key")
+    return None if drawn % _NO_KEY == 0 else b"key-%d" % (drawn % _KEYS)
+
+
+def value_of(partition: int, offset: int) -> bytes:
+    return b"%d/%d" % (partition, offset)
