@@ -63,6 +63,11 @@ class HandingOut:
         self.rest = self._left = iter(fetched.records)
         return next(self.rest)
 
+    def take_record(self) -> Record | None:
+        """The next record of a list that is handed out by record, or the first of the next list."""
+        fetched = self.take_records()
+        return None if fetched is None else self.begin(fetched)
+
     def take_records(self) -> FetchedRecords | None:
         """What is left of a list that is handed out by record, or the next list."""
         fetched = self._take_rest()
@@ -215,8 +220,7 @@ class RecordIteration(_Iteration[Record]):
         return await super().__anext__()
 
     def _take(self) -> Record | None:
-        fetched = self._handing_out.take_records()
-        return None if fetched is None else self._handing_out.begin(fetched)
+        return self._handing_out.take_record()
 
 
 class BatchIteration(_Iteration[FetchedRecords]):

@@ -172,6 +172,15 @@ class InHand(HandingOut):
         self.rest = islice(self._left, self._portions.size - 1)
         return first
 
+    def take_record(self) -> Record | None:
+        source = self._source
+        if source is not None and self._current is not None:
+            for record in self._left:  # another portion of the same list, which is not copied
+                self._by_record = source.state
+                self.rest = islice(self._left, self._portions.size - 1)
+                return record
+        return super().take_record()
+
     def take_records(self) -> FetchedRecords | None:
         fetched = super().take_records()
         return self._hands_out(fetched, 0 if fetched is None else fetched.records[-1].offset + 1)
@@ -312,7 +321,7 @@ class Portions:
 
 #: A portion shall take so long, in seconds: a handler of more gets one record at a time, and a look
 #: costs a hundredth of it.
-_PORTION_S: Final = 0.0002
+_PORTION_S: Final = 0.0004
 _TINY_S: Final = 1e-6
 
 #: What is shorter, in seconds, may have been the system, which had others go on meanwhile: then the
@@ -324,7 +333,7 @@ _FIRST_PORTION: Final = 1
 _GROWTH: Final = 4
 
 #: The largest: a fast handler may become slow within it, and asking costs little beside so many.
-_MOST: Final = 256
+_MOST: Final = 512
 
 
 class Progress:
