@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         ProducerRecord,
         RequestEvent,
         RetryEvent,
+        TopicPattern,
     )
     from .protocol.sasl import BearerToken
     from .records import Record, RecordBatch
@@ -119,6 +120,7 @@ __all__ = [
     "ScramSha256",
     "ScramSha512",
     "Tls",
+    "TopicPattern",
     "UnsupportedVersionError",
     "Uuid",
     "__version__",

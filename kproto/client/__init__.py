@@ -12,6 +12,7 @@ from .consumer.group_consumer import GroupConsumer
 from .consumer.truncation import LogTruncatedError
 from .consumer.waiting import FetchedBatch, FetchedRecords, FetchedValues
 from .groups.assignor import Assignor
+from .groups.subscription import TopicPattern
 from .observing.hooks import AckEvent, ConnectionEvent, Hooks, RequestEvent, RetryEvent
 from .producer.acks import Acks
 from .producer.batch import Ack, BatchDelivery, Delivery
@@ -52,5 +53,6 @@ __all__ = [
     "RequestEvent",
     "RetryEvent",
     "TopicPartition",
+    "TopicPattern",
     "parse_bootstrap",
 ]

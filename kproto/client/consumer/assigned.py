@@ -12,14 +12,15 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Final
 
 from ...wire.errors import BrokerResponseError, UnsupportedVersionError
 from ...wire.uuid import ZERO_UUID, Uuid
 from ..cluster.metadata import TopicInfo, TopicPartition
 from ..cluster.view import ClusterView
-from ..retry import Remedy, remedy_of
+from ..retry import Attempts, Remedy, remedy_of
 from .assigned_partition import AssignedPartition, Awaits
-from .committed import CommittedOffset, ToCommit, committed_in, committed_requests
+from .committed import CommittedOffset, Identity, ToCommit, committed_in, committed_requests
 from .errors import NoCommittedOffsetError
 from .in_hand import InHand
 from .offsets import list_offsets
@@ -28,6 +29,9 @@ from .topics import GroupStart, start_time_ms
 from .under_way import UnderWay
 
 __all__ = ["Assigned"]
+
+#: Who asked is a member no more, or at another epoch by now: he asks again as who he is then.
+_NOT_THIS_MEMBER: Final = ("STALE_MEMBER_EPOCH", "UNKNOWN_MEMBER_ID")
 
 logger = logging.getLogger("kproto.client")
 
@@ -64,6 +68,9 @@ class Assigned:
         self.paused: set[TopicPartition] = set()
         self.on_new_partitions: Callable[[], None] = lambda: None
         self.on_committed: Callable[[dict[TopicPartition, ToCommit]], None] = lambda found: None
+        #: Who asks for commits, where that makes a difference, and what to do where he may not.
+        self.identity: Callable[[], Identity | None] = lambda: None
+        self.on_refused: Callable[[BrokerResponseError, Identity], None] = lambda error, who: None
         #: A partition without a commit is begun with where nobody would begin later.
         self.on_passing: Callable[[TopicPartition, ToCommit], None] = lambda place, its: None
         #: The topic of a partition was made anew: what is known of its commits is of another one.
@@ -288,10 +295,23 @@ class Assigned:
         places = list(places)
         if not places:
             return {}
-        return await self._view.retrying(partial(self._ask_for_commits, places))
+        view = self._view
+        attempts = Attempts(view.settings, begun=view.clock.monotonic())
+        while True:
+            identity = self.identity()
+            try:
+                return await view.retrying(partial(self._ask_for_commits, places, identity))
+            except BrokerResponseError as error:
+                if identity is None or error.name not in _NOT_THIS_MEMBER:
+                    raise
+                self.on_refused(error, identity)
+                if not attempts.failed(error, view.clock.monotonic()):
+                    raise
+                view.observer.retried("call", error, attempts)
+            await view.until(attempts.not_before)
 
     async def _ask_for_commits(
-        self, places: list[TopicPartition]
+        self, places: list[TopicPartition], identity: Identity | None
     ) -> dict[TopicPartition, CommittedOffset | None]:
         names = {topic for topic, _ in places}
         await self._view.know(names)
@@ -302,7 +322,7 @@ class Assigned:
             return ZERO_UUID if info is None else info.topic_id
 
         refused: UnsupportedVersionError | None = None
-        for request in committed_requests(self._group_id, places, id_of):
+        for request in committed_requests(self._group_id, places, id_of, identity):
             try:
                 response = await self._view.request(request)
             except UnsupportedVersionError as error:

@@ -34,7 +34,7 @@ Claims: TypeAlias = Mapping[TopicPartition, object]
 Made: TypeAlias = Callable[[Iterable[TopicPartition]], None]
 
 #: Refusals that may only say that a rebalance has overtaken the commit.
-_OVERTAKEN: Final = ("ILLEGAL_GENERATION", "REBALANCE_IN_PROGRESS")
+_OVERTAKEN: Final = ("ILLEGAL_GENERATION", "REBALANCE_IN_PROGRESS", "STALE_MEMBER_EPOCH")
 
 _OUT: Final = (
     "not assigned to this consumer any more, as the group goes on without it; others may read them "

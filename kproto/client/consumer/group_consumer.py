@@ -20,7 +20,7 @@ from ...wire.errors import BrokerResponseError, ConfigurationError, KprotoError
 from ..cluster.metadata import TopicPartition, named
 from ..cluster.view import ClusterView
 from ..groups.settings import GroupSettings
-from ..groups.subscription import Subscription
+from ..groups.subscription import Subscription, TopicPattern
 from ..retry import LAST_ATTEMPT_S
 from .assigned import Assigned
 from .assigned_partition import AssignedPartition
@@ -95,7 +95,7 @@ class GroupConsumer(Reader):
     def __init__(
         self,
         view: ClusterView,
-        topics: str | Iterable[str] | re.Pattern[str] | Iterable[TopicPartition],
+        topics: str | Iterable[str] | re.Pattern[str] | TopicPattern | Iterable[TopicPartition],
         settings: GroupSettings,
         make_member: MakeMember,
         *,
@@ -152,6 +152,8 @@ class GroupConsumer(Reader):
             self._member = make_member(view, settings, self._ownership)
             self._member.subscribe(subscription)
             assigned.on_new_partitions = self._member.topics_changed
+            assigned.identity = lambda: None if self._member is None else self._member.identity
+            assigned.on_refused = self._member.commit_refused
         self._committer = Committer(
             view, settings.group_id, self._committing, self._ownership.claim_on, self._member
         )
@@ -330,7 +332,7 @@ class GroupConsumer(Reader):
 
     # Subscribing
 
-    def subscribe(self, topics: str | Iterable[str] | re.Pattern[str]) -> None:
+    def subscribe(self, topics: str | Iterable[str] | re.Pattern[str] | TopicPattern) -> None:
         """Read these topics in place of those before; a pattern is for whole names.
 
         The group hands its partitions out anew. Raises ConfigurationError.
@@ -563,10 +565,10 @@ class GroupConsumer(Reader):
 
 
 def _wanted(
-    topics: str | Iterable[str] | re.Pattern[str] | Iterable[TopicPartition],
+    topics: str | Iterable[str] | re.Pattern[str] | TopicPattern | Iterable[TopicPartition],
 ) -> tuple[Subscription | None, list[TopicPartition]]:
     """A subscription to topics, or partitions that are given by hand. Raises ConfigurationError."""
-    if isinstance(topics, re.Pattern):
+    if isinstance(topics, re.Pattern | TopicPattern):
         return Subscription.to(topics), []
     given = checked_topics(topics)
     names = [want for want in given if isinstance(want, str)]

@@ -52,14 +52,6 @@ EVERYWHERE: Final[dict[str, Meaning]] = {
     "NOT_COORDINATOR": Meaning.FIND_COORDINATOR,
     "FENCED_INSTANCE_ID": Meaning.FENCED,  # KIP-345: another has the same instance id
     "GROUP_AUTHORIZATION_FAILED": Meaning.FAIL,
-    "INVALID_REGULAR_EXPRESSION": "a TopicPattern is RE2, which the broker reads; "
-    "re.compile makes a pattern that is matched here",
-    "UNRELEASED_INSTANCE_ID": "instance {instance} is a member yet, and was for longer than "
-    "session_timeout_ms of {session}; give each member an instance id of its own",
-    "UNSUPPORTED_ASSIGNOR": "the broker has no assignor {server_assignor!r} "
-    "(group.consumer.assignors); without server_assignor it takes its own",
-    "UNSUPPORTED_VERSION": "the cluster has no consumer groups (KIP-848), or has them turned off "
-    '(group.coordinator.rebalance.protocols, group.version): use group_protocol="classic"',
     "INVALID_GROUP_ID": Meaning.FAIL,
 }
 

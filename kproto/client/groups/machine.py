@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from ...wire.errors import BrokerResponseError, KprotoError
 from ..cluster.metadata import TopicPartition
 from .group_errors import Meaning, explained
+from .group_kinds import OtherKindError
 from .settings import GroupSettings
 from .steps import MemberIdentity, Step, TakeOn
 from .subscription import Subscription
@@ -95,7 +96,12 @@ class Machine(ABC, Generic[_Phase, _Event]):
 
     def _has_failed(self, error: KprotoError) -> None:
         """Note why it is over; the first reason is told."""
-        if self.error is None:
+        if self.error is not None:
+            return
+        if isinstance(error, OtherKindError):
+            self.error = error
+            self._say("not by this protocol: %s", error)
+        else:
             self.error = explained(error, self.settings)
             self._say("the member is at its end: %s", self.error, level=logging.WARNING)
 

@@ -18,6 +18,7 @@ from ...wire.errors import KprotoError
 from ..cluster.metadata import TopicInfo
 from ..cluster.view import ClusterView
 from .group_errors import Asked, Meaning, meaning_of
+from .group_kinds import OtherKindError, has_consumer_groups
 from .leading import assigned, members_in, racks_of, refused_topic
 from .membership import Membership
 from .settings import GroupSettings
@@ -33,8 +34,11 @@ _YOUNG_MS: Final = 100
 class Member(Shell[Membership]):
     """A member of a group of the classic kind."""
 
-    def __init__(self, view: ClusterView, settings: GroupSettings, owner: Owner) -> None:
-        super().__init__(view, settings, owner, Membership(settings, view.settings))
+    def __init__(
+        self, view: ClusterView, settings: GroupSettings, owner: Owner, *, looks: bool = False
+    ) -> None:
+        membership = Membership(settings, view.settings)
+        super().__init__(view, settings, owner, membership, looks=looks)
 
     def _coordinator_moved(self) -> None:
         self._membership.moved(self._clock.monotonic())
@@ -61,7 +65,20 @@ class Member(Shell[Membership]):
                 return await self._tell_that_it_leaves(step)
         raise AssertionError(f"{step} is of another kind of group")
 
+    async def _check_kind(self) -> None:
+        """Look at the group, where it may be of the other kind. Raises OtherKindError for one."""
+        node = await self._view.group_coordinator(self.settings.group_id)
+        connection = self._view.connection_at_hand(node)
+        if connection is None:
+            connection = await self._coordinator.connection()
+        if not has_consumer_groups(connection.ranges):
+            return
+        if not await self._is_live_classic(connection):
+            raise OtherKindError("the group has no members of the classic one")
+
     async def _join(self, step: Join) -> Tell:
+        if self._looks and self._membership.generation < 0:
+            await self._check_kind()
         topics: Iterable[TopicInfo] = ()
         if step.subscription.pattern is not None:
             topics = await self._view.refresh()

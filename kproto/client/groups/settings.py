@@ -63,8 +63,9 @@ class GroupSettings:
     #: for the broker's own choice.
     server_assignor: str | None = None
     #: For members of the classic protocol: names of assignors, or one's own, the preferred one
-    #: first: the broker chooses one that all members have. With these members rebalance eagerly, and can be moved to cooperative-sticky
-    #: alone one by one; so have Java's consumers since 3.0.
+    #: first: the broker chooses one that all members have. With these members rebalance eagerly,
+    #: and can be moved to cooperative-sticky alone one by one; so have Java's consumers since 3.0.
+    #: Who names any has a classic group, where `group_protocol` is "auto".
     assignors: Sequence[str | Assignor] = DEFAULT_ASSIGNORS
     #: Commit what is done by itself: every `auto_commit_interval_ms`, when partitions are given
     #: up, and at the end.

@@ -16,12 +16,15 @@ from typing import Any, Final, Generic, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from ...clock import Timer
 from ...messages.base import Response
+from ...messages.describe_groups_request import DescribeGroupsRequest
 from ...wire.errors import BrokerResponseError, ConfigurationError, KprotoError
 from ..cluster.metadata import TopicPartition, named
 from ..cluster.view import ClusterView
+from ..connections.broker_connection import BrokerConnection
 from ..observing.lines import say
 from .coordinator import Coordinator
 from .group_errors import Meaning
+from .group_kinds import is_live_classic
 from .leading import refused_topic
 from .machine import Machine
 from .settings import GroupSettings
@@ -86,17 +89,26 @@ class Owner(Protocol):
 class Shell(ABC, Generic[M]):
     """A member of a group. `start` has it join once it has subscribed.
 
+    One that `looks` at its group before it joins ends where that is of the other kind.
+
     Call `leave` to give up what it reads and to leave in order, and `close` in any case: then no
     task and no connection of it is left.
     """
 
     def __init__(
-        self, view: ClusterView, settings: GroupSettings, owner: Owner, membership: M
+        self,
+        view: ClusterView,
+        settings: GroupSettings,
+        owner: Owner,
+        membership: M,
+        *,
+        looks: bool,
     ) -> None:
         self.settings = settings
         self._view = view
         self._clock = view.clock
         self._reader = owner
+        self._looks = looks
         self._membership = membership
         self._watch = Watch()
         self._counts = view.observer.group(settings.group_id)
@@ -369,6 +381,12 @@ class Shell(ABC, Generic[M]):
         return min(self._view.settings.request_timeout_ms, max(interval_ms, in_session_ms))
 
     # Steps that both have
+
+    async def _is_live_classic(self, connection: BrokerConnection) -> bool:
+        """Whether the group is a classic one with members, as its coordinator says now."""
+        group_id = self.settings.group_id
+        answer = await connection.request(DescribeGroupsRequest(groups=[group_id]))
+        return is_live_classic(answer, group_id)
 
     async def _give_up(self, step: GiveUp) -> Tell:
         fault: KprotoError | None = None

@@ -40,12 +40,16 @@ _MEMBERS: Final = 3
 
 
 class MemberIdentity(NamedTuple):
-    """Who commits offsets, by which a broker knows whether he still may."""
+    """Who commits offsets, by which a broker knows whether he still may.
+
+    The generation is a member's epoch where it `has_epoch`, in the consumer protocol (KIP-848).
+    """
 
     group_id: str
     member_id: str
     generation: int
     instance_id: str | None = None
+    has_epoch: bool = False
 
 
 class GiveUp(NamedTuple):

@@ -12,16 +12,18 @@ from typing import Any
 from ....messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from ....messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from ....protocol.error_codes import error_of_code
-from ....wire.errors import KprotoError
+from ....wire.errors import KprotoError, UnsupportedVersionError
 from ...cluster.metadata import TopicInfo
 from ...cluster.view import ClusterView
 from ..group_errors import Asked, Meaning
+from ..group_kinds import OtherKindError, check_pattern, has_consumer_groups
 from ..settings import GroupSettings
 from ..shell import Owner, Shell, Tell
 from ..steps import GiveUp, LeaveByHeartbeat, Prepare, Resolve, Step, TakeOn
 from .heartbeat_errors import meaning_of
 from .heartbeats import JOINS, Beat
 from .membership import ConsumerMembership
+from .phases import Phase
 
 __all__ = ["ConsumerMember"]
 
@@ -29,9 +31,12 @@ __all__ = ["ConsumerMember"]
 class ConsumerMember(Shell[ConsumerMembership]):
     """A member of a group whose broker says who reads what."""
 
-    def __init__(self, view: ClusterView, settings: GroupSettings, owner: Owner) -> None:
-        membership = ConsumerMembership(settings, view.settings, view.cluster.topic_name)
-        super().__init__(view, settings, owner, membership)
+    def __init__(
+        self, view: ClusterView, settings: GroupSettings, owner: Owner, *, looks: bool = False
+    ) -> None:
+        name_of = view.cluster.topic_name
+        membership = ConsumerMembership(settings, view.settings, name_of, may_change=looks)
+        super().__init__(view, settings, owner, membership, looks=looks)
 
     def _topics_differ(self, change: str, now: float) -> None:
         subscription = self._membership.subscription
@@ -60,8 +65,8 @@ class ConsumerMember(Shell[ConsumerMembership]):
 
     async def _prepare(self, step: Prepare) -> Tell:
         """Have a coordinator that knows the protocol, and the topics that match a pattern."""
-        connection = await self._coordinator.connection()
-        connection.version_of(ConsumerGroupHeartbeatRequest)
+        if self._membership.phase is Phase.JOINING:
+            await self._check_kind(step)
         topics: Iterable[TopicInfo] = ()
         if step.subscription.pattern is not None:
             topics = await self._view.refresh()
@@ -75,6 +80,23 @@ class ConsumerMember(Shell[ConsumerMembership]):
             self._membership.prepared(step, wanted, now)
 
         return tell
+
+    async def _check_kind(self, step: Prepare) -> None:
+        """Look at the group, where it may be of the other kind. Raises OtherKindError for one."""
+        group_id = self.settings.group_id
+        connection = await self._coordinator.connection()
+        if not has_consumer_groups(connection.ranges):
+            why = "by its coordinator, which is older than the consumer protocol"
+            check_pattern(step.subscription, group_id, why)
+            if self._looks:
+                raise OtherKindError("the coordinator knows no other")
+            raise UnsupportedVersionError(
+                f"the coordinator of group {group_id!r} has no ConsumerGroupHeartbeat (KIP-848, "
+                'Kafka 4.0): leave group_protocol at "auto", or use "classic"'
+            )
+        if self._looks and await self._is_live_classic(connection):
+            check_pattern(step.subscription, group_id, "with members")
+            raise OtherKindError("the group has members of that")
 
     async def _resolve(self, step: Resolve) -> Tell:
         with suppress(KprotoError):

@@ -24,6 +24,7 @@ from ...cluster.metadata import TopicPartition
 from ...settings import ClientSettings
 from ..backoff import Backoff
 from ..group_errors import Asked, Meaning
+from ..group_kinds import OtherKindError
 from ..machine import Machine
 from ..session import Session
 from ..settings import GroupSettings
@@ -55,12 +56,18 @@ __all__ = ["ConsumerMembership"]
 
 _NEVER: Final = float("inf")
 
+#: What a cluster says that has the protocol, and turned off: another look would say nothing else.
+_TURNED_OFF: Final = "UNSUPPORTED_VERSION"
+
 #: Heartbeats are sent so often in a session at least, whatever interval the coordinator gives.
 _BEATS_IN_SESSION: Final = 3
 
 
 class ConsumerMembership(Machine[Phase, Event]):
-    """One member; `name_of` knows topics by their ids, as far as metadata does."""
+    """One member; `name_of` knows topics by their ids, as far as metadata does.
+
+    Where it `may_change` another may join in its place, as one of a classic group.
+    """
 
     transitions = TRANSITIONS
 
@@ -69,11 +76,13 @@ class ConsumerMembership(Machine[Phase, Event]):
         settings: GroupSettings,
         client: ClientSettings,
         name_of: Callable[[Uuid], str | None],
+        *,
+        may_change: bool = False,
     ) -> None:
         super().__init__(settings, Phase.UNSUBSCRIBED)
         self.rack = client.rack
         self.epoch = JOINS
-        self.kind_refused: KprotoError | None = None  # why it cannot be a member of this kind
+        self._may_change = may_change
         self._own_id = str(Uuid.random())
         self._name_of = name_of
         self._names: dict[Uuid, str] = {}
@@ -130,7 +139,8 @@ class ConsumerMembership(Machine[Phase, Event]):
         if self.phase not in COMMITTING or self._lost or now >= self.holds_until:
             return None
         instance_id = self.settings.instance_id
-        return MemberIdentity(self.settings.group_id, self.member_id, self.epoch, instance_id)
+        group_id = self.settings.group_id
+        return MemberIdentity(group_id, self.member_id, self.epoch, instance_id, has_epoch=True)
 
     # What its user wants
 
@@ -478,7 +488,7 @@ class ConsumerMembership(Machine[Phase, Event]):
             case Meaning.UNRELEASED:
                 self._wait_for_release(error, now)
             case Meaning.OTHER_KIND:
-                self.refuse_kind(error, now)
+                self._refuse_kind(error, now)
             case Meaning.FENCED | Meaning.FAIL:
                 self.fail(error, now, leaves=meaning is Meaning.FAIL)
             case Meaning.FIND_COORDINATOR if self._beats.count + self._steps.count == 1:
@@ -494,11 +504,11 @@ class ConsumerMembership(Machine[Phase, Event]):
         elif now - self._unreleased_since > self.settings.session_timeout_ms / 1000:
             self.fail(error, now, leaves=False)
 
-    def refuse_kind(self, error: KprotoError, now: float) -> None:
+    def _refuse_kind(self, error: KprotoError, now: float) -> None:
         """It cannot be a member of this kind: another look says of which, or it is at its end."""
-        self._may_be_known = False
-        if self.settings.group_protocol == "auto":
-            self.kind_refused = self.error = error
+        if self._may_change:
+            is_certain = isinstance(error, BrokerResponseError) and error.name == _TURNED_OFF
+            error = OtherKindError(str(error), is_certain=is_certain)
         self.fail(error, now, leaves=False)
 
     def _lose(self, why: str, now: float) -> None:
