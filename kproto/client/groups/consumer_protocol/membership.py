@@ -367,8 +367,8 @@ class ConsumerMembership(Machine[Phase, Event]):
         """The coordinator has taken a heartbeat, and counts the session from then on."""
         self._beats.succeeded()
         self._unreleased_since = None
-        held_more = beat.said.partitions - self._assigned  # the coordinator waited for that
-        self._session.heard(beat.sent_at, calm=not held_more)
+        assigned = assigned_in(answer)
+        self._session.heard(beat.sent_at, calm=self._was_calm(beat, assigned))
         self._known = beat.said
         if answer.heartbeat_interval_ms > 0:
             most_s = self.settings.session_timeout_ms / 1000 / _BEATS_IN_SESSION
@@ -378,7 +378,6 @@ class ConsumerMembership(Machine[Phase, Event]):
         if self.member_id and answer.member_id not in (None, "", self.member_id):
             self.member_id = answer.member_id or self.member_id
         self.epoch = answer.member_epoch
-        assigned = assigned_in(answer)
         if assigned is not None:
             if assigned != self._assigned:
                 self._resolving.succeeded()
@@ -396,6 +395,15 @@ class ConsumerMembership(Machine[Phase, Event]):
                 self._beat_at = now
         if self.phase is Phase.STABLE and self._is_to_reconcile(now):
             self._go(Event.ASSIGNED)
+
+    def _was_calm(self, beat: Beat, assigned: Told | None) -> bool:
+        """Whether the coordinator waited for nothing to be given up when it got that heartbeat.
+
+        What it waits for it has told in the answer to one before, unless that was lost: then, by
+        this one, it may have waited since.
+        """
+        before = self._assigned if self._known is not None or assigned is None else assigned
+        return beat.said.partitions <= before
 
     def _uses(self, topic_id: Uuid) -> bool:
         return topic_id in self._held.values() or any(
