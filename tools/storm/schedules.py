@@ -346,6 +346,7 @@ class _Player:
             async with client.consumer(
                 TOPIC,
                 group=GROUP,
+                group_protocol="classic",
                 assignors=[schedule.assignor],
                 session_timeout_ms=6_000,
                 heartbeat_interval_ms=1_000,

@@ -41,6 +41,7 @@ async def main() -> None:
             topic,
             group=group,
             instance_id=instance[0] if instance else None,
+            group_protocol="classic",
             assignors=[assignor],
             session_timeout_ms=SESSION_MS,
             heartbeat_interval_ms=HEARTBEAT_MS,

@@ -247,17 +247,23 @@ class ConsumerMembership(Machine[Phase, Event]):
         """Tell the coordinator, once the member has an id by which to."""
         parting = self._parting
         assert parting is not None
-        if self._asks_for_id and now < self._leave_by:
+        if not self.member_id:
             return None
         epoch = LEAVES if parting.leaves else LEAVES_FOR_A_TIME
-        is_told = parting.leaves or self.settings.is_static
-        if not is_told or not self._may_be_known or not self.member_id:
-            self.left(now)
-            return None
+        until = now + parting.leave_s
         instance_id = self.settings.instance_id
-        return LeaveByHeartbeat(
-            self.member_id, instance_id, epoch, parting.reason, now + parting.leave_s
-        )
+        return LeaveByHeartbeat(self.member_id, instance_id, epoch, parting.reason, until)
+
+    def _leave_in_silence(self, now: float) -> None:
+        """Have left, where the coordinator does not know the member, or shall not know."""
+        if self.phase is not Phase.LEAVING:
+            return
+        parting = self._parting
+        assert parting is not None
+        waits = self._asks_for_id and now < self._leave_by
+        is_told = self._may_be_known and (parting.leaves or self.settings.is_static)
+        if not is_told or not (self.member_id or waits):
+            self.left(now)
 
     def next_at(self, now: float) -> float:
         moments = []
@@ -272,6 +278,7 @@ class ConsumerMembership(Machine[Phase, Event]):
         return min((moment for moment in moments if moment > now), default=_NEVER)
 
     def tick(self, now: float) -> None:
+        self._leave_in_silence(now)
         if self.epoch > JOINS and self.phase in BEATING and now >= self.holds_until:
             silent_ms = self.settings.session_timeout_ms
             why = "what was to be given up may not have been in time (max_poll_interval_ms)"
@@ -453,6 +460,7 @@ class ConsumerMembership(Machine[Phase, Event]):
         elif self.phase is Phase.LEAVING:
             assert self._parting is not None
             self._leave_by = now + self._parting.leave_s
+            self._leave_in_silence(now)
 
     def left(self, now: float) -> None:
         parting, self._parting = self._parting, None

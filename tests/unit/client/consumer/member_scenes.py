@@ -14,6 +14,7 @@ from typing import Any, Final
 import kproto
 from kproto import GroupConsumer
 from kproto.client.cluster.metadata import TopicPartition
+from kproto.client.groups.choosing import GroupMember
 from kproto.client.groups.member import Member
 from kproto.client.groups.membership import Membership
 from kproto.client.groups.phases import Phase
@@ -108,7 +109,8 @@ class Scene:
     @property
     def member(self) -> Membership:
         """Where its member stands."""
-        member = self.consumer._member
+        assert isinstance(self.consumer._member, GroupMember)
+        member = self.consumer._member._member
         assert isinstance(member, Member)
         return member._membership
 

@@ -58,6 +58,7 @@ SETTINGS: Final = kproto.ClientSettings(
 BROKERS: Final = BrokerSettings(offsets_topic_num_partitions=1)
 GROUP_SETTINGS: Final[dict[str, Any]] = {
     "group": GROUP,
+    "group_protocol": "classic",
     "session_timeout_ms": 6_000,
     "heartbeat_interval_ms": 1_000,
     "max_poll_interval_ms": 20_000,

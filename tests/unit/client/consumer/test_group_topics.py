@@ -51,7 +51,7 @@ async def test_a_topic_that_is_deleted_is_no_error_and_others_go_on() -> None:
     async with (
         Broker(clock=clock) as broker,
         Client(broker.bootstrap, settings, clock=clock) as client,
-        client.consumer(["stays", "goes"], group="g") as consumer,
+        client.consumer(["stays", "goes"], group="g", group_protocol="classic") as consumer,
     ):
         await client.create_topics(NewTopic("stays"), NewTopic("goes"))
         asked = asyncio.create_task(anext(aiter(consumer)))
@@ -95,8 +95,9 @@ async def test_a_topic_that_will_never_be_read_is_told_to_who_does_not_lead_too(
         Client(broker.bootstrap, clock=clock) as other,
     ):
         await client.create_topics(NewTopic("t", partitions=2))
-        leading = client.consumer("t", group="g")
-        following = other.consumer([*others, "no topic!"], group="g")
+        leading = client.consumer("t", group="g", group_protocol="classic")
+        topics = [*others, "no topic!"]
+        following = other.consumer(topics, group="g", group_protocol="classic")
         await leading.__aenter__()
         await passes(lambda: leading.assignment)
         await following.__aenter__()
