@@ -156,14 +156,14 @@ _BROKER: Final = (
     ),
     _Row("fetch.max.bytes", _INT, "57671680", lambda it: it.fetch_max_bytes),
     _Row(
-        "group.consumer.assignors", _LIST, "uniform,range", lambda it: it.group_consumer_assignors
-    ),
-    _Row(
         "group.consumer.assignment.interval.ms",
         _INT,
         "1000",
         lambda it: it.group_consumer_assignment_interval_ms,
         read_only=False,
+    ),
+    _Row(
+        "group.consumer.assignors", _LIST, "uniform,range", lambda it: it.group_consumer_assignors
     ),
     _Row(
         "group.consumer.heartbeat.interval.ms",

@@ -1,23 +1,53 @@
 """What settings of groups of the consumer protocol may be (KIP-848), and what they are by default.
 
-Knows no group: the names of assignors and policies are checked against those of the rooms beside.
+Owns the names of assignors and of policies of migration. Knows no group.
 """
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Final, Protocol
 
 from ..schema.release_table import newest_release, release_number
 from ..wire.errors import ConfigurationError
-from .groups.consumer.assignors import ASSIGNORS
-from .groups.consumer.limits import MigrationPolicy
 from .releases import Release
 
-__all__ = ["ConsumerGroupSettings", "check_consumer_groups", "rebalance_protocols"]
+__all__ = [
+    "ASSIGNORS",
+    "ConsumerGroupSettings",
+    "MigrationPolicy",
+    "check_consumer_groups",
+    "rebalance_protocols",
+]
+
+#: The assignors of the coordinator, the default first.
+ASSIGNORS: Final = ("uniform", "range")
 
 _PROTOCOLS: Final = ("classic", "consumer")
 #: The first release on which the consumer protocol is on if nobody says otherwise.
 _FIRST_WITH_CONSUMER: Final = "4.0.0"
+
+
+class MigrationPolicy(Enum):
+    """Which groups may change their kind while they have members (group.consumer.migration.policy).
+
+    Upgrade is from classic to consumer, downgrade the way back.
+    """
+
+    DISABLED = "disabled"
+    UPGRADE = "upgrade"
+    DOWNGRADE = "downgrade"
+    BIDIRECTIONAL = "bidirectional"
+
+    @property
+    def upgrades(self) -> bool:
+        """Whether a classic group may become one of the consumer protocol."""
+        return self in (MigrationPolicy.UPGRADE, MigrationPolicy.BIDIRECTIONAL)
+
+    @property
+    def downgrades(self) -> bool:
+        """Whether the way back is open."""
+        return self in (MigrationPolicy.DOWNGRADE, MigrationPolicy.BIDIRECTIONAL)
 
 
 class ConsumerGroupSettings(Protocol):
@@ -65,7 +95,7 @@ def check_consumer_groups(settings: ConsumerGroupSettings) -> None:
             "each session would be over before its first heartbeat"
         )
     assignors: object = settings.group_consumer_assignors
-    if not isinstance(assignors, tuple) or not assignors or not set(assignors) <= ASSIGNORS.keys():
+    if not isinstance(assignors, tuple) or not assignors or not {*assignors} <= {*ASSIGNORS}:
         raise ConfigurationError(
             f"group_consumer_assignors is {assignors!r}; give some of {', '.join(ASSIGNORS)}"
         )

@@ -11,7 +11,7 @@ from ..protocol.sasl import MAX_TOKEN_BYTES, BearerValidator
 from ..wire.checks import check_least, check_whole_number
 from ..wire.errors import ConfigurationError
 from .authorizer import Acl
-from .consumer_settings import check_consumer_groups, rebalance_protocols
+from .consumer_settings import ASSIGNORS, check_consumer_groups, rebalance_protocols
 from .lines import is_whole
 from .listeners import Listener, check_names
 from .releases import Release, check_release
@@ -203,7 +203,7 @@ class BrokerSettings:
     group_consumer_max_size: int = 2_147_483_647
     #: The assignors of the coordinator, the first for groups that name none
     #: (group.consumer.assignors).
-    group_consumer_assignors: tuple[str, ...] = ("uniform", "range")
+    group_consumer_assignors: tuple[str, ...] = ASSIGNORS
     #: How long after one assignment of a group the next is made
     #: (group.consumer.assignment.interval.ms, KIP-1263). Kafka has 1000 since 4.3, to make one of
     #: many changes; a test would wait that long for each.

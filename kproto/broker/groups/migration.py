@@ -15,13 +15,8 @@ from ...wire.errors import BrokerResponseError, DecodeError
 from ..refusal import refusal
 from ..topics import Topics
 from .consumer import ConsumerLimits, records
-from .consumer.embedded import (
-    assignment_bytes,
-    partitions_by_id,
-    read_assignment,
-    read_subscription,
-)
-from .consumer.members import ClassicPart, ConsumerMember, Partitions
+from .consumer.embedded import assignment_bytes, read_assignment, read_subscription
+from .consumer.members import ClassicPart, ConsumerMember, without_epochs
 from .consumer.state import ConsumerState, metadata_hash
 from .group import Group
 from .group_metadata import GroupMetadata, MemberMetadata
@@ -64,7 +59,8 @@ def upgraded(
     written += [records.member_metadata(group_id, it) for it in members]
     written.append(records.group_epoch(group_id, generation, metadata_hash(names, topics)))
     written += [
-        records.target_assignment(group_id, it.member_id, _without_epochs(it)) for it in members
+        records.target_assignment(group_id, it.member_id, without_epochs(it.assigned))
+        for it in members
     ]
     written.append(records.target_epoch(group_id, generation, now.date_ms))
     written += [records.current_assignment(group_id, it) for it in members]
@@ -75,34 +71,27 @@ def upgraded(
 
 def _member(group: Group, member: Member, topics: Topics) -> ConsumerMember:
     """Raises DecodeError and GROUP_ID_NOT_FOUND."""
-    said = read_subscription(member.metadata(group.protocol))
-    assigned = read_assignment(member.assignment)
-    if assigned.user_data:
+    said = read_subscription(member.metadata(group.protocol), topics)
+    assigned, user_data = read_assignment(member.assignment, topics)
+    if user_data:
         raise _cannot(
             group.group_id,
             "an unsupported custom assignor is in use. Please refer to the documentation or switch "
             "to a default assignor before re-attempting the upgrade",
         )
-    places = partitions_by_id(
-        ((it.topic, it.partitions) for it in assigned.assigned_partitions), topics
-    )
     return ConsumerMember(
         member.member_id,
         member.instance_id,
-        said.rack_id or None,
+        said.rack,
         member.client_id,
         member.client_host,
-        frozenset(said.topics),
+        said.topics,
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         classic=ClassicPart(member.session_timeout_ms, member.protocols),
         epoch=group.generation,
         previous_epoch=group.generation,
-        assigned={it: dict.fromkeys(its, group.generation) for it, its in places.items()},
+        assigned={it: dict.fromkeys(its, group.generation) for it, its in assigned.items()},
     )
-
-
-def _without_epochs(member: ConsumerMember) -> Partitions:
-    return {topic_id: frozenset(its) for topic_id, its in member.assigned.items()}
 
 
 def _cannot(group_id: str, why: str) -> BrokerResponseError:

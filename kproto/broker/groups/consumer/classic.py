@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ....messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from ....wire.errors import BrokerResponseError, DecodeError
 from ...lines import one_line
 from ...refusal import refusal
@@ -19,7 +18,7 @@ from ..asked import Joining, Leaving, Syncing
 from ..moment import Moment
 from ..subscriptions import CONSUMER_PROTOCOL_TYPE
 from .change import Change
-from .embedded import assignment_bytes, partitions_by_id, read_subscription
+from .embedded import Subscription, assignment_bytes, read_subscription
 from .group import ConsumerGroup, Timer
 from .limits import MigrationPolicy
 from .members import ClassicPart, ConsumerMember, MemberState, without_epochs
@@ -53,24 +52,21 @@ def _join(group: ConsumerGroup, asked: Joining, new_id: str, now: Moment) -> Joi
         and group.may_downgrade([existing.member_id])
     )
     try:
-        said = read_subscription(asked.protocols[0].metadata)
+        said = read_subscription(asked.protocols[0].metadata, group.topics)
     except DecodeError as error:
         raise refusal("UNKNOWN_SERVER_ERROR", f"the subscription cannot be read: {error}") from None
     member = _said(former, asked, said)
-    held = partitions_by_id(
-        ((it.topic, it.partitions) for it in said.owned_partitions), group.topics
-    )
     has_changed, _ = change.subscribe(member)
     change.raise_epoch(raises=has_changed)
     if is_last:
         is_behind = change.state.target_epoch < change.state.epoch
         if not has_changed:
-            member = change.reconcile(member, held, has_changed=False)
+            member = change.reconcile(member, said.owned, has_changed=False)
         why = "another subscription" if has_changed else "an assignment of before" * is_behind
         group.downgrade(change, (), why or None, now)
         return _told(member)
     change.decide_targets()
-    member = change.reconcile(member, held, has_changed=has_changed)
+    member = change.reconcile(member, said.owned, has_changed=has_changed)
     group.finish(change, now)
     group.unwatch(Timer.JOIN, member_id)
     group.live_on(member, now)
@@ -114,15 +110,13 @@ def _member(group: ConsumerGroup, change: Change, asked: Joining, member_id: str
     return ConsumerMember(member_id) if former is None else change.replace_static(former, member_id)
 
 
-def _said(
-    member: ConsumerMember, asked: Joining, said: ConsumerProtocolSubscription
-) -> ConsumerMember:
+def _said(member: ConsumerMember, asked: Joining, said: Subscription) -> ConsumerMember:
     return replace(
         member,
         instance_id=member.instance_id if asked.instance_id is None else asked.instance_id,
-        rack=said.rack_id or member.rack,
+        rack=said.rack or member.rack,
         rebalance_timeout_ms=asked.rebalance_timeout_ms,
-        topics=frozenset(said.topics),
+        topics=said.topics,
         regex="",
         client_id=asked.client_id,
         client_host=asked.client_host,

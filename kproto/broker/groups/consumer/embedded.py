@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from ....messages.base import Message
 from ....messages.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition
@@ -18,21 +18,36 @@ from ....wire.uuid import Uuid
 from ...topics import Topics
 from .members import Partitions
 
-__all__ = ["assignment_bytes", "partitions_by_id", "read_assignment", "read_subscription"]
+__all__ = ["Subscription", "assignment_bytes", "read_assignment", "read_subscription"]
 
 _VERSION: Final = struct.Struct(">h")
 
 M = TypeVar("M", bound=Message)
 
 
-def read_subscription(data: bytes) -> ConsumerProtocolSubscription:
-    """What a member says in JoinGroup. Raises DecodeError."""
-    return _read(ConsumerProtocolSubscription, data)
+class Subscription(NamedTuple):
+    """What a member says in JoinGroup; `owned` is what it holds."""
+
+    topics: frozenset[str]
+    rack: str | None
+    owned: Partitions
 
 
-def read_assignment(data: bytes) -> ConsumerProtocolAssignment:
-    """What a leader says in SyncGroup; no bytes are nothing. Raises DecodeError."""
-    return _read(ConsumerProtocolAssignment, data) if data else ConsumerProtocolAssignment()
+def read_subscription(data: bytes, topics: Topics) -> Subscription:
+    """Raises DecodeError."""
+    told = _read(ConsumerProtocolSubscription, data)
+    owned = _by_id(((it.topic, it.partitions) for it in told.owned_partitions), topics)
+    return Subscription(frozenset(told.topics), told.rack_id or None, owned)
+
+
+def read_assignment(data: bytes, topics: Topics) -> tuple[Partitions, bytes]:
+    """What a leader says in SyncGroup, and the bytes of its assignor. Raises DecodeError.
+
+    No bytes at all are nothing.
+    """
+    told = _read(ConsumerProtocolAssignment, data) if data else ConsumerProtocolAssignment()
+    assigned = _by_id(((it.topic, it.partitions) for it in told.assigned_partitions), topics)
+    return assigned, told.user_data or b""
 
 
 def assignment_bytes(partitions: Partitions, topics: Topics, subscription: bytes) -> bytes:
@@ -48,7 +63,7 @@ def assignment_bytes(partitions: Partitions, topics: Topics, subscription: bytes
     return _VERSION.pack(version) + message.encode(version)
 
 
-def partitions_by_id(told: Iterable[tuple[str, Iterable[int]]], topics: Topics) -> Partitions:
+def _by_id(told: Iterable[tuple[str, Iterable[int]]], topics: Topics) -> Partitions:
     """Partitions by the ids of topics, where they came by name; what is not there is left out."""
     found: dict[Uuid, frozenset[int]] = {}
     for name, its in told:

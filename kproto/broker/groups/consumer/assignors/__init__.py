@@ -14,7 +14,7 @@ from .mixed import assign_mixed
 from .ranges import assign_ranges
 from .spec import Assignment, GroupSpec, MemberSpec
 
-__all__ = ["ASSIGNORS", "Assignment", "GroupSpec", "MemberSpec", "assign"]
+__all__ = ["ASSIGNOR_TABLE", "Assignment", "GroupSpec", "MemberSpec", "assign"]
 
 
 def _assign_uniformly(group: GroupSpec) -> Assignment:
@@ -22,11 +22,11 @@ def _assign_uniformly(group: GroupSpec) -> Assignment:
 
 
 #: By the names that members give, and `group.consumer.assignors`.
-ASSIGNORS: Final[Mapping[str, Callable[[GroupSpec], Assignment]]] = MappingProxyType(
+ASSIGNOR_TABLE: Final[Mapping[str, Callable[[GroupSpec], Assignment]]] = MappingProxyType(
     {"uniform": _assign_uniformly, "range": assign_ranges}
 )
 
 
 def assign(assignor: str, group: GroupSpec) -> Assignment:
     """What each member shall have; who is not there shall have nothing."""
-    return ASSIGNORS[assignor](group)
+    return ASSIGNOR_TABLE[assignor](group)
