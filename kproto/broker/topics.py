@@ -124,6 +124,8 @@ class Topics:
     def __init__(self) -> None:
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[bytes, Topic] = {}
+        #: How many topics have been made so far, those that are gone too.
+        self.made = 0
 
     def __iter__(self) -> Iterator[Topic]:
         return iter(self._by_name.values())
@@ -180,6 +182,7 @@ class Topics:
         """Take a topic whose name was checked."""
         self._by_name[topic.name] = topic
         self._by_id[topic.topic_id] = topic
+        self.made += 1
 
     def keep_retention(self, now_ms: int) -> None:
         """Drop what no log keeps any more at `now_ms`."""
