@@ -36,7 +36,8 @@ from tests.unit.client.consumer.members_on_cluster import (
     staged,
 )
 
-ASSIGNORS = ("range", "cooperative-sticky")
+#: The last one is the broker's, of the consumer protocol (KIP-848).
+ASSIGNORS = ("range", "cooperative-sticky", "uniform")
 
 #: A scene, from where it is prepared to its end.
 Act = Callable[[Scene], Awaitable[None]]
@@ -167,12 +168,16 @@ def cases() -> Iterator[Any]:
         for number, beside in enumerate(BESIDE):
             if row in BY_HAND and "another" in beside:
                 continue  # it has no member
-            assignor = ASSIGNORS[(at + number) % 2]
             when = (WAITING, THERE)[(at // 2 + number) % 2]
-            yield case(row, assignor, beside, when)
+            yield case(row, ASSIGNORS[(at + number) % 2], beside, when)
+            if row in ROWS and row != "rebalancing":  # which the broker does by itself
+                yield case(row, ASSIGNORS[2], beside, when)
         if row in LONG:
             yield case(row, ASSIGNORS[at % 2], "another joins", TURNS)
             yield case(row, ASSIGNORS[at % 2 - 1], "another joins, callbacks wait", TURNS)
+            yield case(row, ASSIGNORS[2], "another joins, callbacks wait", TURNS)
+            if row != "rebalancing":
+                yield case(row, ASSIGNORS[2], "another joins", WAITING, is_quick=True)
         for assignor, beside, when in QUICK:
             if row in ROWS or beside == "alone":
                 yield case(row, assignor, beside, when, is_quick=True)
@@ -198,7 +203,7 @@ def cases_within() -> Iterator[Any]:
     for name, waits in (("on_assigned", ON_ASSIGNED), ("on_revoked", ON_REVOKED)):
         for at, what in enumerate(waits):
             for number, beside in enumerate(besides):
-                assignor = ASSIGNORS[(at + number) % 2]
+                assignor = ASSIGNORS[(at + number) % 3]
                 marks = () if beside == "another joins" else pytest.mark.exhaustive
                 case_id = "-".join((name, what, beside, assignor)).replace(" ", "_")
                 yield pytest.param(name, what, beside, assignor, id=case_id, marks=marks)
