@@ -477,11 +477,11 @@ async def test_a_classic_group_is_converted_on_line_and_back(node: KafkaNode) ->
         third, thirds = await group.member(topic, group_protocol="auto")
         await until(lambda: shared(topic, 4, its, others, thirds))
         assert third.kind is Kind.CONSUMER  # as the group is one of that by now
+        assert "lose" not in its.names
         await third.leave(True)
-        await newer.leave(True)
+        await newer.leave(True)  # the last of the consumer protocol: the group is classic again
         await until(lambda: its.places == all_of(topic, 4))
         assert await group.classic_state() in ("Stable", "PreparingRebalance")
-        assert "lose" not in its.names
 
 
 async def test_a_classic_group_that_may_not_be_converted(start_kafka: StartKafka) -> None:
