@@ -68,7 +68,7 @@ class Assigned:
         self.paused: set[TopicPartition] = set()
         self.on_new_partitions: Callable[[], None] = lambda: None
         self.on_committed: Callable[[dict[TopicPartition, ToCommit]], None] = lambda found: None
-        #: Who asks for commits, where that makes a difference, and what to do where he may not.
+        #: Who asks for commits, where brokers want to know, and what to do where he may not.
         self.identity: Callable[[], Identity | None] = lambda: None
         self.on_refused: Callable[[BrokerResponseError, Identity], None] = lambda error, who: None
         #: A partition without a commit is begun with where nobody would begin later.

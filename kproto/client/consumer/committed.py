@@ -52,8 +52,6 @@ class Identity(Protocol):
     def generation(self) -> int: ...
     @property
     def instance_id(self) -> str | None: ...
-    @property
-    def has_epoch(self) -> bool: ...
 
 
 class ToCommit(NamedTuple):
@@ -135,7 +133,7 @@ def committed_requests(
 ) -> Iterator[OffsetFetchRequest]:
     """Ask what `group_id` has committed of `places`: what newer brokers take stands first.
 
-    Who asks as a member that has an epoch hears where it is a member no more (v9 on, KIP-848).
+    A member that has an epoch, of that `identity`, hears where it is one no more (v9 on, KIP-848).
     Offsets that a transaction holds are to be waited for (KIP-447), where the broker can tell.
     """
     by_topic: dict[str, list[int]] = {}
@@ -146,7 +144,7 @@ def committed_requests(
         for name, partitions in by_topic.items()
     ]
     group = OffsetFetchRequestGroup(group_id=group_id, topics=topics)
-    if identity is not None and identity.has_epoch:
+    if identity is not None:
         group.member_id, group.member_epoch = identity.member_id, identity.generation
     yield OffsetFetchRequest(groups=[group], require_stable=True)  # v8 on (KIP-709)
     for require_stable in (True, False):  # v7, and before

@@ -20,6 +20,7 @@ from ...wire.errors import BrokerResponseError, ConfigurationError, KprotoError
 from ..cluster.metadata import TopicPartition, named
 from ..cluster.view import ClusterView
 from ..groups.settings import GroupSettings
+from ..groups.steps import MemberIdentity
 from ..groups.subscription import Subscription, TopicPattern
 from ..retry import LAST_ATTEMPT_S
 from .assigned import Assigned
@@ -152,7 +153,7 @@ class GroupConsumer(Reader):
             self._member = make_member(view, settings, self._ownership)
             self._member.subscribe(subscription)
             assigned.on_new_partitions = self._member.topics_changed
-            assigned.identity = lambda: None if self._member is None else self._member.identity
+            assigned.identity = self._asks_as
             assigned.on_refused = self._member.commit_refused
         self._committer = Committer(
             view, settings.group_id, self._committing, self._ownership.claim_on, self._member
@@ -531,6 +532,11 @@ class GroupConsumer(Reader):
                 f"{place!r} is not assigned to this consumer now, which reads {mine}"
             )
         return state
+
+    def _asks_as(self) -> Identity | None:
+        """Who asks for commits: a member that has an epoch says so (KIP-848)."""
+        identity = None if self._member is None else self._member.identity
+        return identity if isinstance(identity, MemberIdentity) and identity.has_epoch else None
 
     def _checked(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
         """These, which are assigned. Raises ConfigurationError."""

@@ -36,7 +36,6 @@ class Who(NamedTuple):
     member_id: str
     generation: int
     instance_id: str | None = None
-    has_epoch: bool = False
 
 
 class Played:

@@ -109,7 +109,8 @@ async def a_setting(version: int | None = None) -> AsyncIterator[Setting]:
 
 async def test_a_member_joins_beats_and_leaves() -> None:
     async with a_setting() as its:
-        assert its.member.identity is None
+        before = its.member.identity
+        assert before is None
         await its.joined()
         identity = its.member.identity
         assert identity is not None
@@ -142,10 +143,10 @@ async def test_what_goes_is_given_up_and_acknowledged_at_once() -> None:
         count = len(its.beats)
         await its.clock.advance(3_000)  # a record is in hand, and heartbeats go on
         await its.until(lambda: len(its.beats) == count + 1)
-        assert its.beats[-1].topic_partitions is None
+        assert not its.beats[-1].topic_partitions
         its.its.held.set()
         await its.until(lambda: len(its.beats) == count + 2)
-        (held,) = its.beats[-1].topic_partitions or []
+        (held,) = its.beats[-1].topic_partitions or ()
         assert held.partitions == [1]
         assert its.its.places == {("t", 1)}
 
