@@ -579,3 +579,30 @@ async def test_a_commit_of_who_is_no_member_any_more(node: KafkaNode) -> None:
                 await consumer.commit(record)
             assert isinstance(raised.value, KprotoError)
             assert (await anext(aiter(consumer))).value == b"one"
+
+
+@pytest.mark.parametrize("start", ["earliest", "latest"])
+async def test_a_topic_made_anew_is_read_from_its_start(node: KafkaNode, start: Any) -> None:
+    settings = kproto.ClientSettings(metadata_max_age_ms=500, retry_backoff_max_ms=200)
+    async with Client(node.bootstrap, settings) as client, Client(node.bootstrap) as other:
+        topic = f"group-{uuid.uuid4().hex}"
+        await other.create_topics(kproto.NewTopic(topic))
+        async with client.consumer(
+            topic, group=topic, group_protocol="consumer", start=start
+        ) as consumer:
+            records = aiter(consumer)
+            await until(lambda: consumer.assignment)
+            assert await consumer.position((topic, 0)) == 0
+            async with other.producer() as producer:
+                await producer.send_many(topic, [b"old"] * 5)
+            for _ in range(5):
+                assert (await anext(records)).value == b"old"
+            coming = asyncio.ensure_future(anext(records))
+            await other.delete_topics(topic)
+            await until(lambda: not consumer.assignment)
+            await other.create_topics(kproto.NewTopic(topic))
+            async with other.producer() as producer:
+                await producer.send_many(topic, [b"new-%d" % at for at in range(3)])
+            record = await coming
+            assert (record.value, record.offset) == (b"new-0", 0)
+            assert [(await anext(records)).value for _ in range(2)] == [b"new-1", b"new-2"]

@@ -59,8 +59,9 @@ class Assigned:
         self._handing_out = handing_out
         self._changed = asyncio.Event()
         self._known: dict[str, TopicInfo] = {}
-        self._first: dict[str, frozenset[int]] = {}  # partitions of topics as they were seen first
+        self._first: dict[str, TopicInfo] = {}  # topics as they were seen first
         self._held: set[TopicPartition] = set()  # nobody is to read them yet
+        self._other: set[TopicPartition] = set()  # made anew, and not assigned anew yet
         self.by_place: dict[TopicPartition, PartitionState] = {}
         self.states: dict[TopicPartition, AssignedPartition] = {}
         self.unbegun: set[str] = set()
@@ -73,6 +74,9 @@ class Assigned:
         self.on_refused: Callable[[BrokerResponseError, Identity], None] = lambda error, who: None
         #: A partition without a commit is begun with where nobody would begin later.
         self.on_passing: Callable[[TopicPartition, ToCommit], None] = lambda place, its: None
+        #: Whether a topic that was made anew is read at once; else it must be assigned first, as
+        #: brokers that assign by ids may give it to others.
+        self.begins_anew: Callable[[], bool] = lambda: True
         #: The topic of a partition was made anew: what is known of its commits is of another one.
         self.on_anew: Callable[[TopicPartition], None] = lambda place: None
 
@@ -80,7 +84,7 @@ class Assigned:
 
     def ones_begun(self) -> list[PartitionState]:
         """Those that may be asked for."""
-        waiting = self._held | self.paused
+        waiting = self._held | self._other | self.paused
         return [
             self.states[place]
             for place in self.by_place
@@ -100,6 +104,10 @@ class Assigned:
         A topic that was deleted and made anew is read from its start (KIP-516).
         """
         self._look()
+        self.notice()
+
+    def notice(self) -> None:
+        """Take over what metadata says of the topics by now."""
         topics = self._view.cluster.topics
         for name in dict.fromkeys(topic for topic, _ in self.by_place):
             info = topics.get(name)
@@ -116,10 +124,14 @@ class Assigned:
                     state.topic_id = info.topic_id
 
     def _begin_anew(self, name: str) -> None:
+        begins = self.begins_anew()
         logger.warning("topic %s was made anew; it is read from its start", name)
         for place in [place for place in self.states if place[0] == name]:
             self.on_anew(place)
             state = self._replace(place, object())
+            if not begins:
+                self._other.add(place)
+                continue
             state.is_anew = True
             if self._start not in ("earliest", "none"):
                 state.on_begun = partial(self._passes, place, state)
@@ -137,8 +149,9 @@ class Assigned:
 
     def add(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, AssignedPartition]:
         """Read these, once they are `released`; where they begin is looked for meanwhile."""
+        self.notice()
         for name, info in self._view.cluster.topics.items():
-            self._first.setdefault(name, frozenset(info.partitions))
+            self._first.setdefault(name, info)
         new = {place: self._put(place, object()) for place in places if place not in self.states}
         self._held.update(new)
         self._look()
@@ -184,6 +197,7 @@ class Assigned:
                 state.position = position
             del self.by_place[place]
             self._held.discard(place)
+            self._other.discard(place)
             self.paused.discard(place)
             gone[place] = state
         left = {topic for topic, _ in self.states}
@@ -263,7 +277,7 @@ class Assigned:
         return {
             place: state
             for place, state in self.states.items()
-            if state.awaits == what and place in places
+            if state.awaits == what and place in places and place not in self._other
         }
 
     def _still(
@@ -369,7 +383,10 @@ class Assigned:
             self.on_passing(place, state.to_commit(state.position))
 
     def _is_new(self, place: TopicPartition) -> bool:
-        """Whether its topic got this partition since the consumer saw it first: nothing of it was
-        there to be passed over."""
+        """Whether its topic got this partition, or was made anew, since the consumer saw it first:
+        nothing of it was there to be passed over."""
         topic, partition = place
-        return partition not in self._first.get(topic, {partition})
+        first, now = self._first.get(topic), self._known.get(topic)
+        if first is None:
+            return False
+        return partition not in first.partitions or (now is not None and now.is_another_than(first))

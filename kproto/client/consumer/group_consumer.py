@@ -154,6 +154,7 @@ class GroupConsumer(Reader):
             self._member.subscribe(subscription)
             assigned.on_new_partitions = self._member.topics_changed
             assigned.identity = self._asks_as
+            assigned.begins_anew = lambda: self._asks_as() is None
             assigned.on_refused = self._member.commit_refused
         self._committer = Committer(
             view, settings.group_id, self._committing, self._ownership.claim_on, self._member
