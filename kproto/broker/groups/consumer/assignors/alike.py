@@ -44,7 +44,7 @@ def assign_alike(group: GroupSpec) -> Assignment:
             if topic_id not in topics:
                 continue
             its = partitions_in_order(assigned[topic_id])
-            if its[:quota] or not its:
+            if its[:quota]:
                 kept[topic_id] = set(its[:quota])
             free += [(topic_id, index) for index in its[quota:]]
             quota -= min(quota, len(its))
