@@ -249,7 +249,7 @@ class ConsumerSide(Side):
 
     # What the log says
 
-    def records(self) -> list[object]:
+    def records(self) -> list[tuple[object, ...]]:
         """All records of the group, in words: hashes and times are there or not."""
 
         async def read() -> list[CoordinatorRecord]:
@@ -267,7 +267,7 @@ class ConsumerSide(Side):
 
         return [self._record(it) for it in asyncio.run(read())]
 
-    def _record(self, record: CoordinatorRecord) -> object:
+    def _record(self, record: CoordinatorRecord) -> tuple[object, ...]:
         key, value = record.key, record.value
         what = type(key).__name__, self.name_of(getattr(key, "member_id", ""))
         if value is None:
