@@ -122,7 +122,7 @@ class ConsumerSide(Side):
             self.epochs[who] = heard
         return answer.member_id, heard, answer.heartbeat_interval_ms, told
 
-    def join(self, who: str, *topics: str, **fields: Any) -> Any:  # type: ignore[override]
+    def enter(self, who: str, *topics: str, **fields: Any) -> Any:
         """For the first time, or again."""
         given = {"topics": topics, "held": {}, "rebalance_ms": 30_000, **fields}
         return self.heartbeat(who, 0, **given)
@@ -145,10 +145,6 @@ class ConsumerSide(Side):
                 return heard
             assert time.monotonic() < deadline, (heard, self.assigned.get(who))
             time.sleep(0.05)
-
-    def join_classic(self, *args: Any, **fields: Any) -> None:
-        """JoinGroup of a member of the classic protocol."""
-        Side.join(self, *args, **fields)
 
     def describe_consumers(self, version: int | None = None) -> Any:
         request = ConsumerGroupDescribeRequest(group_ids=[self.group_id])

@@ -23,15 +23,12 @@ from .limits import ConsumerLimits
 from .members import JOINS, LEAVES_FOR_A_WHILE, ConsumerMember, Partitions
 from .reconciling import reconciled
 from .regexes import Resolved, check_expression, is_stale, resolved
-from .state import ConsumerState, metadata_hash
+from .state import NEVER, ConsumerState, metadata_hash
 
 __all__ = ["UNSEEN", "Change"]
 
 #: A group that has not looked at topics yet.
 UNSEEN: Final = -1
-
-#: The time of targets that are nobody's: the next are made at once.
-_NEVER: Final = 0
 
 
 class Change:
@@ -137,7 +134,7 @@ class Change:
                 self.write(records.regex_tombstone(self._group_id, text))
         self.write(records.group_epoch(self._group_id, self.state.epoch + 1, self._hash()))
         if not self.state.members:
-            self.write(records.target_epoch(self._group_id, self.state.epoch, _NEVER))
+            self.write(records.target_epoch(self._group_id, self.state.epoch, NEVER))
 
     # Who shall have what
 

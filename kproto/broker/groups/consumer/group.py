@@ -353,21 +353,28 @@ class ConsumerGroup:
             return
         for member_id in gone:
             logger.info("group %s: %s: %s", one_line(self.group_id), one_line(member_id), why)
-        if self.may_downgrade(gone):
+        if self._may_downgrade(gone):
             self.downgrade(self.begin(now), gone, why, now)
             return
         change = self.begin(now)
         change.remove(gone.values())
         self.finish(change, now)
 
-    def may_downgrade(self, leaving: Collection[str]) -> bool:
-        """Whether all members but these are classic, and the policy lets the group become so."""
+    def _may_downgrade(self, leaving: Collection[str]) -> bool:
+        """Whether classic members alone are left, and the policy lets the group become so."""
         staying = [it for it in self.kept.members.values() if it.member_id not in leaving]
+        return bool(staying) and self._are_classic(staying, len(staying))
+
+    def may_be_classic(self, replaced: ConsumerMember) -> bool:
+        """The same where a classic member comes in the place of another one."""
+        others = [it for it in self.kept.members.values() if it is not replaced]
+        return self._are_classic(others, len(others) + 1)
+
+    def _are_classic(self, members: Iterable[ConsumerMember], count: int) -> bool:
         return (
-            bool(staying)
-            and all(it.classic is not None for it in staying)
+            all(it.classic is not None for it in members)
             and self.limits.migration.downgrades
-            and len(staying) <= self.limits.classic_max_size
+            and count <= self.limits.classic_max_size
         )
 
     def downgrade(

@@ -56,10 +56,20 @@ from .members import (
 )
 from .regexes import Resolved
 
-__all__ = ["FIRST_EPOCH", "ConsumerGroupState", "ConsumerKey", "ConsumerState", "metadata_hash"]
+__all__ = [
+    "FIRST_EPOCH",
+    "NEVER",
+    "ConsumerGroupState",
+    "ConsumerKey",
+    "ConsumerState",
+    "metadata_hash",
+]
 
 #: The epoch of a group that nobody has joined yet, as Kafka has it since 4.3.
 FIRST_EPOCH: Final = 1
+
+#: The time of targets that no assignor has made: the next are made at once.
+NEVER: Final = 0
 
 #: The keys of records about groups of this kind.
 ConsumerKey = (
@@ -95,7 +105,7 @@ class ConsumerState:
     static_ids: dict[str, str] = field(default_factory=dict)
     targets: dict[str, Partitions] = field(default_factory=dict)
     target_epoch: int = FIRST_EPOCH
-    target_ms: int = 0
+    target_ms: int = NEVER
     regexes: dict[str, Resolved] = field(default_factory=dict)
 
     def copy(self) -> ConsumerState:
@@ -149,8 +159,9 @@ class ConsumerState:
 
     @property
     def is_homogeneous(self) -> bool:
-        """Whether all members subscribe alike."""
-        return len({(it.topics, it.regex) for it in self.members.values()}) <= 1
+        """Whether all members subscribe alike: by name, or all by the same expression."""
+        subscribed = {(it.topics, it.regex) for it in self.members.values()}
+        return len(subscribed) <= 1 and not any(names and regex for names, regex in subscribed)
 
     @property
     def owned(self) -> dict[tuple[Uuid, int], str]:
@@ -184,7 +195,7 @@ class ConsumerState:
                 self.target_epoch = value.assignment_epoch
                 self.target_ms = value.assignment_timestamp
             else:
-                self.target_epoch, self.target_ms = FIRST_EPOCH, 0
+                self.target_epoch, self.target_ms = FIRST_EPOCH, NEVER
         elif isinstance(key, ConsumerGroupTargetAssignmentMemberKey):
             if isinstance(value, ConsumerGroupTargetAssignmentMemberValue):
                 self.targets[key.member_id] = {
