@@ -7,6 +7,7 @@ embedded broker takes from the real one: who gets what hangs on both.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -261,7 +262,10 @@ class ConsumerSide(Side):
                         found.append(it)
                 return found
 
-        return [self._record(it) for it in asyncio.run(read())]
+        said = [self._record(it) for it in asyncio.run(read())]
+        runs = itertools.groupby(said, key=lambda it: it[-1] == "tombstone")
+        # Of several at once the order is that of a hash map of ids, which are not all the same.
+        return [it for gone, run in runs for it in (sorted(run, key=str) if gone else run)]
 
     def _record(self, record: CoordinatorRecord) -> tuple[object, ...]:
         key, value = record.key, record.value
