@@ -8,16 +8,22 @@ which is left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final, TypeVar
 
-__all__ = ["bucket", "copied_size", "grown_size", "in_java_order", "uuid_hash"]
+__all__ = ["bucket", "copied_size", "grown_size", "in_java_order", "in_timeline_order", "uuid_hash"]
 
 K = TypeVar("K")
 
 #: Java's HashMap: its first size, and how full it gets before that is doubled.
 _BUCKETS: Final = 16
 _FULL: Final = 0.75
+
+#: Kafka's hash table: its first size, and what spreads the hashes.
+_SLOTS: Final = 2
+_FIBONACCI: Final = -7046029254386353131
+_LONG_BITS: Final = 64
+_LONG: Final = (1 << _LONG_BITS) - 1
 
 _HALF: Final = 32
 _INT: Final = 0xFFFF_FFFF
@@ -46,6 +52,15 @@ def bucket(value: int, buckets: int) -> int:
 def in_java_order(keys: Iterable[K], hash_of: Callable[[K], int], size: int) -> list[K]:
     """The keys as a map of `size` buckets gives them."""
     return sorted(keys, key=lambda key: bucket(hash_of(key), size))
+
+
+def in_timeline_order(keys: Collection[K], hash_of: Callable[[K], int]) -> list[K]:
+    """The keys as Kafka's TimelineHashMap gives them, which grows from two slots on."""
+    slots = _SLOTS
+    while len(keys) > slots * _FULL:
+        slots *= 2
+    shift = _LONG_BITS + 1 - slots.bit_length()
+    return sorted(keys, key=lambda key: (hash_of(key) * _FIBONACCI & _LONG) >> shift)
 
 
 def uuid_hash(value: bytes) -> int:

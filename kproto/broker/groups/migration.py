@@ -17,7 +17,7 @@ from ..topics import Topics
 from .consumer import ConsumerLimits, records
 from .consumer.embedded import assignment_bytes, read_assignment, read_subscription
 from .consumer.members import ClassicPart, ConsumerMember, without_epochs
-from .consumer.state import ConsumerState, metadata_hash
+from .consumer.state import NEVER, ConsumerState, metadata_hash
 from .group import Group
 from .group_metadata import GroupMetadata, MemberMetadata
 from .members import Member, ProtocolsOf
@@ -35,7 +35,7 @@ def replaced(kept: ConsumerState, group_id: str) -> list[CoordinatorRecord]:
 
 
 def upgraded(
-    group: Group, limits: ConsumerLimits, topics: Topics, now: Moment
+    group: Group, limits: ConsumerLimits, topics: Topics
 ) -> tuple[ConsumerState, list[CoordinatorRecord]]:
     """A group of the consumer protocol made of a classic one, and the records that say so.
 
@@ -62,7 +62,7 @@ def upgraded(
         records.target_assignment(group_id, it.member_id, without_epochs(it.assigned))
         for it in members
     ]
-    written.append(records.target_epoch(group_id, generation, now.date_ms))
+    written.append(records.target_epoch(group_id, generation, NEVER))
     written += [records.current_assignment(group_id, it) for it in members]
     for record in written:
         state.take(record)

@@ -30,7 +30,7 @@ from ..authorizer import Operation, ResourceType
 from ..context import Context
 from ..coordinating import check_consumer_protocol, find_group
 from ..groups import ConsumerGroup
-from ..groups.consumer.members import ConsumerMember
+from ..groups.consumer.members import ConsumerMember, places
 from ..refusal import refusal
 from ..registry import handles
 from ..rights import allows, authorized_operations, check
@@ -86,6 +86,9 @@ def _described(context: Context, group_id: str) -> DescribedGroup:
 
 def _member(context: Context, group: ConsumerGroup, member: ConsumerMember) -> Member:
     target = group.kept.target_of(member.member_id)
+    held: dict[Uuid, set[int]] = {}  # what it has yet to give up too
+    for topic_id, index in places(member):
+        held.setdefault(topic_id, set()).add(index)
     return Member(
         member_id=member.member_id,
         instance_id=member.instance_id,
@@ -95,7 +98,7 @@ def _member(context: Context, group: ConsumerGroup, member: ConsumerMember) -> M
         client_host=member.client_host,
         subscribed_topic_names=sorted(member.topics),
         subscribed_topic_regex=member.regex,
-        assignment=Assignment(topic_partitions=_partitions(context, member.assigned.items())),
+        assignment=Assignment(topic_partitions=_partitions(context, held.items())),
         target_assignment=Assignment(topic_partitions=_partitions(context, target.items())),
         member_type=_CONSUMER if member.classic is None else _CLASSIC,
     )

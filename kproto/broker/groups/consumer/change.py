@@ -13,7 +13,9 @@ from typing import Final
 
 from ....stored.coordinator import CoordinatorRecord
 from ....wire.uuid import Uuid
+from ...coordinators import java_hash
 from ...topics import Topics
+from ..java_order import grown_size, in_java_order
 from ..moment import Moment
 from . import records
 from .assignors import GroupSpec, MemberSpec, assign
@@ -21,12 +23,12 @@ from .limits import ConsumerLimits
 from .members import JOINS, LEAVES_FOR_A_WHILE, ConsumerMember, Partitions
 from .reconciling import reconciled
 from .regexes import Resolved, check_expression, is_stale, resolved
-from .state import ConsumerState, metadata_hash
+from .state import NEVER, ConsumerState, metadata_hash
 
-__all__ = ["Change"]
+__all__ = ["UNSEEN", "Change"]
 
-#: The time of targets that are nobody's: the next are made at once.
-_NEVER: Final = 0
+#: A group that has not looked at topics yet.
+UNSEEN: Final = -1
 
 
 class Change:
@@ -40,12 +42,17 @@ class Change:
         limits: ConsumerLimits,
         now: Moment,
         written: Sequence[CoordinatorRecord] = (),
+        seen: int = UNSEEN,
     ) -> None:
         self.before = before
+        #: Of how many changes of topics the group has taken note.
+        self.seen = seen
         self.state = before.copy()
         self.records: list[CoordinatorRecord] = list(written)
         #: Whether expressions are to be looked up once the change counts.
         self.is_stale = False
+        #: The assignor that who says something wanted before, and the one that it wants now.
+        self._votes: tuple[str | None, str | None] = None, None
         self._group_id = group_id
         self._topics = topics
         self._limits = limits
@@ -67,12 +74,13 @@ class Change:
         Raises INVALID_REGULAR_EXPRESSION.
         """
         member = self.state.members.get(updated.member_id, ConsumerMember(updated.member_id))
-        assignor = self.state.assignor or self._limits.assignors[0]
+        self._votes = member.assignor, updated.assignor
         counts = self.state.regex_counts
         if updated != member:
             self.write(records.member_metadata(self._group_id, updated))
         has_changed = updated.topics != member.topics
-        raises = has_changed or assignor != (self.state.assignor or self._limits.assignors[0])
+        before = self.before.assignor or self._limits.assignors[0]
+        raises = has_changed or before != self._assignor
         is_new = False
         if updated.regex != member.regex:
             has_changed = True
@@ -126,12 +134,21 @@ class Change:
                 self.write(records.regex_tombstone(self._group_id, text))
         self.write(records.group_epoch(self._group_id, self.state.epoch + 1, self._hash()))
         if not self.state.members:
-            self.write(records.target_epoch(self._group_id, self.state.epoch, _NEVER))
+            self.write(records.target_epoch(self._group_id, self.state.epoch, NEVER))
 
     # Who shall have what
 
     def raise_epoch(self, *, raises: bool) -> None:
-        """Another epoch, for `raises`, or because topics are others than before."""
+        """Another epoch, for `raises`, or because topics are others than before.
+
+        Topics are looked at when some have come or gone, as in Kafka.
+        """
+        changes = self._topics.made + self._topics.gone
+        if raises or self.seen != changes:
+            self.seen = changes
+            self._raise_epoch(raises=raises)
+
+    def _raise_epoch(self, *, raises: bool) -> None:
         found = self._hash()
         if raises or found != self.state.metadata_hash:
             self.write(records.group_epoch(self._group_id, self.state.epoch + 1, found))
@@ -151,12 +168,31 @@ class Change:
         elapsed_ms = self._now.date_ms - state.target_ms
         if interval_ms and state.target_ms and elapsed_ms < interval_ms:
             return
-        found = assign(state.assignor or self._limits.assignors[0], self._spec())
-        for member_id in state.members:
+        found = assign(self._assignor, self._spec())
+        members = in_java_order(state.members, java_hash, grown_size(len(state.members)))
+        for member_id in members:
             target = {it: frozenset(its) for it, its in found.get(member_id, {}).items()}
-            if member_id not in state.targets or state.targets[member_id] != target:
+            if state.targets.get(member_id) != target:
                 self.write(records.target_assignment(self._group_id, member_id, target))
         self.write(records.target_epoch(self._group_id, state.epoch, self._now.date_ms))
+
+    @property
+    def _assignor(self) -> str:
+        """That which most members want, of equals one that nobody wanted before.
+
+        Java's hash map has both assignors in one place, and puts what is new there in front.
+        """
+        votes = self.before.votes
+        former, wanted = self._votes
+        if former is not None and former in votes:
+            votes[former] -= 1
+            if not votes[former]:
+                del votes[former]
+        if wanted is not None and wanted in votes:
+            votes[wanted] += 1
+        elif wanted is not None:
+            votes = {wanted: 1, **votes}
+        return max(votes, key=votes.__getitem__, default=self._limits.assignors[0])
 
     def _spec(self) -> GroupSpec:
         state = self.state
@@ -208,4 +244,4 @@ class Change:
         for text, its in found.items():
             raises = raises or self.state.regexes.get(text, none).topics != its.topics
             self.write(records.regex(self._group_id, text, its))
-        self.raise_epoch(raises=raises)
+        self._raise_epoch(raises=raises)

@@ -46,11 +46,7 @@ def _join(group: ConsumerGroup, asked: Joining, new_id: str, now: Moment) -> Joi
     change = group.begin(now)
     existing = group.kept.static_member(asked.instance_id)
     former = _member(group, change, asked, member_id)
-    is_last = (
-        existing is not None
-        and existing.classic is None
-        and group.may_downgrade([existing.member_id])
-    )
+    is_last = existing is not None and existing.classic is None and group.may_be_classic(existing)
     try:
         said = read_subscription(asked.protocols[0].metadata, group.topics)
     except DecodeError as error:

@@ -16,6 +16,7 @@ from ....messages.consumer_protocol_subscription import ConsumerProtocolSubscrip
 from ....wire.errors import DecodeError
 from ....wire.uuid import Uuid
 from ...topics import Topics
+from ..java_order import grown_size, in_java_order, uuid_hash
 from .members import Partitions
 
 __all__ = ["Subscription", "assignment_bytes", "read_assignment", "read_subscription"]
@@ -55,8 +56,8 @@ def assignment_bytes(partitions: Partitions, topics: Topics, subscription: bytes
     (version,) = _VERSION.unpack_from(subscription)
     version = min(version, ConsumerProtocolAssignment.LATEST_STABLE)
     assigned = [
-        TopicPartition(topic=topics.name_of(topic_id), partitions=sorted(its))
-        for topic_id, its in partitions.items()
+        TopicPartition(topic=topics.name_of(topic_id), partitions=sorted(partitions[topic_id]))
+        for topic_id in in_java_order(partitions, uuid_hash, grown_size(len(partitions)))
         if topics.name_of(topic_id)
     ]
     message = ConsumerProtocolAssignment(assigned_partitions=assigned)

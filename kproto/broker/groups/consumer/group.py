@@ -26,7 +26,7 @@ from ..moment import Moment
 from ..offsets import Offsets
 from ..subscriptions import CONSUMER_PROTOCOL_TYPE
 from .asked import Heartbeat, HeartbeatAnswer
-from .change import Change
+from .change import UNSEEN, Change
 from .limits import ConsumerLimits
 from .members import JOINS, LEAVES_FOR_A_WHILE, ConsumerMember, MemberState
 from .reconciling import is_within
@@ -104,6 +104,7 @@ class ConsumerGroup:
         self._written = tuple(written)
         self._due: dict[tuple[Timer, str], _Due] = {}
         self._dead = False
+        self._seen = UNSEEN
         #: Since when nobody is a member, in ms since 1970; not stored, so from when it was loaded.
         self.last_empty_at: int | None = now.date_ms
         for member in self.kept.members.values():
@@ -311,7 +312,9 @@ class ConsumerGroup:
 
     def begin(self, now: Moment) -> Change:
         """A change, on a copy."""
-        return Change(self.group_id, self.kept, self.topics, self.limits, now, self._written)
+        return Change(
+            self.group_id, self.kept, self.topics, self.limits, now, self._written, self._seen
+        )
 
     def finish(self, change: Change, now: Moment) -> None:
         """Store a change and have it count. Raises BrokerResponseError; then nothing has changed.
@@ -319,7 +322,7 @@ class ConsumerGroup:
         A new group is one from its first change on.
         """
         self._keeper.store(self, change.records, now)
-        self._written = ()
+        self._written, self._seen = (), change.seen
         before, self.kept = self.kept, change.state
         for timer, member_id in tuple(self._due):
             if member_id not in self.kept.members:
@@ -350,21 +353,28 @@ class ConsumerGroup:
             return
         for member_id in gone:
             logger.info("group %s: %s: %s", one_line(self.group_id), one_line(member_id), why)
-        if self.may_downgrade(gone):
+        if self._may_downgrade(gone):
             self.downgrade(self.begin(now), gone, why, now)
             return
         change = self.begin(now)
         change.remove(gone.values())
         self.finish(change, now)
 
-    def may_downgrade(self, leaving: Collection[str]) -> bool:
-        """Whether all members but these are classic, and the policy lets the group become so."""
+    def _may_downgrade(self, leaving: Collection[str]) -> bool:
+        """Whether classic members alone are left, and the policy lets the group become so."""
         staying = [it for it in self.kept.members.values() if it.member_id not in leaving]
+        return bool(staying) and self._are_classic(staying, len(staying))
+
+    def may_be_classic(self, replaced: ConsumerMember) -> bool:
+        """The same where a classic member comes in the place of another one."""
+        others = [it for it in self.kept.members.values() if it is not replaced]
+        return self._are_classic(others, len(others) + 1)
+
+    def _are_classic(self, members: Iterable[ConsumerMember], count: int) -> bool:
         return (
-            bool(staying)
-            and all(it.classic is not None for it in staying)
+            all(it.classic is not None for it in members)
             and self.limits.migration.downgrades
-            and len(staying) <= self.limits.classic_max_size
+            and count <= self.limits.classic_max_size
         )
 
     def downgrade(

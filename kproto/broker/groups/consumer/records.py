@@ -24,6 +24,7 @@ from ....messages.consumer_group_member_metadata_value import (
 )
 from ....messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
 from ....messages.consumer_group_metadata_value import ConsumerGroupMetadataValue
+from ....messages.consumer_group_partition_metadata_key import ConsumerGroupPartitionMetadataKey
 from ....messages.consumer_group_regular_expression_key import ConsumerGroupRegularExpressionKey
 from ....messages.consumer_group_regular_expression_value import ConsumerGroupRegularExpressionValue
 from ....messages.consumer_group_target_assignment_member_key import (
@@ -200,7 +201,7 @@ def group_epoch_tombstone(group_id: str) -> CoordinatorRecord:
 def group_tombstones(
     group_id: str, member_ids: Iterable[str], expressions: Iterable[str]
 ) -> list[CoordinatorRecord]:
-    """All of a group, in Kafka's order."""
+    """All of a group, in Kafka's order; the metadata of partitions too, which 3.9 has written."""
     members = list(member_ids)
     return [
         *(current_assignment_tombstone(group_id, it) for it in members),
@@ -208,5 +209,6 @@ def group_tombstones(
         target_epoch_tombstone(group_id),
         *(member_metadata_tombstone(group_id, it) for it in members),
         *(regex_tombstone(group_id, it) for it in expressions),
+        CoordinatorRecord(ConsumerGroupPartitionMetadataKey(group_id=group_id)),
         group_epoch_tombstone(group_id),
     ]

@@ -43,7 +43,7 @@ from ....stored.coordinator import CoordinatorRecord
 from ....wire.uuid import Uuid
 from ...coordinators import java_hash
 from ...topics import Topics
-from ..java_order import grown_size, in_java_order
+from ..java_order import in_timeline_order
 from ..members import MemberProtocol
 from .members import (
     LEAVES,
@@ -56,10 +56,20 @@ from .members import (
 )
 from .regexes import Resolved
 
-__all__ = ["FIRST_EPOCH", "ConsumerGroupState", "ConsumerKey", "ConsumerState", "metadata_hash"]
+__all__ = [
+    "FIRST_EPOCH",
+    "NEVER",
+    "ConsumerGroupState",
+    "ConsumerKey",
+    "ConsumerState",
+    "metadata_hash",
+]
 
 #: The epoch of a group that nobody has joined yet, as Kafka has it since 4.3.
 FIRST_EPOCH: Final = 1
+
+#: The time of targets that no assignor has made: the next are made at once.
+NEVER: Final = 0
 
 #: The keys of records about groups of this kind.
 ConsumerKey = (
@@ -94,8 +104,8 @@ class ConsumerState:
     #: The member ids of static members, by their instance ids.
     static_ids: dict[str, str] = field(default_factory=dict)
     targets: dict[str, Partitions] = field(default_factory=dict)
-    target_epoch: int = 0
-    target_ms: int = 0
+    target_epoch: int = FIRST_EPOCH
+    target_ms: int = NEVER
     regexes: dict[str, Resolved] = field(default_factory=dict)
 
     def copy(self) -> ConsumerState:
@@ -149,8 +159,9 @@ class ConsumerState:
 
     @property
     def is_homogeneous(self) -> bool:
-        """Whether all members subscribe alike."""
-        return len({(it.topics, it.regex) for it in self.members.values()}) <= 1
+        """Whether all members subscribe alike: by name, or all by the same expression."""
+        subscribed = {(it.topics, it.regex) for it in self.members.values()}
+        return len(subscribed) <= 1 and not any(names and regex for names, regex in subscribed)
 
     @property
     def owned(self) -> dict[tuple[Uuid, int], str]:
@@ -159,10 +170,15 @@ class ConsumerState:
 
     @property
     def assignor(self) -> str | None:
-        """The assignor that most members want; None where nobody says."""
+        """The assignor that most members want, of equals the first; None where nobody says."""
+        votes = self.votes
+        return max(votes, key=votes.__getitem__, default=None)
+
+    @property
+    def votes(self) -> dict[str, int]:
+        """How many members want each assignor, in the order in which Kafka looks at them."""
         votes = Counter(it.assignor for it in self.members.values() if it.assignor is not None)
-        wanted = in_java_order(votes, java_hash, grown_size(len(votes)))
-        return max(wanted, key=votes.__getitem__, default=None)
+        return {it: votes[it] for it in in_timeline_order(votes, java_hash)}
 
     # What records say
 
@@ -179,7 +195,7 @@ class ConsumerState:
                 self.target_epoch = value.assignment_epoch
                 self.target_ms = value.assignment_timestamp
             else:
-                self.target_epoch = self.target_ms = 0
+                self.target_epoch, self.target_ms = FIRST_EPOCH, NEVER
         elif isinstance(key, ConsumerGroupTargetAssignmentMemberKey):
             if isinstance(value, ConsumerGroupTargetAssignmentMemberValue):
                 self.targets[key.member_id] = {

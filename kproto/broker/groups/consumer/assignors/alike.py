@@ -1,7 +1,7 @@
 """The assignor `uniform` where all members subscribe alike: UniformHomogeneousAssignmentBuilder.
 
 Each has as many partitions as any other, or one more, and keeps of what it was meant to have as
-much as that allows.
+much as that allows: one that has one more than others keeps it, if somebody may.
 """
 
 from __future__ import annotations
@@ -37,17 +37,22 @@ def assign_alike(group: GroupSpec) -> Assignment:
     found: Assignment = {}
     room: dict[str, int] = {}
     for number, member_id in enumerate(ids):
-        quota = least + (number < extra)
+        takes_extra = extra > 0
+        quota = least + takes_extra
         kept: dict[Uuid, set[int]] = {}
         assigned = group.members[member_id].assigned
         for topic_id in topics_in_order(assigned):
             if topic_id not in topics:
                 continue
             its = partitions_in_order(assigned[topic_id])
-            if its[:quota] or not its:
+            if its[:quota]:
                 kept[topic_id] = set(its[:quota])
             free += [(topic_id, index) for index in its[quota:]]
             quota -= min(quota, len(its))
+        if quota and takes_extra and len(ids) - number > extra:
+            takes_extra = False  # one that comes later may have it already
+            quota -= 1
+        extra -= takes_extra
         found[member_id], room[member_id] = kept, quota
     _fill(found, room, iter(free))
     return found

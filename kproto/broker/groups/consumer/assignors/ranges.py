@@ -13,7 +13,7 @@ __all__ = ["assign_ranges"]
 
 
 def assign_ranges(group: GroupSpec) -> Assignment:
-    """What each member shall have; a topic of which nothing is left for it has no partitions."""
+    """What each member shall have."""
     ids = sorted(group.members, key=lambda it: _rank(group.members[it].instance_id, it))
     found: Assignment = {member_id: {} for member_id in ids}
     for topic_id in set().union(*(it.topics for it in group.members.values())):
@@ -33,5 +33,6 @@ def _split(found: Assignment, topic_id: Uuid, readers: list[str], count: int) ->
     start = 0
     for number, member_id in enumerate(readers):
         end = start + least + (number < extra)
-        found[member_id][topic_id] = set(range(start, end))
+        if end > start:
+            found[member_id][topic_id] = set(range(start, end))
         start = end
