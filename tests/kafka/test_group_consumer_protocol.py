@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import uuid
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any, Self
 
 import pytest
@@ -606,3 +609,81 @@ async def test_a_topic_made_anew_is_read_from_its_start(node: KafkaNode, start: 
             record = await coming
             assert (record.value, record.offset) == (b"new-0", 0)
             assert [(await anext(records)).value for _ in range(2)] == [b"new-1", b"new-2"]
+
+
+# Beside other clients
+
+
+class Peer:
+    """A member of another client, in a process of its own, and what it has by what it tells."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self.changes: list[list[int]] = []
+        self._listening = asyncio.create_task(self._listen())
+
+    async def _listen(self) -> None:
+        assert self._process.stdout is not None
+        async for line in self._process.stdout:
+            what, *rest = json.loads(line)
+            if what == "assigned":
+                self.changes.append(rest[0])
+
+    async def end(self) -> None:
+        """Leave in order."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        await self._process.wait()
+        await self._listening
+
+
+@asynccontextmanager
+async def peer(python: Path, name: str, *arguments: str) -> AsyncIterator[Peer]:
+    script = Path(__file__).parents[1] / "interop" / "peer_scripts" / f"grouped_{name}.py"
+    process = await asyncio.create_subprocess_exec(
+        python, script, *arguments, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    member = Peer(process)
+    try:
+        yield member
+    finally:
+        await member.end()
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("name", ["aiokafka", "confluent_kafka"])
+async def test_a_group_of_another_client_is_joined_and_converted(
+    node: KafkaNode, peers_python: Path, name: str
+) -> None:
+    async with Group(node.bootstrap) as group:
+        topic = await group.topic(4)
+        async with peer(peers_python, name, node.bootstrap, topic, group.id) as other:
+            await until(lambda: other.changes and len(other.changes[-1]) == 4)
+            # It goes by roundrobin, which is none of ours: the group is classic, and stays that.
+            _, its = await group.member(topic, group_protocol="auto", session_timeout_ms=6_000)
+            assert "no assignor in common" in await failed(its)
+            _, newer = await group.member(topic)
+            await until(lambda: len(newer.places) == 2)
+            members = (await group.described()).members
+            assert len(members) == 2
+            await until(lambda: len(other.changes[-1]) == 2)
+        await until(lambda: newer.places == all_of(topic, 4))
+
+
+@pytest.mark.peers
+async def test_beside_librdkafka_of_the_same_protocol(node: KafkaNode, peers_python: Path) -> None:
+    """It speaks the protocol with Kafka 4 alone."""
+    if node.version != NEWEST:
+        return
+    async with Group(node.bootstrap) as group:
+        topic = await group.topic(4)
+        arguments = (node.bootstrap, topic, group.id, "consumer")
+        async with peer(peers_python, "confluent_kafka", *arguments) as other:
+            await until(lambda: other.changes)
+            member, its = await group.member(topic, group_protocol="auto")
+            await until(lambda: len(its.places) == 2)
+            assert member.kind is Kind.CONSUMER
+            await member.leave(True)
+            _, again = await group.member(topic)
+            await until(lambda: len(again.places) == 2)
+        await until(lambda: again.places == all_of(topic, 4))
