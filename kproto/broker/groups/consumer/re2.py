@@ -20,8 +20,8 @@ __all__ = ["Expression", "InvalidExpressionError"]
 #: How often something may be repeated by numbers, nested ones multiplied.
 _MOST_REPEATS: Final = 1000
 
-#: How deep groups may be nested.
-_MOST_DEPTH: Final = 500
+#: How deep groups may be nested; re2j allows more than a match by recursion can do here.
+_MOST_DEPTH: Final = 100
 
 _NO_END: Final = -1
 

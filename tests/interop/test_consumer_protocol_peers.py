@@ -1,0 +1,120 @@
+"""librdkafka in groups of the consumer protocol on the embedded broker (KIP-848)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from kproto.broker import BrokerSettings
+from kproto.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from kproto.messages.list_groups_request import ListGroupsRequest
+from tests.support.embedded import ThreadedBroker, threaded_broker
+from tests.support.raw_connection import RawConnection
+
+from .group_members import PARTITIONS, GroupMember, read_by, share, until, write
+
+pytestmark = pytest.mark.peers
+
+PEER: Final = "consumer_protocol"
+CLASSIC: Final = "confluent_kafka"
+
+
+@pytest.fixture
+def broker() -> Iterator[ThreadedBroker]:
+    settings = BrokerSettings(
+        group_consumer_min_session_timeout_ms=1_000,
+        group_consumer_session_timeout_ms=6_000,
+        group_consumer_min_heartbeat_interval_ms=100,
+        group_consumer_heartbeat_interval_ms=200,
+    )
+    with threaded_broker(settings) as running:
+        running.call(lambda it: it.create_topic("t", PARTITIONS))
+        yield running
+
+
+def described(broker: ThreadedBroker, group: str) -> Any:
+    with RawConnection(broker.bootstrap) as connection:
+        request = ConsumerGroupDescribeRequest(group_ids=[group])
+        (found,) = connection.exchange(request, 1).groups
+    return found
+
+
+def kind_of(broker: ThreadedBroker) -> tuple[str | None, str | None]:
+    with RawConnection(broker.bootstrap) as connection:
+        (found,) = connection.exchange(ListGroupsRequest(), 5).groups
+    return found.group_type, found.group_state
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_members_share_a_topic_and_hand_it_over(
+    broker: ThreadedBroker, peers_python: Path, count: int
+) -> None:
+    with ExitStack() as ending:
+        members: list[GroupMember] = []
+        for _ in range(count):
+            member = GroupMember(peers_python, PEER, broker, "g")
+            ending.callback(member.end)
+            members.append(member)
+            until(lambda: share(members))
+        write(broker, "one", "two")
+        expected = [(it, value) for it in range(PARTITIONS) for value in ("one", "two")]
+        until(lambda: len(read_by(members)) >= len(expected))
+        assert read_by(members) == expected
+        found = described(broker, "g")
+        assert (found.group_state, len(found.members)) == ("Stable", count)
+        first, *rest = members
+        first.leave()
+        if rest:
+            until(lambda: share(rest))
+            write(broker, "three")
+            expected = sorted([*expected, *((it, "three") for it in range(PARTITIONS))])
+            until(lambda: len(read_by(members)) >= len(expected))
+            assert read_by(members) == expected, "what was read is committed by who leaves"
+        for member in rest:
+            member.leave()
+        assert kind_of(broker) == ("consumer", "Empty")
+
+
+def test_a_member_that_is_killed_is_out_when_its_session_is_over(
+    broker: ThreadedBroker, peers_python: Path
+) -> None:
+    with ExitStack() as ending:
+        members = [GroupMember(peers_python, PEER, broker, "g") for _ in range(2)]
+        for member in members:
+            ending.callback(member.end)
+        until(lambda: share(members))
+        members[0].end()
+        until(lambda: share(members[1:]))
+        write(broker, "one")
+        until(lambda: len(read_by(members[1:])) >= PARTITIONS)
+        members[1].leave()
+
+
+def test_a_classic_group_becomes_one_of_the_consumer_protocol_and_back(
+    broker: ThreadedBroker, peers_python: Path
+) -> None:
+    with ExitStack() as ending:
+        old = GroupMember(peers_python, CLASSIC, broker, "g")
+        ending.callback(old.end)
+        until(lambda: share([old]))
+        assert kind_of(broker)[0] == "classic"
+        new = GroupMember(peers_python, PEER, broker, "g")
+        ending.callback(new.end)
+        until(lambda: share([old, new]))
+        assert kind_of(broker)[0] == "consumer"
+        write(broker, "one")
+        until(lambda: len(read_by([old, new])) >= PARTITIONS)
+        assert read_by([old, new]) == [(it, "one") for it in range(PARTITIONS)]
+        new.leave()
+        until(lambda: share([old]))
+        assert kind_of(broker)[0] == "classic"
+        write(broker, "two")
+        until(lambda: len(read_by([old, new])) >= 2 * PARTITIONS)
+        assert read_by([old, new]) == [
+            (it, value) for it in range(PARTITIONS) for value in ("one", "two")
+        ]
+        old.leave()
