@@ -19,7 +19,14 @@ from ..cluster.view import ClusterView
 from ..observing.lines import say
 from .backoff import Backoff
 from .consumer_protocol.member import ConsumerMember
-from .group_kinds import Kind, OtherKindError, check_pattern, first_kind, may_change
+from .group_kinds import (
+    Kind,
+    OtherKindError,
+    check_pattern,
+    first_kind,
+    has_consumer_groups,
+    may_change,
+)
 from .member import Member
 from .settings import GroupSettings
 from .shell import Owner
@@ -65,7 +72,21 @@ class GroupMember:
 
     def start(self) -> None:
         """Join, if something is subscribed to."""
+        if self._member.looks and self.kind is Kind.CONSUMER and self._is_of_old_brokers():
+            self.kind = Kind.CLASSIC  # as the member would find out, over a connection of its own
+            self._member = self._made(looks=True)
+            if self._subscription is not None:
+                self._member.subscribe(self._subscription)
         self._member.start()
+
+    def _is_of_old_brokers(self) -> bool:
+        """Whether the brokers that are known have classic groups alone."""
+        view, wanted = self._view, self._subscription
+        if wanted is not None and wanted.remote is not None:
+            return False
+        brokers = map(view.connection_at_hand, view.cluster.brokers)
+        known = [has_consumer_groups(each.ranges) for each in brokers if each is not None]
+        return bool(known) and not any(known)
 
     def subscribe(self, subscription: Subscription) -> None:
         """Want other topics from now on. Raises ConfigurationError."""

@@ -77,7 +77,7 @@ class Member(Shell[Membership]):
             raise OtherKindError("the group has no members of the classic one")
 
     async def _join(self, step: Join) -> Tell:
-        if self._looks and self._membership.generation < 0:
+        if self.looks and self._membership.generation < 0:
             await self._check_kind()
         topics: Iterable[TopicInfo] = ()
         if step.subscription.pattern is not None:

@@ -108,7 +108,7 @@ class Shell(ABC, Generic[M]):
         self._view = view
         self._clock = view.clock
         self._reader = owner
-        self._looks = looks
+        self.looks = looks
         self._membership = membership
         self._watch = Watch()
         self._counts = view.observer.group(settings.group_id)

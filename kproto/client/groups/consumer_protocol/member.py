@@ -88,13 +88,13 @@ class ConsumerMember(Shell[ConsumerMembership]):
         if not has_consumer_groups(connection.ranges):
             why = "by its coordinator, which is older than the consumer protocol"
             check_pattern(step.subscription, group_id, why)
-            if self._looks:
+            if self.looks:
                 raise OtherKindError("the coordinator knows no other")
             raise UnsupportedVersionError(
                 f"the coordinator of group {group_id!r} has no ConsumerGroupHeartbeat (KIP-848, "
                 'Kafka 4.0): leave group_protocol at "auto", or use "classic"'
             )
-        if self._looks and await self._is_live_classic(connection):
+        if self.looks and await self._is_live_classic(connection):
             check_pattern(step.subscription, group_id, "with members")
             raise OtherKindError("the group has members of that")
 

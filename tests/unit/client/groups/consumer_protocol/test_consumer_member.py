@@ -303,6 +303,17 @@ async def test_a_coordinator_that_knows_the_classic_protocol_alone() -> None:
         assert 'use "classic"' in str(error)
 
 
+async def test_brokers_that_are_known_to_be_old_are_not_asked() -> None:
+    async with a_setting(version=-1) as its:
+        await its.client.refresh()
+        assert await kind_with(its, group_protocol="auto") is Kind.CLASSIC
+        assert its.broker.connections == 2  # one that all share, and that of the member
+        await its.member.leave(True)
+        its.make(Subscription.to(TopicPattern("t.*")), group_protocol="auto")
+        its.member.start()
+        assert "older than the consumer protocol" in str(await its.failed())
+
+
 async def test_a_cluster_that_has_it_turned_off() -> None:
     async with a_setting() as its:
         its.group.errors[ConsumerGroupHeartbeatRequest] = ["UNSUPPORTED_VERSION"] * 9
