@@ -6,11 +6,11 @@ import asyncio
 import json
 import re
 import uuid
-from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pytest
 
@@ -27,6 +27,7 @@ from kproto.messages import (
 )
 from kproto.messages.consumer_group_describe_response import DescribedGroup
 from kproto.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
+from tests.kafka.members_of_groups import Members, all_of, shared, until
 from tests.support.availability import not_available
 from tests.support.brokers import CANNOT_START, StartKafka
 from tests.support.group_owner import Reading, made_as
@@ -60,30 +61,12 @@ def node(request: pytest.FixtureRequest) -> Iterator[KafkaNode]:
     kafka.close()
 
 
-class Group:
+class Group(Members):
     """Some members, each of a client of its own as in a process of its own."""
 
     def __init__(self, bootstrap: str) -> None:
-        self.id = f"group-{uuid.uuid4().hex}"
-        self.bootstrap = bootstrap
-        self.members: list[GroupMember] = []
-        self.clients: list[Client] = []
+        super().__init__(bootstrap)
         self.owners: dict[tuple[str, int], Reading] = {}
-
-    async def client(self) -> Client:
-        settings = kproto.ClientSettings(metadata_max_age_ms=1_000, retry_backoff_max_ms=200)
-        client = Client(self.bootstrap, settings)
-        await client.__aenter__()
-        self.clients.append(client)
-        return client
-
-    async def topic(self, partitions: int, name: str = "") -> str:
-        """A new topic."""
-        name = name or f"group-{uuid.uuid4().hex}"
-        client = await self.client()
-        await client.create_topics(kproto.NewTopic(name, partitions=partitions))
-        await client.topic(name)
-        return name
 
     async def member(
         self, *wanted: str | re.Pattern[str] | TopicPattern, **settings: Any
@@ -121,31 +104,6 @@ class Group:
     async def classic_state(self) -> str:
         answer = await self.clients[0].request(DescribeGroupsRequest(groups=[self.id]))
         return answer.groups[0].group_state
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        for member in self.members:
-            await member.close()
-        for client in self.clients:
-            await client.close()
-
-
-def all_of(topic: str, count: int) -> set[tuple[str, int]]:
-    return {(topic, number) for number in range(count)}
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Wait for it; the test's own limit ends it."""
-    while not condition():  # noqa: ASYNC110 - what is waited for is no event of one loop
-        await asyncio.sleep(0.005)
-
-
-def shared(topic: str, count: int, *readings: Reading) -> bool:
-    """Whether each partition is read by one of them, and each of them reads some."""
-    read = [place for reading in readings for place in reading.places]
-    return sorted(read) == sorted(all_of(topic, count)) and all(each.places for each in readings)
 
 
 async def failed(reading: Reading) -> str:
@@ -677,8 +635,8 @@ async def test_beside_librdkafka_of_the_same_protocol(node: KafkaNode, peers_pyt
         return
     async with Group(node.bootstrap) as group:
         topic = await group.topic(4)
-        arguments = (node.bootstrap, topic, group.id, "consumer")
-        async with peer(peers_python, "confluent_kafka", *arguments) as other:
+        arguments = (node.bootstrap, topic, group.id)
+        async with peer(peers_python, "consumer_protocol", *arguments) as other:
             await until(lambda: other.changes)
             member, its = await group.member(topic, group_protocol="auto")
             await until(lambda: len(its.places) == 2)

@@ -23,7 +23,7 @@ from .leading import assigned, members_in, racks_of, refused_topic
 from .membership import Membership
 from .settings import GroupSettings
 from .shell import Owner, Shell, Tell
-from .steps import GiveUp, Join, Lead, Leave, MemberIdentity, Step, Sync, TakeOn
+from .steps import Join, Lead, Leave, MemberIdentity, Sync
 
 __all__ = ["Member", "MemberIdentity", "Owner"]
 
@@ -49,21 +49,14 @@ class Member(Shell[Membership]):
 
     # Steps
 
-    async def _do(self, step: Step) -> Tell:
+    async def _ask(self, step: Join | Lead | Sync) -> Tell:
         match step:
-            case GiveUp():
-                return await self._give_up(step)
             case Join():
                 return await self._join(step)
             case Lead():
                 return await self._lead(step)
             case Sync():
                 return await self._sync(step)
-            case TakeOn():
-                return await self._take_on(step)
-            case Leave():
-                return await self._tell_that_it_leaves(step)
-        raise AssertionError(f"{step} is of another kind of group")
 
     async def _check_kind(self) -> None:
         """Look at the group, where it may be of the other kind. Raises OtherKindError for one."""

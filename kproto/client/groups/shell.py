@@ -28,7 +28,7 @@ from .group_kinds import is_live_classic
 from .leading import refused_topic
 from .machine import Machine
 from .settings import GroupSettings
-from .steps import GiveUp, MemberIdentity, Parted, Step, TakeOn
+from .steps import GiveUp, Leave, LeaveByHeartbeat, MemberIdentity, Parted, Step, TakeOn
 from .subscription import Subscription
 from .watching import Watch
 
@@ -359,9 +359,20 @@ class Shell(ABC, Generic[M]):
 
     # What each kind of group has
 
-    @abstractmethod
     async def _do(self, step: Step) -> Tell:
         """Carry out a step."""
+        match step:
+            case GiveUp():
+                return await self._give_up(step)
+            case TakeOn():
+                return await self._take_on(step)
+            case Leave() | LeaveByHeartbeat():
+                return await self._tell_that_it_leaves(step)
+        return await self._ask(step)
+
+    @abstractmethod
+    async def _ask(self, step: Any) -> Tell:
+        """Carry out a step that only this kind has."""
 
     @abstractmethod
     def _due_heartbeat(self, now: float) -> Callable[[], Coroutine[Any, Any, Tell]] | None:

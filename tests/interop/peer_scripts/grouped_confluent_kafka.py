@@ -1,7 +1,4 @@
-"""librdkafka as a member of a group: `BOOTSTRAP TOPIC GROUP`, as `grouped_aiokafka` does it.
-
-With `consumer` behind that it is one of the consumer protocol (KIP-848).
-"""
+"""librdkafka as a member of a group: `BOOTSTRAP TOPIC GROUP`, as `grouped_aiokafka` does it."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ import threading
 
 from confluent_kafka import Consumer, TopicPartition
 
-bootstrap, topic, group, *protocol = sys.argv[1:]
+bootstrap, topic, group = sys.argv[1:4]
 
 
 def tell(*what: object) -> None:
@@ -30,15 +27,15 @@ def wait_for_end() -> None:
     ended.set()
 
 
-classic = {"heartbeat.interval.ms": 200, "partition.assignment.strategy": "roundrobin"}
 consumer = Consumer(
     {
         "bootstrap.servers": bootstrap,
         "group.id": group,
         "auto.offset.reset": "earliest",
+        "heartbeat.interval.ms": 200,
         "auto.commit.interval.ms": 200,
+        "partition.assignment.strategy": "roundrobin",
     }
-    | ({"group.protocol": "consumer"} if protocol else classic)
 )
 consumer.subscribe([topic], on_assign=assigned)
 threading.Thread(target=wait_for_end, daemon=True).start()

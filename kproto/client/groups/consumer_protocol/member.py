@@ -19,7 +19,7 @@ from ..group_errors import Asked, Meaning
 from ..group_kinds import OtherKindError, check_pattern, has_consumer_groups
 from ..settings import GroupSettings
 from ..shell import Owner, Shell, Tell
-from ..steps import GiveUp, LeaveByHeartbeat, Prepare, Resolve, Step, TakeOn
+from ..steps import LeaveByHeartbeat, Prepare, Resolve
 from .heartbeat_errors import meaning_of
 from .heartbeats import JOINS, Beat
 from .membership import ConsumerMembership
@@ -49,19 +49,10 @@ class ConsumerMember(Shell[ConsumerMembership]):
 
     # Steps
 
-    async def _do(self, step: Step) -> Tell:
-        match step:
-            case Prepare():
-                return await self._prepare(step)
-            case Resolve():
-                return await self._resolve(step)
-            case TakeOn():
-                return await self._take_on(step)
-            case GiveUp():
-                return await self._give_up(step)
-            case LeaveByHeartbeat():
-                return await self._tell_that_it_leaves(step)
-        raise AssertionError(f"{step} is of another kind of group")
+    async def _ask(self, step: Prepare | Resolve) -> Tell:
+        if isinstance(step, Prepare):
+            return await self._prepare(step)
+        return await self._resolve(step)
 
     async def _prepare(self, step: Prepare) -> Tell:
         """Have a coordinator that knows the protocol, and the topics that match a pattern."""
