@@ -143,11 +143,14 @@ async def test_what_goes_is_given_up_and_acknowledged_at_once() -> None:
         count = len(its.beats)
         await its.clock.advance(3_000)  # a record is in hand, and heartbeats go on
         await its.until(lambda: len(its.beats) == count + 1)
-        assert not its.beats[-1].topic_partitions
+        assert its.beats[-1] == ConsumerGroupHeartbeatRequest(
+            group_id="g", member_id=its.beats[0].member_id, member_epoch=1
+        )
         its.its.held.set()
         await its.until(lambda: len(its.beats) == count + 2)
-        (held,) = its.beats[-1].topic_partitions or ()
-        assert held.partitions == [1]
+        told = its.beats[-1].topic_partitions
+        assert told is not None
+        assert [each.partitions for each in told] == [[1]]
         assert its.its.places == {("t", 1)}
 
 
