@@ -185,9 +185,9 @@ def cases() -> Iterator[Any]:
                 yield case(row, ASSIGNORS[2], beside, when)
         if row in LONG:
             yield case(row, ASSIGNORS[at % 2], "another joins", TURNS)
-            yield case(row, ASSIGNORS[at % 2 - 1], "another joins, callbacks wait", TURNS)
-            yield case(row, ASSIGNORS[2], "another joins, callbacks wait", TURNS)
+            yield case(row, ASSIGNORS[(at + 1) % 2], "another joins, callbacks wait", TURNS)
             if is_for_brokers_that_assign(row, "another joins"):
+                yield case(row, ASSIGNORS[2], "another joins, callbacks wait", TURNS)
                 yield case(row, ASSIGNORS[2], "another joins", WAITING, is_quick=True)
         for assignor, beside, when in QUICK:
             if row in ROWS or beside == "alone":
