@@ -59,7 +59,8 @@ _NEVER: Final = float("inf")
 #: What a cluster says that has the protocol, and turned off: another look would say nothing else.
 _TURNED_OFF: Final = "UNSUPPORTED_VERSION"
 
-#: Heartbeats are sent so often in a session at least, whatever interval the coordinator gives.
+#: Heartbeats are sent so often at least in a session, and while the coordinator may wait for what
+#: is to be given up, whatever interval it gives: what is not heard of in time counts as lost.
 _BEATS_IN_SESSION: Final = 3
 
 
@@ -378,7 +379,8 @@ class ConsumerMembership(Machine[Phase, Event]):
         self._session.heard(beat.sent_at, calm=self._was_calm(beat, assigned))
         self._known = beat.said
         if answer.heartbeat_interval_ms > 0:
-            most_s = self.settings.session_timeout_ms / 1000 / _BEATS_IN_SESSION
+            limits = (self.settings.session_timeout_ms, self.settings.max_poll_interval_ms)
+            most_s = min(limits) / 1000 / _BEATS_IN_SESSION
             self._interval_s = min(answer.heartbeat_interval_ms / 1000, most_s)
             self._session.interval_s = self._interval_s
         self._beat_at = beat.sent_at + self._interval_s

@@ -71,6 +71,16 @@ def test_the_interval_is_the_brokers_but_for_a_short_session() -> None:
     assert walk.its.interval_ms == 3_333  # a third of the session
 
 
+def test_a_short_patience_with_the_user_does_not_cost_the_session() -> None:
+    """The broker may wait for max_poll_interval_ms, from a heartbeat on whose answer was lost."""
+    walk = Walk(max_poll_interval_ms=3_000).to(STABLE, T0)
+    for _ in range(5):
+        walk.beaten(5, interval_ms=5_000)
+        walk.its.tick(walk.its.next_at(walk.now) - TICK_S)
+        assert walk.phase is STABLE
+    assert walk.its.interval_ms == 1_000
+
+
 def test_what_goes_is_given_up_before_anything_is_begun() -> None:
     walk = Walk().to(STABLE, T0, T1)
     walk.beaten(6, [T1, T2])
