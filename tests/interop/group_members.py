@@ -31,12 +31,15 @@ class GroupMember:
     """A client in a process of its own, and what it tells."""
 
     def __init__(self, python: Path, peer: str, broker: ThreadedBroker, group: str) -> None:
-        self.peer = peer
+        script = SCRIPTS / f"grouped_{peer}.py"
+        self._begin([python, script, broker.bootstrap, "t", group])
+
+    def _begin(self, command: Sequence[str | Path]) -> None:
         self.assigned: list[int] = []
         self.read: list[tuple[int, str]] = []
         self.has_left = False
         self._process = subprocess.Popen(
-            [python, SCRIPTS / f"grouped_{peer}.py", broker.bootstrap, "t", group],
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
