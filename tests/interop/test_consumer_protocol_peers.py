@@ -19,7 +19,15 @@ from tools.setup.java import JavaNotFoundError, java_home
 from tools.setup.maven import MavenError
 from tools.storm.java import lines_of, resolve_tools
 
-from .group_members import PARTITIONS, GroupMember, read_by, share, until, write
+from .group_members import (
+    PARTITIONS,
+    GroupMember,
+    read_by,
+    share,
+    share_and_hand_over,
+    until,
+    write,
+)
 
 pytestmark = pytest.mark.peers
 
@@ -96,30 +104,12 @@ def kind_of(broker: ThreadedBroker) -> tuple[str | None, str | None]:
 def test_members_share_a_topic_and_hand_it_over(
     broker: ThreadedBroker, peers_python: Path, count: int
 ) -> None:
-    with ExitStack() as ending:
-        members: list[GroupMember] = []
-        for _ in range(count):
-            member = GroupMember(peers_python, PEER, broker, "g")
-            ending.callback(member.end)
-            members.append(member)
-            until(lambda: share(members))
-        write(broker, "one", "two")
-        expected = [(it, value) for it in range(PARTITIONS) for value in ("one", "two")]
-        until(lambda: len(read_by(members)) >= len(expected))
-        assert read_by(members) == expected
+    def now() -> tuple[str, int]:
         found = described(broker, "g")
-        assert (found.group_state, len(found.members)) == ("Stable", count)
-        first, *rest = members
-        first.leave()
-        if rest:
-            until(lambda: share(rest))
-            write(broker, "three")
-            expected = sorted([*expected, *((it, "three") for it in range(PARTITIONS))])
-            until(lambda: len(read_by(members)) >= len(expected))
-            assert read_by(members) == expected, "what was read is committed by who leaves"
-        for member in rest:
-            member.leave()
-        assert kind_of(broker) == ("consumer", "Empty")
+        return found.group_state, len(found.members)
+
+    share_and_hand_over(broker, peers_python, [PEER] * count, "g", now)
+    assert kind_of(broker) == ("consumer", "Empty")
 
 
 def test_java_shares_a_topic_with_librdkafka(broker: ThreadedBroker, peers_python: Path) -> None:
