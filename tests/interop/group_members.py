@@ -7,6 +7,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +21,15 @@ from tests.support.batches import TIMESTAMP
 from tests.support.embedded import ThreadedBroker
 from tests.support.raw_connection import RawConnection
 
-__all__ = ["PARTITIONS", "GroupMember", "read_by", "share", "until", "write"]
+__all__ = [
+    "PARTITIONS",
+    "GroupMember",
+    "read_by",
+    "share",
+    "share_and_hand_over",
+    "until",
+    "write",
+]
 
 SCRIPTS: Final = Path(__file__).parent / "peer_scripts"
 PARTITIONS: Final = 6
@@ -31,12 +40,15 @@ class GroupMember:
     """A client in a process of its own, and what it tells."""
 
     def __init__(self, python: Path, peer: str, broker: ThreadedBroker, group: str) -> None:
-        self.peer = peer
+        script = SCRIPTS / f"grouped_{peer}.py"
+        self._begin([python, script, broker.bootstrap, "t", group])
+
+    def _begin(self, command: Sequence[str | Path]) -> None:
         self.assigned: list[int] = []
         self.read: list[tuple[int, str]] = []
         self.has_left = False
         self._process = subprocess.Popen(
-            [python, SCRIPTS / f"grouped_{peer}.py", broker.bootstrap, "t", group],
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -97,3 +109,38 @@ def share(members: Sequence[GroupMember]) -> bool:
 
 def read_by(members: Sequence[GroupMember]) -> list[tuple[int, str]]:
     return sorted(it for member in members for it in member.read)
+
+
+def share_and_hand_over(
+    broker: ThreadedBroker,
+    python: Path,
+    peers: Sequence[str],
+    group: str,
+    described: Callable[[], tuple[str, int]],
+) -> None:
+    """Members come one by one, read all there is, and go, the first before the others.
+
+    `described` gives the group's state and the number of its members.
+    """
+    with ExitStack() as ending:
+        members: list[GroupMember] = []
+        for peer in peers:
+            member = GroupMember(python, peer, broker, group)
+            ending.callback(member.end)
+            members.append(member)
+            until(lambda: share(members))
+        write(broker, "one", "two")
+        expected = [(it, value) for it in range(PARTITIONS) for value in ("one", "two")]
+        until(lambda: len(read_by(members)) >= len(expected))
+        assert read_by(members) == expected
+        assert described() == ("Stable", len(peers))
+        first, *rest = members
+        first.leave()
+        if rest:
+            until(lambda: share(rest))
+            write(broker, "three")
+            expected = sorted([*expected, *((it, "three") for it in range(PARTITIONS))])
+            until(lambda: len(read_by(members)) >= len(expected))
+            assert read_by(members) == expected, "what was read is committed by who leaves"
+        for member in rest:
+            member.leave()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +12,10 @@ from kproto.messages.describe_groups_request import DescribeGroupsRequest
 from tests.support.embedded import ThreadedBroker, threaded_broker
 from tests.support.raw_connection import RawConnection
 
-from .group_members import PARTITIONS, GroupMember, read_by, share, until, write
+from .group_members import (
+    PARTITIONS,
+    share_and_hand_over,
+)
 
 pytestmark = pytest.mark.peers
 
@@ -40,26 +42,10 @@ def test_members_share_a_topic_and_hand_it_over(
     broker: ThreadedBroker, peers_python: Path, peers: Sequence[str]
 ) -> None:
     group = "-".join(peers)
-    with ExitStack() as ending:
-        members: list[GroupMember] = []
-        for peer in peers:
-            member = GroupMember(peers_python, peer, broker, group)
-            ending.callback(member.end)
-            members.append(member)
-            until(lambda: share(members))
-        write(broker, "one", "two")
-        expected = [(it, value) for it in range(PARTITIONS) for value in ("one", "two")]
-        until(lambda: len(read_by(members)) >= len(expected))
-        assert read_by(members) == expected
+
+    def now() -> tuple[str, int]:
         found = described(broker, group)
-        assert (found.group_state, len(found.members)) == ("Stable", len(peers))
-        first, *rest = members
-        first.leave()
-        until(lambda: share(rest))
-        write(broker, "three")
-        expected = sorted([*expected, *((it, "three") for it in range(PARTITIONS))])
-        until(lambda: len(read_by(members)) >= len(expected))
-        assert read_by(members) == expected, "what was read is committed by who leaves"
-        for member in rest:
-            member.leave()
-        assert described(broker, group).group_state == "Empty"
+        return found.group_state, len(found.members)
+
+    share_and_hand_over(broker, peers_python, peers, group, now)
+    assert now() == ("Empty", 0)

@@ -151,10 +151,9 @@ def test_members_by_script_hear_the_same(brokers: Brokers, script: ConsumerScrip
     assert ours == theirs
 
 
+@pytest.mark.parametrize("brokers", [NEW], indirect=True)
 @pytest.mark.parametrize("script", NEW_SCRIPTS, ids=lambda it: it.__name__)
 def test_members_of_new_brokers_hear_the_same(brokers: Brokers, script: ConsumerScript) -> None:
-    if brokers.release != NEW:
-        pytest.skip("an older coordinator does it otherwise, or not at all")
     theirs, ours = said(brokers, script)
     assert ours == theirs
 

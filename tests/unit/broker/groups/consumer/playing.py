@@ -63,7 +63,7 @@ class ConsumerPlay:
 
     def create(self, name: str, partitions: int) -> None:
         config = TopicConfig({}, 1_000_000, 1, 1)
-        self.topics.add(Topic(name, [[1]] * partitions, config))
+        self.topics.add(Topic(name, [(1,)] * partitions, config))
 
     def _new(self) -> Groups:
         groups = Groups(GroupLimits(0, 300_000, 100), self.limits, self.topics)
