@@ -40,6 +40,8 @@ from kproto.messages import (
 from kproto.protocol.received import ReceivedRequest
 from kproto.testing.clock import ManualClock
 
+from .protocols import of_ours
+
 __all__ = ["Outcome", "play"]
 
 TOPIC: Final = "played"
@@ -389,9 +391,7 @@ class _Player:
     def _protocol(self, assignor: str) -> dict[str, Any]:
         if assignor == "mixed":
             return {"group_protocol": self._chance.choice(["auto", "consumer", "classic"])}
-        if assignor == "uniform":
-            return {"group_protocol": "consumer", "server_assignor": assignor}
-        return {"group_protocol": "classic", "assignors": [assignor]}
+        return of_ours(assignor)
 
     async def _read(self, consumer: Any) -> None:
         schedule = self._schedule
