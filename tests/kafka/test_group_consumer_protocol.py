@@ -3,121 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import uuid
-from collections.abc import AsyncIterator, Collection, Iterator
-from contextlib import asynccontextmanager
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import kproto
-from kproto import Client, ConfigurationError, KprotoError, TopicPattern
-from kproto.client.groups.choosing import GroupMember
+from kproto import ConfigurationError, TopicPattern
 from kproto.client.groups.group_kinds import Kind
-from kproto.client.groups.settings import GroupSettings
 from kproto.client.groups.subscription import Subscription
 from kproto.messages import (
-    ConsumerGroupDescribeRequest,
     ConsumerGroupHeartbeatRequest,
-    DescribeGroupsRequest,
 )
-from kproto.messages.consumer_group_describe_response import DescribedGroup
 from kproto.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
-from tests.kafka.members_of_groups import Members, all_of, shared, until
-from tests.support.availability import not_available
-from tests.support.brokers import CANNOT_START, StartKafka
-from tests.support.group_owner import Reading, made_as
-from tools.kafka import VERSIONS, KafkaNode
-
-#: Sessions of two seconds, and heartbeats ten times a second; 3.9 has the protocol turned off.
-SHORT = {
-    "group.coordinator.rebalance.protocols": "classic,consumer",
-    "group.consumer.migration.policy": "bidirectional",
-    "group.consumer.min.session.timeout.ms": "500",
-    "group.consumer.session.timeout.ms": "2000",
-    "group.consumer.min.heartbeat.interval.ms": "50",
-    "group.consumer.heartbeat.interval.ms": "100",
-    "group.consumer.max.size": "3",
-}
-
-NEWEST = VERSIONS[0]
+from tests.kafka.consumer_members import NEWEST, SHORT, Group, failed
+from tests.kafka.members_of_groups import all_of, shared, until
+from tests.support.brokers import StartKafka
+from tools.kafka import KafkaNode
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module", params=VERSIONS)
-def node(request: pytest.FixtureRequest) -> Iterator[KafkaNode]:
-    """A broker of the consumer protocol, with short sessions."""
-    try:
-        kafka = KafkaNode(request.param, config=SHORT)
-        kafka.start()
-    except CANNOT_START as error:
-        not_available(f"Kafka {request.param}", error)
-    yield kafka
-    kafka.close()
-
-
-class Group(Members):
-    """Some members, each of a client of its own as in a process of its own."""
-
-    def __init__(self, bootstrap: str) -> None:
-        super().__init__(bootstrap)
-        self.owners: dict[tuple[str, int], Reading] = {}
-
-    async def member(
-        self, *wanted: str | re.Pattern[str] | TopicPattern, **settings: Any
-    ) -> tuple[GroupMember, Reading]:
-        """One more, of the consumer protocol unless it says otherwise."""
-        its: dict[str, Any] = {
-            "group_protocol": "consumer",
-            "session_timeout_ms": 2_000,
-            "heartbeat_interval_ms": 100,
-        } | settings
-        names = [each for each in wanted if isinstance(each, str)]
-        subscription = Subscription.to(names or wanted[0])
-        member, reading = made_as(
-            GroupMember, await self.client(), GroupSettings(self.id, **its), subscription
-        )
-        reading.on_call = partial(self._owned, reading)
-        self.members.append(member)
-        member.start()
-        return member, reading
-
-    def _owned(self, reading: Reading, name: str, places: Collection[tuple[str, int]]) -> None:
-        """What is given up is given up before anybody else begins with it."""
-        for place in places:
-            if name == "assign":
-                assert place not in self.owners
-                self.owners[place] = reading
-            else:
-                assert self.owners.pop(place) is reading
-
-    async def described(self) -> DescribedGroup:
-        """The group as one of the consumer protocol."""
-        answer = await self.clients[0].request(ConsumerGroupDescribeRequest(group_ids=[self.id]))
-        return answer.groups[0]
-
-    async def classic_state(self) -> str:
-        answer = await self.clients[0].request(DescribeGroupsRequest(groups=[self.id]))
-        return answer.groups[0].group_state
-
-
-async def failed(reading: Reading) -> str:
-    """What a member is at its end for; what it had is gone then."""
-    await until(lambda: reading.error is not None)
-    assert reading.places == set()
-    return str(reading.error)
 
 
 # Members
 
 
-async def test_members_come_and_go(node: KafkaNode) -> None:
-    async with Group(node.bootstrap) as group:
+async def test_members_come_and_go(node848: KafkaNode) -> None:
+    async with Group(node848.bootstrap) as group:
         topic = await group.topic(6)
         first, its = await group.member(topic)
         await until(lambda: its.places == all_of(topic, 6))
@@ -138,8 +49,8 @@ async def test_members_come_and_go(node: KafkaNode) -> None:
             assert "lose" not in reading.names
 
 
-async def test_a_static_member_comes_back_without_a_rebalance(node: KafkaNode) -> None:
-    async with Group(node.bootstrap) as group:
+async def test_a_static_member_comes_back_without_a_rebalance(node848: KafkaNode) -> None:
+    async with Group(node848.bootstrap) as group:
         topic = await group.topic(4)
         first, its = await group.member(topic, instance_id="one")
         await until(lambda: its.places == all_of(topic, 4))
@@ -153,9 +64,9 @@ async def test_a_static_member_comes_back_without_a_rebalance(node: KafkaNode) -
         assert others.calls == calls
 
 
-async def test_two_with_one_instance_id(node: KafkaNode) -> None:
+async def test_two_with_one_instance_id(node848: KafkaNode) -> None:
     """The second waits for as long as the first may be one that was killed."""
-    async with Group(node.bootstrap) as group:
+    async with Group(node848.bootstrap) as group:
         topic = await group.topic(2)
         _, its = await group.member(topic, instance_id="one")
         await until(lambda: its.places)
@@ -165,9 +76,9 @@ async def test_two_with_one_instance_id(node: KafkaNode) -> None:
 
 
 async def test_a_static_member_that_was_killed_comes_back_after_its_session(
-    node: KafkaNode,
+    node848: KafkaNode,
 ) -> None:
-    async with Group(node.bootstrap) as group:
+    async with Group(node848.bootstrap) as group:
         topic = await group.topic(2)
         first, its = await group.member(topic, instance_id="one")
         await until(lambda: its.places)
@@ -177,9 +88,11 @@ async def test_a_static_member_that_was_killed_comes_back_after_its_session(
         await until(lambda: again.places == all_of(topic, 2))
 
 
-async def test_a_member_that_hears_nothing_gives_up_by_its_own_clock(node: KafkaNode) -> None:
+async def test_a_member_that_hears_nothing_gives_up_by_its_own_clock(
+    node848: KafkaNode,
+) -> None:
     """The others get its partitions when its session is over; by then it reads them no more."""
-    async with Group(node.bootstrap) as group:
+    async with Group(node848.bootstrap) as group:
         topic = await group.topic(4)
         first, its = await group.member(topic)
         await until(lambda: its.places)
@@ -195,8 +108,10 @@ async def test_a_member_that_hears_nothing_gives_up_by_its_own_clock(node: Kafka
         assert its.names[-1] == "lose"
 
 
-async def test_who_is_gone_without_a_word_is_replaced_after_its_session(node: KafkaNode) -> None:
-    async with Group(node.bootstrap) as group:
+async def test_who_is_gone_without_a_word_is_replaced_after_its_session(
+    node848: KafkaNode,
+) -> None:
+    async with Group(node848.bootstrap) as group:
         topic = await group.topic(4)
         first, its = await group.member(topic)
         await until(lambda: its.places)
@@ -208,8 +123,8 @@ async def test_who_is_gone_without_a_word_is_replaced_after_its_session(node: Ka
         await until(lambda: others.places == all_of(topic, 4))
 
 
-async def test_who_is_slow_leaves_and_comes_back_when_it_asks(node: KafkaNode) -> None:
-    async with Group(node.bootstrap) as group:
+async def test_who_is_slow_leaves_and_comes_back_when_it_asks(node848: KafkaNode) -> None:
+    async with Group(node848.bootstrap) as group:
         topic = await group.topic(4)
         first, its = await group.member(topic)
         await until(lambda: its.places)
@@ -224,9 +139,9 @@ async def test_who_is_slow_leaves_and_comes_back_when_it_asks(node: KafkaNode) -
         await until(lambda: shared(topic, 4, its, others))
 
 
-async def test_what_is_in_hands_is_waited_for(node: KafkaNode) -> None:
+async def test_what_is_in_hands_is_waited_for(node848: KafkaNode) -> None:
     """For longer than a session: heartbeats go on meanwhile, and commits."""
-    async with Group(node.bootstrap) as group:
+    async with Group(node848.bootstrap) as group:
         topic = await group.topic(4)
         first, its = await group.member(topic)
         await until(lambda: its.places)
@@ -243,8 +158,8 @@ async def test_what_is_in_hands_is_waited_for(node: KafkaNode) -> None:
         assert "lose" not in its.names
 
 
-async def test_what_is_in_hands_for_too_long_is_lost(node: KafkaNode) -> None:
-    async with Group(node.bootstrap) as group:
+async def test_what_is_in_hands_for_too_long_is_lost(node848: KafkaNode) -> None:
+    async with Group(node848.bootstrap) as group:
         topic = await group.topic(4)
         _, its = await group.member(topic)
         await until(lambda: its.places)
@@ -256,8 +171,8 @@ async def test_what_is_in_hands_for_too_long_is_lost(node: KafkaNode) -> None:
         assert its.names[-1] == "lose"
 
 
-async def test_a_member_that_somebody_has_put_out_joins_again(node: KafkaNode) -> None:
-    async with Group(node.bootstrap) as group:
+async def test_a_member_that_somebody_has_put_out_joins_again(node848: KafkaNode) -> None:
+    async with Group(node848.bootstrap) as group:
         topic = await group.topic(2)
         first, its = await group.member(topic)
         await until(lambda: its.places)
@@ -273,8 +188,8 @@ async def test_a_member_that_somebody_has_put_out_joins_again(node: KafkaNode) -
 # Topics
 
 
-async def test_topics_that_grow_appear_and_go(node: KafkaNode) -> None:
-    async with Group(node.bootstrap) as group:
+async def test_topics_that_grow_appear_and_go(node848: KafkaNode) -> None:
+    async with Group(node848.bootstrap) as group:
         topic = await group.topic(1)
         later = f"group-{uuid.uuid4().hex}"
         _, its = await group.member(topic, later)
@@ -292,8 +207,8 @@ async def test_topics_that_grow_appear_and_go(node: KafkaNode) -> None:
         await until(lambda: its.places == all_of(topic, 3) | all_of(later, 2))
 
 
-async def test_other_topics_and_none(node: KafkaNode) -> None:
-    async with Group(node.bootstrap) as group:
+async def test_other_topics_and_none(node848: KafkaNode) -> None:
+    async with Group(node848.bootstrap) as group:
         one, two = await group.topic(2), await group.topic(2)
         member, its = await group.member(one)
         await until(lambda: its.places == all_of(one, 2))
@@ -309,8 +224,8 @@ async def test_other_topics_and_none(node: KafkaNode) -> None:
         await until(lambda: its.places == all_of(one, 2))
 
 
-async def test_a_compiled_pattern_is_matched_here(node: KafkaNode) -> None:
-    async with Group(node.bootstrap) as group:
+async def test_a_compiled_pattern_is_matched_here(node848: KafkaNode) -> None:
+    async with Group(node848.bootstrap) as group:
         prefix = f"group-{uuid.uuid4().hex}"
         await group.topic(1, f"x-{prefix}-a")
         _, its = await group.member(re.compile(f"{prefix}-.*"))
@@ -320,13 +235,13 @@ async def test_a_compiled_pattern_is_matched_here(node: KafkaNode) -> None:
         await until(lambda: its.places == all_of(one, 1) | all_of(two, 2))
 
 
-async def test_a_pattern_of_the_broker(node: KafkaNode) -> None:
-    async with Group(node.bootstrap) as group:
+async def test_a_pattern_of_the_broker(node848: KafkaNode) -> None:
+    async with Group(node848.bootstrap) as group:
         prefix = f"group-{uuid.uuid4().hex}"
         await group.topic(1, f"x-{prefix}-a")
         one = await group.topic(1, f"{prefix}-a")
         member, its = await group.member(TopicPattern(f"{prefix}-[ab]"))
-        if node.version != NEWEST:
+        if node848.version != NEWEST:
             assert "re.compile" in await failed(its)
             return
         await until(lambda: its.places == all_of(one, 1))
@@ -340,8 +255,8 @@ async def test_a_pattern_of_the_broker(node: KafkaNode) -> None:
         assert "INVALID_REGULAR_EXPRESSION" in await failed(its)
 
 
-async def test_a_topic_that_may_be_no_topic(node: KafkaNode) -> None:
-    async with Group(node.bootstrap) as group:
+async def test_a_topic_that_may_be_no_topic(node848: KafkaNode) -> None:
+    async with Group(node848.bootstrap) as group:
         _, its = await group.member("no topic!")
         assert "'no topic!'" in await failed(its)
 
@@ -349,8 +264,8 @@ async def test_a_topic_that_may_be_no_topic(node: KafkaNode) -> None:
 # What the broker does not take
 
 
-async def test_assignors_of_the_broker(node: KafkaNode) -> None:
-    async with Group(node.bootstrap) as group:
+async def test_assignors_of_the_broker(node848: KafkaNode) -> None:
+    async with Group(node848.bootstrap) as group:
         topic = await group.topic(4)
         member, its = await group.member(topic, server_assignor="range")
         await until(lambda: its.places == all_of(topic, 4))
@@ -360,8 +275,8 @@ async def test_assignors_of_the_broker(node: KafkaNode) -> None:
         assert "no assignor 'best'" in await failed(others)
 
 
-async def test_a_group_that_is_full(node: KafkaNode) -> None:
-    async with Group(node.bootstrap) as group:
+async def test_a_group_that_is_full(node848: KafkaNode) -> None:
+    async with Group(node848.bootstrap) as group:
         topic = await group.topic(3)
         readings = [(await group.member(topic))[1] for _ in range(3)]
         await until(lambda: shared(topic, 3, *readings))
@@ -373,8 +288,8 @@ async def test_a_group_that_is_full(node: KafkaNode) -> None:
 # Groups of the other kind
 
 
-async def test_a_new_group_is_one_of_the_consumer_protocol(node: KafkaNode) -> None:
-    async with Group(node.bootstrap) as group:
+async def test_a_new_group_is_one_of_the_consumer_protocol(node848: KafkaNode) -> None:
+    async with Group(node848.bootstrap) as group:
         topic = await group.topic(4)
         first, its = await group.member(topic, group_protocol="auto")
         await until(lambda: its.places)
@@ -383,8 +298,8 @@ async def test_a_new_group_is_one_of_the_consumer_protocol(node: KafkaNode) -> N
         assert (first.kind, second.kind) == (Kind.CONSUMER, Kind.CONSUMER)
 
 
-async def test_a_classic_group_with_members_stays_one(node: KafkaNode) -> None:
-    async with Group(node.bootstrap) as group:
+async def test_a_classic_group_with_members_stays_one(node848: KafkaNode) -> None:
+    async with Group(node848.bootstrap) as group:
         topic = await group.topic(4)
         classic, its = await group.member(topic, group_protocol="classic", session_timeout_ms=6_000)
         await until(lambda: its.places)
@@ -401,8 +316,8 @@ async def test_a_classic_group_with_members_stays_one(node: KafkaNode) -> None:
         assert (await group.described()).group_state == "Stable"  # of the consumer protocol
 
 
-async def test_assignors_that_are_named_mean_a_classic_group(node: KafkaNode) -> None:
-    async with Group(node.bootstrap) as group:
+async def test_assignors_that_are_named_mean_a_classic_group(node848: KafkaNode) -> None:
+    async with Group(node848.bootstrap) as group:
         topic = await group.topic(2)
         settings = {"assignors": ["range"], "session_timeout_ms": 6_000}
         member, its = await group.member(topic, group_protocol="auto", **settings)
@@ -411,8 +326,8 @@ async def test_assignors_that_are_named_mean_a_classic_group(node: KafkaNode) ->
         assert await group.classic_state() == "Stable"
 
 
-async def test_a_pattern_of_the_broker_in_a_classic_group(node: KafkaNode) -> None:
-    async with Group(node.bootstrap) as group:
+async def test_a_pattern_of_the_broker_in_a_classic_group(node848: KafkaNode) -> None:
+    async with Group(node848.bootstrap) as group:
         topic = await group.topic(2)
         _, its = await group.member(topic, group_protocol="classic", session_timeout_ms=6_000)
         await until(lambda: its.places)
@@ -421,9 +336,9 @@ async def test_a_pattern_of_the_broker_in_a_classic_group(node: KafkaNode) -> No
         assert isinstance(others.error, ConfigurationError)
 
 
-async def test_a_classic_group_is_converted_on_line_and_back(node: KafkaNode) -> None:
+async def test_a_classic_group_is_converted_on_line_and_back(node848: KafkaNode) -> None:
     """Who says "consumer" converts it; classic members go on in it, and keep what they read."""
-    async with Group(node.bootstrap) as group:
+    async with Group(node848.bootstrap) as group:
         topic = await group.topic(4)
         classic: dict[str, Any] = {
             "group_protocol": "classic",
@@ -481,167 +396,3 @@ async def test_members_keep_what_they_read_while_the_broker_restarts(
         _, others = await group.member(topic, session_timeout_ms=45_000)
         await until(lambda: shared(topic, 4, its, others))
         assert "lose" not in its.names
-
-
-# Records
-
-
-@pytest.mark.parametrize("protocol", ["auto", "consumer"])
-async def test_each_record_is_read_once(node: KafkaNode, protocol: Any) -> None:
-    """Members come and go, one at a time, while 400 records are read."""
-    async with Client(node.bootstrap) as client:
-        topic = f"group-{uuid.uuid4().hex}"
-        await client.create_topics(kproto.NewTopic(topic, partitions=3))
-        async with client.producer() as producer:
-            values = [kproto.ProducerRecord(b"%d" % at, partition=at % 3) for at in range(400)]
-            await producer.send_many(topic, values)
-        seen: list[tuple[int, int]] = []
-        all_seen = asyncio.Event()
-
-        async def read(until: int) -> None:
-            async with client.consumer(topic, group=topic, group_protocol=protocol) as consumer:
-                async for record in consumer:
-                    seen.append((record.partition, record.offset))
-                    await asyncio.sleep(0.005)
-                    if len(seen) == 400:
-                        all_seen.set()
-                    if len(seen) >= until:
-                        break
-
-        tasks = [asyncio.create_task(read(count)) for count in (400, 100, 200)]
-        await all_seen.wait()
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)
-        for partition in range(3):
-            offsets = [offset for its, offset in seen if its == partition]
-            assert offsets == list(range(len(offsets)))
-        assert len(seen) == 400
-
-
-async def test_a_commit_of_who_is_no_member_any_more(node: KafkaNode) -> None:
-    async with Client(node.bootstrap) as client:
-        topic = f"group-{uuid.uuid4().hex}"
-        await client.create_topics(kproto.NewTopic(topic))
-        async with client.producer() as producer:
-            await producer.send(topic, b"one")
-        async with client.consumer(
-            topic, group=topic, group_protocol="consumer", auto_commit=False
-        ) as consumer:
-            record = await anext(aiter(consumer))
-            member = consumer._member
-            assert isinstance(member, GroupMember)
-            assert member.identity is not None
-            put_out = ConsumerGroupHeartbeatRequest(
-                group_id=topic, member_id=member.identity.member_id, member_epoch=-1
-            )
-            await client.request(put_out)
-            with pytest.raises(kproto.CommitFailedError, match="not assigned") as raised:
-                await consumer.commit(record)
-            assert isinstance(raised.value, KprotoError)
-            assert (await anext(aiter(consumer))).value == b"one"
-
-
-@pytest.mark.parametrize("start", ["earliest", "latest"])
-async def test_a_topic_made_anew_is_read_from_its_start(node: KafkaNode, start: Any) -> None:
-    settings = kproto.ClientSettings(metadata_max_age_ms=500, retry_backoff_max_ms=200)
-    async with Client(node.bootstrap, settings) as client, Client(node.bootstrap) as other:
-        topic = f"group-{uuid.uuid4().hex}"
-        await other.create_topics(kproto.NewTopic(topic))
-        async with client.consumer(
-            topic, group=topic, group_protocol="consumer", start=start
-        ) as consumer:
-            records = aiter(consumer)
-            await until(lambda: consumer.assignment)
-            assert await consumer.position((topic, 0)) == 0
-            async with other.producer() as producer:
-                await producer.send_many(topic, [b"old"] * 5)
-            for _ in range(5):
-                assert (await anext(records)).value == b"old"
-            coming = asyncio.ensure_future(anext(records))
-            await other.delete_topics(topic)
-            await until(lambda: not consumer.assignment)
-            await other.create_topics(kproto.NewTopic(topic))
-            async with other.producer() as producer:
-                await producer.send_many(topic, [b"new-%d" % at for at in range(3)])
-            record = await coming
-            assert (record.value, record.offset) == (b"new-0", 0)
-            assert [(await anext(records)).value for _ in range(2)] == [b"new-1", b"new-2"]
-
-
-# Beside other clients
-
-
-class Peer:
-    """A member of another client, in a process of its own, and what it has by what it tells."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self._process = process
-        self.changes: list[list[int]] = []
-        self._listening = asyncio.create_task(self._listen())
-
-    async def _listen(self) -> None:
-        assert self._process.stdout is not None
-        async for line in self._process.stdout:
-            what, *rest = json.loads(line)
-            if what == "assigned":
-                self.changes.append(rest[0])
-
-    async def end(self) -> None:
-        """Leave in order."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        await self._process.wait()
-        await self._listening
-
-
-@asynccontextmanager
-async def peer(python: Path, name: str, *arguments: str) -> AsyncIterator[Peer]:
-    script = Path(__file__).parents[1] / "interop" / "peer_scripts" / f"grouped_{name}.py"
-    process = await asyncio.create_subprocess_exec(
-        python, script, *arguments, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
-    )
-    member = Peer(process)
-    try:
-        yield member
-    finally:
-        await member.end()
-
-
-@pytest.mark.peers
-@pytest.mark.parametrize("name", ["aiokafka", "confluent_kafka"])
-async def test_a_group_of_another_client_is_joined_and_converted(
-    node: KafkaNode, peers_python: Path, name: str
-) -> None:
-    async with Group(node.bootstrap) as group:
-        topic = await group.topic(4)
-        async with peer(peers_python, name, node.bootstrap, topic, group.id) as other:
-            await until(lambda: other.changes and len(other.changes[-1]) == 4)
-            # It goes by roundrobin, which is none of ours: the group is classic, and stays that.
-            _, its = await group.member(topic, group_protocol="auto", session_timeout_ms=6_000)
-            assert "no assignor in common" in await failed(its)
-            _, newer = await group.member(topic)
-            await until(lambda: len(newer.places) == 2)
-            members = (await group.described()).members
-            assert len(members) == 2
-            await until(lambda: len(other.changes[-1]) == 2)
-        await until(lambda: newer.places == all_of(topic, 4))
-
-
-@pytest.mark.peers
-async def test_beside_librdkafka_of_the_same_protocol(node: KafkaNode, peers_python: Path) -> None:
-    """It speaks the protocol with Kafka 4 alone."""
-    if node.version != NEWEST:
-        return
-    async with Group(node.bootstrap) as group:
-        topic = await group.topic(4)
-        arguments = (node.bootstrap, topic, group.id)
-        async with peer(peers_python, "consumer_protocol", *arguments) as other:
-            await until(lambda: other.changes)
-            member, its = await group.member(topic, group_protocol="auto")
-            await until(lambda: len(its.places) == 2)
-            assert member.kind is Kind.CONSUMER
-            await member.leave(True)
-            _, again = await group.member(topic)
-            await until(lambda: len(again.places) == 2)
-        await until(lambda: again.places == all_of(topic, 4))
