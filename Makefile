@@ -29,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test exhaustive test-all quick deep conformance lint types imports regen explorer bench peers kill-test storm spark-kill-test spark-round-trip spark-ends soak kafka-start \
+.PHONY: help setup demo test exhaustive thorough test-all quick deep conformance lint types imports regen explorer bench peers kill-test storm spark-kill-test spark-round-trip spark-ends soak kafka-start \
 	kafka-stop lock clean distclean
 
 help: ## list the targets
@@ -57,9 +57,12 @@ test: $(STAMP) ## run the tests: unit, real Kafka, peers, Spark; all but the exh
 	$(PARALLEL) --hypothesis-profile=quick -m "not exhaustive" $(ARGS)
 
 exhaustive: $(STAMP) ## run what make test leaves out: all pairs, a million mutations, older brokers
-	$(PARALLEL) -m exhaustive $(ARGS)
+	$(PARALLEL) -m "exhaustive and not thorough" $(ARGS)
 
-test-all: test exhaustive ## run every test
+thorough: $(STAMP) ## run what does at length what the others show: more storms, schedules, clusters
+	$(PARALLEL) -m thorough $(ARGS)
+
+test-all: test exhaustive thorough ## run every test
 
 quick: $(STAMP) ## run the tests that need no broker, no Java, no peers, no Spark and little time
 	PYTHONDEVMODE=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal \

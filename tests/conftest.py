@@ -11,7 +11,13 @@ from xdist.remote import Producer
 from xdist.workermanage import WorkerController
 
 from tests.support.availability import report_missing
-from tests.support.selection import ByServers, claim, group_of, mark_older_releases
+from tests.support.selection import (
+    ByServers,
+    claim,
+    group_of,
+    longest_first,
+    mark_exhaustive,
+)
 
 pytest_plugins = [
     "tests.support.environment",  # first, as others import it
@@ -53,8 +59,9 @@ def pytest_configure_node(node: WorkerController) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests; Spark's environment comes before any fixture starts a JVM."""
-    mark_older_releases(items)
+    """Mark and order the tests; Spark's environment comes before any fixture starts a JVM."""
+    mark_exhaustive(items)
+    longest_first(items)
     for item in items:
         if item.get_closest_marker("spark") and isinstance(item, pytest.Function):
             item.fixturenames.insert(0, "spark_environment")

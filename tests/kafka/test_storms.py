@@ -18,10 +18,10 @@ from tools.storm.protocols import BROKER_CONFIG
 
 PLANS = {
     "harmed": Plan(minutes=0.5, seed=11, partitions=12, ours=4),
-    "harmed on 3.9.2": Plan(minutes=0.5, seed=12, partitions=12, ours=4, version="3.9.2"),
     "eager": Plan(minutes=0.5, seed=13, partitions=12, ours=4, assignor="range"),
     "of the consumer protocol": Plan(minutes=0.5, seed=15, partitions=12, assignor="uniform"),
-    "of that on 3.9.2": Plan(
+    "harmed on 3.9.2": Plan(minutes=0.5, seed=12, partitions=12, ours=4, version="3.9.2"),
+    "of the consumer protocol on 3.9.2": Plan(
         minutes=0.5, seed=16, partitions=12, others=0, assignor="uniform", version="3.9.2"
     ),
 }
@@ -39,7 +39,16 @@ MIXED = Plan(
 
 @pytest.mark.slow
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "harmed",
+        "eager",
+        "of the consumer protocol",
+        pytest.param("harmed on 3.9.2", marks=pytest.mark.thorough),
+        pytest.param("of the consumer protocol on 3.9.2", marks=pytest.mark.thorough),
+    ],
+)
 async def test_what_is_left_of_a_storm(start_kafka: StartKafka, name: str) -> None:
     java_is_there()
     plan = PLANS[name]
@@ -51,7 +60,9 @@ async def test_what_is_left_of_a_storm(start_kafka: StartKafka, name: str) -> No
 @pytest.mark.slow
 @pytest.mark.exhaustive
 @pytest.mark.peers
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    "version", [VERSIONS[0], *(pytest.param(it, marks=pytest.mark.thorough) for it in VERSIONS[1:])]
+)
 async def test_members_of_five_clients_share_a_topic(
     start_kafka: StartKafka, peers_python: Path, version: str
 ) -> None:

@@ -16,7 +16,7 @@ from tests.support.environment import ROOT
 from tools.releases.__main__ import main, read_all
 from tools.releases.classes import facts_of_classes
 from tools.releases.facts import facts_of_definitions
-from tools.releases.jars import clients_jar
+from tools.releases.jars import clients_jar, clients_jars
 from tools.releases.names import DEFINITIONS_SINCE, RELEASES
 from tools.setup.java import JavaNotFoundError, java_home
 from tools.setup.maven import MavenError
@@ -29,8 +29,7 @@ def _jars() -> None:
     """The jars and a Java, or the tests are skipped."""
     try:
         java_home()
-        for release in RELEASES:
-            clients_jar(release)
+        clients_jars(RELEASES)
     except (MavenError, JavaNotFoundError) as error:
         not_available("the clients jars of all releases", error)
 
@@ -40,7 +39,7 @@ def test_the_jars_give_the_same_file_again() -> None:
 
 
 def test_definitions_and_classes_of_a_jar_say_the_same_of_every_key() -> None:
-    jars = [clients_jar(name) for name in RELEASES[RELEASES.index(DEFINITIONS_SINCE) :]]
+    jars = clients_jars(RELEASES[RELEASES.index(DEFINITIONS_SINCE) :])
     declared = facts_of_classes(jars)
     for jar in jars:
         defined = facts_of_definitions(jar)

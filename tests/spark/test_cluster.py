@@ -118,6 +118,7 @@ def test_shipped_as_one_zip(
     assert found["batch"] == FOUND["batch"]
 
 
+@pytest.mark.thorough
 def test_shipped_as_one_zip_and_found_by_itself(
     cluster: SparkCluster, package: Path, task: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -134,6 +135,7 @@ def test_shipped_as_one_zip_and_found_by_itself(
     assert found == FOUND
 
 
+@pytest.mark.thorough
 def test_files_that_are_shipped_are_found_by_their_names(
     cluster: SparkCluster, package: Path, tmp_path: Path
 ) -> None:
@@ -193,6 +195,7 @@ def test_connect_with_the_zip_as_an_artifact(
     ]
 
 
+@pytest.mark.thorough
 def test_connect_with_the_package_on_the_server(
     cluster: SparkCluster, installed: Path, task: dict[str, Any], tmp_path: Path
 ) -> None:

@@ -10,7 +10,7 @@ import pytest
 from tools.kafka import KafkaCluster
 from tools.spark_kill_test.run import QUICK_SESSIONS, VICTIMS, Plan, spark_kill_test
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.exhaustive, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.thorough, pytest.mark.slow]
 
 #: Draws each victim once in four rounds.
 SEED = 1

@@ -1,6 +1,6 @@
-"""Which tests `make test` leaves to `make exhaustive`, and which worker of a run gets what.
+"""Which tests `make test` leaves to `make exhaustive`, and that to `make thorough`; who runs what.
 
-Nothing is left out by that: `make test-all` runs both.
+Nothing is left out by that: `make test-all` runs all three.
 """
 
 from __future__ import annotations
@@ -13,7 +13,15 @@ from xdist.scheduler import LoadScopeScheduling
 
 from tools.kafka import VERSIONS
 
-__all__ = ["EXHAUSTIVE", "ByServers", "claim", "group_of", "mark_older_releases"]
+__all__ = [
+    "EXHAUSTIVE",
+    "THOROUGH",
+    "ByServers",
+    "claim",
+    "group_of",
+    "longest_first",
+    "mark_exhaustive",
+]
 
 EXHAUSTIVE = "exhaustive"
 """Marks what walks everything there is, or does again on other servers what one has shown."""
@@ -39,10 +47,18 @@ The first row that fits counts. Those of clusters share none, but two clusters a
 for a small machine. Those of Spark share a broker with the others, but take as long as all of them.
 """
 
+THOROUGH = "thorough"
+"""Marks what does at length what an exhaustive test shows. It is exhaustive, too."""
 
-def mark_older_releases(items: Iterable[pytest.Item]) -> None:
-    """Leave tests on other releases of Kafka than the newest to the exhaustive run."""
+LONGEST = ("spark", "brokers", "clusters", "reference")
+"""Groups that take minutes, the longest first: begun last, one would keep a worker by itself."""
+
+
+def mark_exhaustive(items: Iterable[pytest.Item]) -> None:
+    """Leave what is thorough, and other releases of Kafka than the newest, to those runs."""
     for item in items:
+        if item.get_closest_marker(THOROUGH):
+            item.add_marker(EXHAUSTIVE)
         parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
         on_servers = item.get_closest_marker("kafka") or item.get_closest_marker("reference")
         if on_servers and any(value in VERSIONS[1:] for value in parameters):
@@ -53,6 +69,12 @@ def group_of(test: str) -> str:
     """Return what must stay in one process with a test: its servers' name, else its file."""
     path = test.partition("::")[0]
     return next((group for prefix, group in TOGETHER if path.startswith(prefix)), path)
+
+
+def longest_first(items: list[pytest.Item]) -> None:
+    """Put the groups that take longest in front; all else stays in its order."""
+    places = {group: place for place, group in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(group_of(item.nodeid), len(LONGEST)))
 
 
 class ByServers(LoadScopeScheduling):  # type: ignore[misc]  # it has no types

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools.releases.jars import CACHE, clients_jar
+from tools.releases.jars import CACHE, clients_jars
 from tools.setup.java_program import run_java_program
 
 __all__ = ["names_of_java"]
@@ -28,7 +28,7 @@ def names_of_java(releases: Sequence[str]) -> set[str]:
     """
     said = run_java_program(
         "ConfigNames",
-        [str(clients_jar(release)) for release in releases],
+        [str(jar) for jar in clients_jars(releases)],
         sources=SOURCES,
         libraries=LIBRARIES,
         cache=CACHE,

@@ -19,7 +19,7 @@ from tools.setup.programs import ProgramError
 
 from .classes import facts_of_classes
 from .facts import Facts, facts_of_definitions
-from .jars import clients_jar
+from .jars import clients_jars
 from .names import DEFINITIONS_SINCE, RELEASES
 from .table import format_table
 
@@ -55,9 +55,8 @@ def read_all(show: Callable[[int, int], None] = lambda done, total: None) -> str
     found: dict[str, dict[int, Facts]] = {}
     old: dict[str, Path] = {}
     first = RELEASES.index(DEFINITIONS_SINCE)
-    for number, release in enumerate(RELEASES):
+    for number, (release, jar) in enumerate(zip(RELEASES, clients_jars(RELEASES), strict=True)):
         show(number, len(RELEASES))
-        jar = clients_jar(release)
         if number < first:
             old[release] = jar
         else:

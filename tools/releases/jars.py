@@ -1,30 +1,37 @@
-"""The clients jar of one release, fetched once into `.cache/releases`.
+"""The clients jars of releases, fetched once into `.cache/releases`.
 
-Knows nothing of what is in it.
+Knows nothing of what is in them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from tools.setup.maven import fetch_jar
+from tools.setup.maven import fetch_each
 from tools.setup.once import locked
 
-__all__ = ["CACHE", "clients_jar"]
+__all__ = ["CACHE", "clients_jar", "clients_jars"]
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache" / "releases"
 
 
 def clients_jar(release: str) -> Path:
-    """The path of kafka-clients of this release, fetched when it is missing.
+    """The path of kafka-clients of this release, as `clients_jars` gives it."""
+    (jar,) = clients_jars([release])
+    return jar
+
+
+def clients_jars(releases: Sequence[str]) -> list[Path]:
+    """The paths of kafka-clients of these releases, fetched when they are missing.
 
     Safe in several processes at once. Raises `MavenError`.
     """
     CACHE.mkdir(parents=True, exist_ok=True)
     with locked(CACHE / "lock"):
-        return fetch_jar(
+        return fetch_each(
             CACHE,
-            f"org.apache.kafka:kafka-clients:{release}",
-            otherwise=f"put kafka-clients-{release}.jar there",
+            [f"org.apache.kafka:kafka-clients:{release}" for release in releases],
+            otherwise=f"put kafka-clients-{releases[0]}.jar and the like there",
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from . import java
 from .javac import compile_java
-from .maven import fetch_jar
+from .maven import fetch_each
 from .once import locked
 from .programs import run_program
 
@@ -36,7 +36,7 @@ def run_java_program(
     digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
     classes = cache / f"classes-{digest}"
     with locked(cache / "lock"):
-        jars = [fetch_jar(cache, each, otherwise=f"put its jar into {cache}") for each in libraries]
+        jars = fetch_each(cache, libraries, otherwise=f"put their jars into {cache}")
         if not classes.is_dir():
             compile_java(home, files, classes, cache=cache)
     path = os.pathsep.join(map(str, jars))

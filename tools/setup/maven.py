@@ -9,19 +9,35 @@ from __future__ import annotations
 
 import shutil
 import string
+from collections.abc import Sequence
 from pathlib import Path
 
 from . import java
 from .once import finished_at_once, locked
 from .programs import FIRST, ProgramError, run_program
 
-__all__ = ["MavenError", "fetch_jar", "fetch_jars"]
+__all__ = ["MavenError", "fetch_each", "fetch_jar", "fetch_jars"]
 
 DEPENDENCY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
 """Pinned: without a version Maven takes whichever its own release prefers."""
 
 FETCH_TIMEOUT_S = 900.0
 """Up to 260 jars and 176 MB, on a slow line."""
+
+POM = """\
+<project>
+<modelVersion>4.0.0</modelVersion>
+<groupId>jars</groupId><artifactId>jars</artifactId><version>1</version><packaging>pom</packaging>
+<build><plugins><plugin>
+<groupId>org.apache.maven.plugins</groupId><artifactId>maven-dependency-plugin</artifactId>
+<configuration><artifactItems>{items}
+</artifactItems></configuration>
+</plugin></plugins></build>
+</project>
+"""
+
+ITEM = """
+<artifactItem><groupId>{0}</groupId><artifactId>{1}</artifactId><version>{2}</version></artifactItem>"""
 
 
 class MavenError(RuntimeError):
@@ -67,15 +83,28 @@ def fetch_jar(folder: Path, coordinates: str, *, otherwise: str) -> Path:
     What it depends on does not come with it. `otherwise` is as for `fetch_jars`. The caller sees
     to it that one process at a time does this in a folder. Raises `MavenError`.
     """
-    _, artifact, version = coordinates.split(":")
-    jar = folder / f"{artifact}-{version}.jar"
-    if not jar.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        arguments = ["--non-recursive", f"-Dartifact={coordinates}", f"-DoutputDirectory={folder}"]
-        said = _run("copy", arguments, folder, coordinates, otherwise)
-        if not jar.exists():
-            raise MavenError(f"Maven did not leave {jar}; it said:\n{said}")
+    (jar,) = fetch_each(folder, [coordinates], otherwise=otherwise)
     return jar
+
+
+def fetch_each(folder: Path, wanted: Sequence[str], *, otherwise: str) -> list[Path]:
+    """Return the jar of each `group:artifact:version` as `fetch_jar` does.
+
+    Those that are missing come by one call of Maven, as its start takes longer than a jar.
+    """
+    jars = {each: folder / "{1}-{2}.jar".format(*each.split(":")) for each in wanted}
+    missing = [each for each, jar in jars.items() if not jar.exists()]
+    if missing:
+        folder.mkdir(parents=True, exist_ok=True)
+        pom = folder / "wanted.xml"
+        items = "".join(ITEM.format(*each.split(":")) for each in missing)
+        pom.write_text(POM.format(items=items), encoding="utf-8")
+        arguments = [f"--file={pom}", f"-DoutputDirectory={folder}"]
+        said = _run("copy", arguments, folder, ", ".join(missing), otherwise)
+        absent = [str(jars[each]) for each in missing if not jars[each].exists()]
+        if absent:
+            raise MavenError(f"Maven did not leave {', '.join(absent)}; it said:\n{said}")
+    return list(jars.values())
 
 
 def _run(goal: str, arguments: list[str], folder: Path, name: str, otherwise: str) -> str:

@@ -13,7 +13,7 @@ from typing import Final
 
 from tools.setup.environments import python_with
 from tools.setup.java import java_home
-from tools.setup.maven import fetch_jar
+from tools.setup.maven import fetch_each
 from tools.setup.once import locked
 
 __all__ = [
@@ -72,10 +72,7 @@ def connector_jars() -> str:
     """The connector's jars as `spark.jars` takes them. Raises MavenError."""
     folder = CACHE / "connector-jars"
     with locked(folder.with_name("connector-jars.lock")):
-        jars = [
-            fetch_jar(folder, artifact, otherwise=f"put the jar into {folder}")
-            for artifact in CONNECTOR
-        ]
+        jars = fetch_each(folder, CONNECTOR, otherwise=f"put the jars into {folder}")
     return ",".join(map(str, jars))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import NamedTuple
 
@@ -125,9 +126,24 @@ def test_one_jar_is_fetched_once(setting: Setting) -> None:
 
     jar = fetch()
     assert jar == setting.folder / "compiler-3.45.0.jar"
-    assert "-Dartifact=org.x:compiler:3.45.0" in setting.asked()
+    pom = setting.folder / "wanted.xml"
+    assert f"--file={pom}" in setting.asked()
+    assert "<version>3.45.0</version>" in pom.read_text()
     setting.answer("exit 1")
     assert fetch() == jar
+
+
+def test_jars_that_are_missing_come_by_one_call(setting: Setting) -> None:
+    setting.folder.mkdir(parents=True)
+    (setting.folder / "a-1.jar").touch()
+    setting.answer('/usr/bin/touch "$out/b-2.jar" "$out/b-3.jar"')
+    wanted = ["org.x:a:1", "org.x:b:2", "org.y:b:3"]
+    jars = maven.fetch_each(setting.folder, wanted, otherwise="write them")
+    assert [jar.name for jar in jars] == ["a-1.jar", "b-2.jar", "b-3.jar"]
+    pom = ET.parse(setting.folder / "wanted.xml")
+    items = [[each.text for each in item] for item in pom.iter("artifactItem")]
+    assert items == [["org.x", "b", "2"], ["org.y", "b", "3"]]
+    assert setting.asked().count("--batch-mode") == 1
 
 
 def test_one_jar_that_did_not_come_is_told(setting: Setting) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from .group_model import Model
 
-SHORT, LONG = 250, 5_000
+SHORT, LONG, LONGEST = 250, 1_000, 4_000
 
 
 def play(seeds: range) -> Counter[str]:
@@ -33,5 +33,11 @@ def test_no_partition_has_two_owners_and_none_has_none() -> None:
 
 @pytest.mark.slow
 @pytest.mark.exhaustive
-def test_many_more_schedules() -> None:
+def test_more_schedules() -> None:
     play(range(SHORT, SHORT + LONG))
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+def test_many_more_schedules() -> None:
+    play(range(SHORT + LONG, SHORT + LONG + LONGEST))
